@@ -1,0 +1,44 @@
+# Everything runs inside .venv, which is made from the lock files on first use.
+PYTHON ?= python3
+HOST ?= 127.0.0.1
+PORT ?= 8000
+DATA ?= ./data
+BIN := .venv/bin
+
+.PHONY: run test check lint types imports lock clean
+
+run: .venv/.installed
+	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
+
+test: .venv/.installed-dev
+	$(BIN)/pytest
+
+check: lint types imports test
+
+lint: .venv/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/.installed-dev
+	$(BIN)/mypy
+
+imports: .venv/.installed-dev
+	$(BIN)/lint-imports
+
+# The lock files hold versions and hashes only; uv is needed to make them anew, not to use them.
+lock:
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q --group build -o requirements.lock
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q --group build --group dev -o requirements-dev.lock
+
+.venv/.installed: requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
+
+.venv/.installed-dev: .venv/.installed requirements-dev.lock
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements-dev.lock
+	touch $@
+
+clean:
+	rm -rf .venv

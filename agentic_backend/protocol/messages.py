@@ -1,0 +1,144 @@
+"""Messages and sessions: the values that are stored and sent."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field, PlainSerializer
+
+from agentic_backend.protocol.parts import Part, Value, absent
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    SYSTEM = "system"
+
+
+class Channel(StrEnum):
+    FINAL = "final"
+    PLAN = "plan"
+    THOUGHT = "thought"
+    OBSERVATION = "observation"
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+    ERROR = "error"
+    SYSTEM_NOTE = "system_note"
+
+
+class FinishReason(StrEnum):
+    STOP = "stop"
+    LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+    TOOL_CALLS = "tool_calls"
+    CANCELLED = "cancelled"
+    OTHER = "other"
+
+
+class SessionState(StrEnum):
+    ACTIVE = "active"
+    COMPLETED = "completed"
+
+
+class ExchangeStatus(StrEnum):
+    """`RUNNING` and `AWAITING_HUMAN` while it lasts; it ends once, in one of the others."""
+
+    RUNNING = "running"
+    AWAITING_HUMAN = "awaiting_human"
+    OK = "ok"
+    ERROR = "error"
+    STOPPED = "stopped"
+    BLOCKED = "blocked"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def ended(self) -> bool:
+        return self not in (ExchangeStatus.RUNNING, ExchangeStatus.AWAITING_HUMAN)
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _rfc3339(value: datetime) -> str:
+    return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+Timestamp = Annotated[datetime, PlainSerializer(_rfc3339, return_type=str, when_used="json")]
+"""An aware datetime; RFC 3339 in UTC with microseconds on the wire, so that texts sort as times do."""
+
+
+class TokenUsage(Value):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+
+    def __add__(self, other: "TokenUsage") -> "TokenUsage":
+        return TokenUsage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            total_tokens=self.total_tokens + other.total_tokens,
+        )
+
+
+class MessageMetadata(Value):
+    model: str | None = absent()
+    token_usage: TokenUsage | None = absent()
+    sources: list[dict[str, Any]] = Field(default_factory=list)
+    agent_id: str | None = absent()
+    latency_ms: int | None = absent()
+    finish_reason: FinishReason | None = absent()
+    extras: dict[str, Any] = Field(default_factory=dict)
+
+
+class MessageDraft(Value):
+    """A complete message that has no place yet: the store gives it its rank and its time."""
+
+    role: Role
+    channel: Channel
+    parts: list[Part]
+    metadata: MessageMetadata = Field(default_factory=MessageMetadata)
+
+
+class ChatMessage(MessageDraft):
+    """One row of an exchange; never changed once stored. `session_id` is None in query mode only."""
+
+    session_id: str | None
+    exchange_id: str
+    rank: int
+    timestamp: Timestamp
+
+
+class Session(Value):
+    id: str
+    user_id: str
+    agent_id: str
+    title: str
+    state: SessionState = SessionState.ACTIVE
+    created_at: Timestamp
+    updated_at: Timestamp
+    ended_at: Timestamp | None = absent()
+    next_rank: int = 0
+    message_count: int = 0
+    chat_profile: str = "default"
+    active_exchange_id: str | None = absent()
+
+
+def place(
+    drafts: list[MessageDraft], *, session_id: str | None, exchange_id: str, next_rank: int, at: datetime
+) -> list[ChatMessage]:
+    """Mint the ranks `next_rank`, `next_rank + 1`, … : the one place where a message gets its rank."""
+    return [
+        ChatMessage(
+            role=draft.role,
+            channel=draft.channel,
+            parts=draft.parts,
+            metadata=draft.metadata,
+            session_id=session_id,
+            exchange_id=exchange_id,
+            rank=rank,
+            timestamp=at,
+        )
+        for rank, draft in enumerate(drafts, start=next_rank)
+    ]

@@ -1,0 +1,309 @@
+"""The server's settings: what the command line, the environment, a YAML file and the defaults say, in this order.
+
+Loaded once, by the command line; every component gets the values that it needs. Invariants: a setting that is unknown
+or wrong anywhere stops the start and is named with its place; settings never change once loaded. The fields'
+descriptions are the documentation (docs/settings.md). Relative paths are relative to the working directory.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeGuard, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic.fields import FieldInfo
+
+from agentic_backend.located_yaml import ConfigError, ConfigProblem, KeyPath, read_yaml
+from agentic_backend.settings_layers import Origin, SettingsLayers
+from agentic_backend.validation_problems import near_miss, rule_broken, validation_problems
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Bytes = Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)]
+AnyPath = Annotated[Path, Field(strict=False)]
+Host = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\s/]+$")]
+WebOrigin = Annotated[
+    str, Field(pattern=r"^https?://[^\s/]+$", json_schema_extra={"expected": "an origin such as 'https://example.org'"})
+]
+HostName = Annotated[
+    str, Field(pattern=r"^[^\s/:]+$", json_schema_extra={"expected": "a name without port such as 'chat.example.org'"})
+]
+ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+
+PROVIDER_MODEL = r"[a-z0-9_-]+:\S+"
+"""A model as `provider:model`, which LangChain's `init_chat_model` knows."""
+
+INTERNAL_PORT_OFFSET = 1000
+ENVIRONMENT_PREFIX = "AGENTIC_"
+FLAGS: Mapping[str, str] = {
+    "server.host": "--host",
+    "server.port": "--port",
+    "server.internal_port": "--internal-port",
+    "auth.developer.allow_remote": "--allow-remote-developer",
+    "data.directory": "--data",
+    "catalog": "--catalog",
+    "log.level": "--log-level",
+}
+"""The command line's flags for settings, so that an error can name the flag."""
+
+
+class Section(BaseModel):
+    """A group of settings. Strict: a text is not taken for a number, nor a truth value for 1."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ServerSettings(Section):
+    host: Host = Field("127.0.0.1", description="Address that the server listens on.")
+    port: Port = Field(8000, description="Port that the server listens on; 0 takes any free one.")
+    internal_host: Host = Field(
+        "127.0.0.1", description="Address of the internal listener, which serves metrics and health to the inside."
+    )
+    internal_port: Port | None = Field(
+        None,
+        description="Port of the internal listener; `null` is `server.port` + 1000, or any free one where that is 0; "
+        "0 switches the listener off.",
+    )
+    allowed_origins: tuple[WebOrigin, ...] = Field(
+        (), strict=False, description="Origins whose pages may connect, besides the server's own on loopback."
+    )
+    allowed_hosts: tuple[HostName, ...] = Field(
+        (), strict=False, description="Names, without port, that a `Host` header may give, besides the server's own."
+    )
+    grace_s: Annotated[float, Field(ge=0, le=3600)] = Field(
+        10, description="How long running exchanges may go on when the server is told to stop, in seconds."
+    )
+
+    @property
+    def internal_listener_port(self) -> int | None:
+        """The port to bind for the internal listener: None if it is off, 0 for any free port."""
+        if self.internal_port is None:
+            return self.port + INTERNAL_PORT_OFFSET if self.port else 0
+        return self.internal_port or None
+
+    @model_validator(mode="after")
+    def _internal_port_is_free(self) -> Self:
+        port = self.internal_listener_port
+        if port and port > 65535:
+            raise rule_broken("port + 1000 is no port: set server.internal_port too", "port")
+        if port and port == self.port and self.internal_host == self.host:
+            raise rule_broken("the internal listener needs another port than server.port", "internal_port")
+        return self
+
+
+class DeveloperSettings(Section):
+    user: str = Field("developer", min_length=1, max_length=128, description="The user that every request acts as.")
+    allow_remote: bool = Field(
+        False, description="Lets developer authentication listen on other addresses than loopback: trusts everybody."
+    )
+
+
+class AuthSettings(Section):
+    mode: Literal["developer"] = Field(
+        "developer", description="How users are told apart; `developer` asks for nothing and trusts everybody."
+    )
+    developer: DeveloperSettings = Field(DeveloperSettings(), description="The mode `developer`.")
+
+
+class DataSettings(Section):
+    directory: AnyPath = Field(Path("data"), description="Directory of the database; made if it isn't there.")
+
+
+class StoreSettings(Section):
+    timeout_s: Seconds = Field(5, description="How long one operation of the store may take, in seconds.")
+
+
+class ModelSettings(Section):
+    model: str = Field(
+        "auto",
+        pattern=f"^(auto|offline|{PROVIDER_MODEL})$",
+        json_schema_extra={"expected": "'auto', 'offline' or a model such as 'openai:gpt-5'"},
+        description="`auto` (`openai_model` if OPENAI_API_KEY is set, else `offline`), `offline` (built in, needs no "
+        "network), or `provider:model` as in LangChain's `init_chat_model`.",
+    )
+    options: dict[str, Any] = Field(
+        default_factory=dict,
+        repr=False,
+        description="What else `init_chat_model` gets, such as `temperature`; keys belong into the environment.",
+    )
+
+
+class AgentsSettings(Section):
+    cache_size: Count = Field(256, description="Agents that are kept warm, each for one session.")
+    build_timeout_s: Seconds = Field(60, description="How long an agent may take to start, in seconds.")
+    close_timeout_s: Seconds = Field(10, description="How long an agent may take to close, in seconds.")
+
+
+class LimitsSettings(Section):
+    message_bytes: Bytes = Field(262_144, description="Largest message of a user, in bytes of UTF-8.")
+    frame_bytes: Bytes = Field(2_097_152, description="Largest frame or request body that is read, in bytes.")
+    runtime_context_bytes: Bytes = Field(16_384, description="Largest `runtime_context` of an ask, in bytes of JSON.")
+    max_running: Count = Field(500, description="Exchanges that may run at the same time in this process.")
+    model_timeout_s: Seconds = Field(
+        120, description="How long a graph may be silent while no tool runs, in seconds; then the exchange fails."
+    )
+    tool_timeout_s: Seconds = Field(300, description="How long a tool may run, in seconds.")
+    send_timeout_s: Seconds = Field(
+        10, description="How long a client may take to read what is sent, in seconds; then it is disconnected."
+    )
+    authenticate_timeout_s: Seconds = Field(
+        5, description="How long a connection may wait with its first `authenticate` frame, in seconds."
+    )
+    history_exchanges: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        20, description="Past exchanges that an agent is given, unless its catalog entry says otherwise; 0 is none."
+    )
+    titles_timeout_s: Seconds = Field(20, description="How long a model may take to name a session, in seconds.")
+
+    @model_validator(mode="after")
+    def _a_frame_holds_a_message(self) -> Self:
+        if self.frame_bytes < self.message_bytes + self.runtime_context_bytes:
+            raise rule_broken("must be at least limits.message_bytes + limits.runtime_context_bytes", "frame_bytes")
+        return self
+
+
+class RelaySettings(Section):
+    keep_ended_s: Annotated[float, Field(ge=0, le=86_400)] = Field(
+        60, description="How long the events of an ended exchange can still be followed, in seconds."
+    )
+    keep_ended: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        1000, description="Ended exchanges whose events are kept at most."
+    )
+    compact_after: Count = Field(
+        512, description="Events that every client has read before the log of an exchange is compacted."
+    )
+
+
+class LogSettings(Section):
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
+
+
+class Settings(Section):
+    server: ServerSettings = Field(ServerSettings(), description="Where the server listens, and to whom.")
+    auth: AuthSettings = Field(AuthSettings(), description="Who the users are.")
+    data: DataSettings = Field(DataSettings(), description="Where data is kept.")
+    store: StoreSettings = Field(StoreSettings(), description="The database.")
+    catalog: AnyPath | None = Field(
+        None, description="The agents catalog; `null` is `./agents_catalog.yaml` if it is there, else the shipped one."
+    )
+    openai_model: str = Field("gpt-5-mini", min_length=1, description="The OpenAI model that a model `auto` takes.")
+    models: dict[ModelName, ModelSettings] = Field(
+        {}, validate_default=True, description="Chat models by name; `default` is always there."
+    )
+    agents: AgentsSettings = Field(AgentsSettings(), description="The agents in memory.")
+    limits: LimitsSettings = Field(LimitsSettings(), description="Bounds on what clients, agents and models may take.")
+    relay: RelaySettings = Field(RelaySettings(), description="The logs that clients read events from.")
+    log: LogSettings = Field(LogSettings(), description="The server's log.")
+
+    @field_validator("models")
+    @classmethod
+    def _with_default_model(cls, models: dict[str, ModelSettings]) -> dict[str, ModelSettings]:
+        return {"default": ModelSettings()} | models
+
+    @model_validator(mode="after")
+    def _developers_are_local(self) -> Self:
+        if not self.auth.developer.allow_remote and not is_loopback(self.server.host):
+            message = (
+                f"developer authentication trusts everybody who can reach it, so it binds to loopback only, "
+                f"not to {self.server.host!r}; auth.developer.allow_remote: true or --allow-remote-developer overrides"
+            )
+            raise rule_broken(message, "server", "host")
+        return self
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`: 127.0.0.0/8, ::1, localhost."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def load_settings(path: Path | None, overrides: Mapping[str, object]) -> Settings:
+    """The settings of `overrides`, the environment, the YAML file at `path` (None: no file) and the defaults.
+
+    `overrides` has dotted keys (`server.port`) and only those that were given. Its texts, like those of the
+    environment, are JSON where the setting is no text. Raises ConfigError with every problem there is.
+    """
+    document = read_yaml(path) if path else None
+    layers = SettingsLayers(Settings.model_json_schema(), document)
+    problems = [problem for _, problem in document.flaws] if document else []
+    for keys, value, origin in [*_environment(), *_command_line(overrides)]:
+        if not layers.lay(keys, value, origin):
+            problems.append(_unknown(origin))
+    try:
+        settings = Settings.model_validate(layers.values)
+    except ValidationError as error:
+        raise ConfigError([*problems, *validation_problems(error, Settings, layers.problem_at)]) from error
+    if problems:
+        raise ConfigError(problems)
+    return settings
+
+
+def documented_settings(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """The dotted key and the field of every setting; `<name>` stands for a name that the user chooses."""
+    for name, field in model.model_fields.items():
+        key = prefix + name
+        mapped = get_args(field.annotation)[-1:]
+        if _is_section(field.annotation):
+            yield from documented_settings(field.annotation, f"{key}.")
+        elif mapped and _is_section(mapped[0]):
+            yield from documented_settings(mapped[0], f"{key}.<name>.")
+        else:
+            yield key, field
+
+
+def _is_section(annotation: object) -> TypeGuard[type[Section]]:
+    return isinstance(annotation, type) and issubclass(annotation, Section)
+
+
+def environment_variable(key: str) -> str:
+    """The variable that sets `key`: `server.port` is AGENTIC_SERVER__PORT."""
+    return ENVIRONMENT_PREFIX + key.replace(".", "__").upper()
+
+
+def _environment() -> Iterator[tuple[KeyPath, object, Origin]]:
+    for name, text in sorted(os.environ.items()):
+        if name.startswith(ENVIRONMENT_PREFIX):
+            key = name.removeprefix(ENVIRONMENT_PREFIX)
+            path = key.lower().split("__") if key.isupper() else [key]
+            yield tuple(path), text, Origin("environment", name)
+
+
+def _command_line(overrides: Mapping[str, object]) -> Iterator[tuple[KeyPath, object, Origin]]:
+    for key, value in overrides.items():
+        yield tuple(key.split(".")), value, Origin("command line", FLAGS.get(key, key))
+
+
+def _unknown(origin: Origin) -> ConfigProblem:
+    keys = [key.replace("<name>", "default") for key, _ in documented_settings()]
+    if origin.source == "environment":
+        hint = near_miss(origin.name.upper(), map(environment_variable, keys))
+    else:
+        hint = near_miss(origin.name, keys)
+    return ConfigProblem(origin.source, None, None, origin.name, f"there is no such setting{hint}")
+
+
+def default_settings_file() -> Path | None:
+    """./config/settings.yaml, else the one that the package or its source checkout has, else None."""
+    return _first_file(
+        Path("config", "settings.yaml"), _PACKAGE / "defaults" / "settings.yaml", _CHECKOUT / "config" / "settings.yaml"
+    )
+
+
+def default_catalog() -> Path:
+    """./agents_catalog.yaml, else the one that the package or its source checkout has. Raises ConfigError."""
+    name = "agents_catalog.yaml"
+    found = _first_file(Path(name), _PACKAGE / "defaults" / name, _CHECKOUT / name)
+    if found is None:
+        raise ConfigError([ConfigProblem(name, None, None, "", "there is no agents catalog; --catalog names one")])
+    return found
+
+
+_PACKAGE = Path(__file__).parent
+_CHECKOUT = _PACKAGE.parent
+
+
+def _first_file(*candidates: Path) -> Path | None:
+    return next((path for path in candidates if path.is_file()), None)

@@ -1,0 +1,37 @@
+"""Developer authentication: everybody who reaches the server is trusted to be who they say.
+
+Without a token a client is the configured developer. `dev:NAME` is the token of the user NAME, and `dev:NAME:SECONDS`
+one that ends at that Unix time, so that several users and an expiry can be tried on one machine.
+"""
+
+import re
+import time
+from collections.abc import Callable
+
+from agentic_backend.auth.user import Tokens, User
+from agentic_backend.errors import TokenExpired, Unauthenticated
+
+_TOKEN = re.compile(r"dev:(?P<name>[A-Za-z0-9][A-Za-z0-9_.@-]{0,63})(:(?P<expires>\d{1,12}))?")
+
+
+class DeveloperAuthenticator:
+    def __init__(self, user: str, clock: Callable[[], float] = time.time) -> None:
+        self._developer = User(id=user, name=user, roles=frozenset({"admin"}))
+        self._clock = clock
+
+    @property
+    def anonymous(self) -> User | None:
+        return self._developer
+
+    async def authenticate(self, access_token: str) -> User:
+        token = _TOKEN.fullmatch(access_token)
+        if token is None:
+            raise Unauthenticated
+        expires_at = float(token["expires"]) if token["expires"] else None
+        if expires_at is not None and expires_at <= self._clock():
+            raise TokenExpired
+        return User(id=token["name"], name=token["name"], expires_at=expires_at)
+
+    async def refresh(self, refresh_token: str) -> Tokens:
+        await self.authenticate(refresh_token)
+        return Tokens(access_token=refresh_token, refresh_token=refresh_token)

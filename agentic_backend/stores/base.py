@@ -1,0 +1,200 @@
+"""The Store protocol: the only memory of the server.
+
+Every write that belongs to a running exchange is fenced: it happens only while the session's `active_exchange_id` is
+that exchange and its `next_rank` is what the writer believes (a compare-and-set on the session). Rows count only below
+their session's `next_rank`, so a batch counts whole or not at all. Every method raises StoreUnavailable when the store
+can't be reached or doesn't answer within its timeout; nothing is then reported as saved.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from pydantic import Field
+
+from agentic_backend.protocol.events import ErrorInfo, HumanRequests
+from agentic_backend.protocol.messages import (
+    ChatMessage,
+    ExchangeStatus,
+    MessageDraft,
+    Session,
+    SessionState,
+    Timestamp,
+    TokenUsage,
+)
+from agentic_backend.protocol.parts import Value, absent
+
+
+class ExchangeRecord(Value):
+    """One exchange as stored. `last_seq` is the seq of its last event, known when it has ended."""
+
+    id: str
+    session_id: str
+    user_id: str
+    agent_id: str
+    status: ExchangeStatus = ExchangeStatus.RUNNING
+    client_exchange_id: str | None = absent()
+    request_id: str
+    first_rank: int = 0
+    started_at: Timestamp
+    ended_at: Timestamp | None = absent()
+    last_seq: int = 0
+    usage: TokenUsage = Field(default_factory=TokenUsage)
+    error: ErrorInfo | None = absent()
+    pending: HumanRequests | None = absent()
+    resumes: str | None = absent()
+
+
+class KpiRecord(Value):
+    """What one exchange cost. Times are milliseconds from the ask; `session_id` is None in query mode."""
+
+    exchange_id: str
+    session_id: str | None
+    user_id: str
+    agent_id: str
+    status: ExchangeStatus
+    started_at: Timestamp
+    latency_ms: int
+    first_token_ms: int | None
+    usage: TokenUsage
+    model: str | None
+    tools: list[str]
+    failed_tools: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Who writes, and from which rank on: the compare in every compare-and-set."""
+
+    session_id: str
+    exchange_id: str
+    next_rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeEnd:
+    """How an exchange ended, written together with its last messages. `session_state` None leaves it as it is."""
+
+    status: ExchangeStatus
+    ended_at: datetime
+    usage: TokenUsage
+    last_seq: int
+    error: ErrorInfo | None = None
+    kpi: KpiRecord | None = None
+    session_state: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write made: the placed messages, and the session as it stands after it."""
+
+    session: Session
+    messages: list[ChatMessage] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionQuery:
+    """`text` searches titles and message texts, case-insensitively. `cursor` is a former page's `next_cursor`."""
+
+    user_id: str
+    agent_id: str | None = None
+    state: SessionState | None = None
+    text: str | None = None
+    limit: int = 50
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    sessions: list[Session]
+    next_cursor: str | None
+
+
+class AlreadyAsked(Exception):
+    """The user has sent this `client_exchange_id` before; it began `exchange_id`."""
+
+    def __init__(self, exchange_id: str) -> None:
+        super().__init__(exchange_id)
+        self.exchange_id = exchange_id
+
+
+class FencedOut(Exception):
+    """The writer no longer owns its session: it was deleted, or another instance took it over."""
+
+
+class Store(Protocol):
+    async def create_session(self, session: Session) -> None: ...
+
+    async def get_session(self, session_id: str) -> Session | None: ...
+
+    async def list_sessions(self, query: SessionQuery) -> SessionPage:
+        """The user's sessions, the last updated first. Raises BadFrame where the cursor isn't one of ours."""
+        ...
+
+    async def rename_session(self, session_id: str, title: str, *, only_if: str | None = None) -> Session | None:
+        """Set the title (where `only_if` is given: if it is still that one). None where nothing was renamed."""
+        ...
+
+    async def complete_session(self, session_id: str, at: datetime) -> Session | None:
+        """Set an active session to completed; a completed one is returned as it is. None where there is none."""
+        ...
+
+    async def delete_session(self, session_id: str) -> None:
+        """Remove the session, its state, exchanges and messages. KPI records stay: they hold no text."""
+        ...
+
+    async def session_state(self, session_id: str) -> bytes | None:
+        """What the last ended exchange left in the graph's channels beside `messages`."""
+        ...
+
+    async def begin_exchange(
+        self, exchange: ExchangeRecord, opening: MessageDraft, new_session: Session | None = None
+    ) -> Written:
+        """Admit one exchange into its session and store its first message, in one step.
+
+        With `new_session` the session is made in the same step. Raises AlreadyAsked, SessionNotFound (also where the
+        session is another user's), SessionCompleted, SessionBusy.
+        """
+        ...
+
+    async def append(self, fence: Fence, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None) -> Written:
+        """Store messages from `fence.next_rank` on and, with `end`, end the exchange in the same step.
+
+        Raises FencedOut and then has written nothing.
+        """
+        ...
+
+    async def set_waiting(self, fence: Fence, pending: HumanRequests) -> None:
+        """Mark the exchange as awaiting a person. Raises FencedOut."""
+        ...
+
+    async def get_exchange(self, exchange_id: str) -> ExchangeRecord | None: ...
+
+    async def find_exchange(self, user_id: str, client_exchange_id: str) -> ExchangeRecord | None: ...
+
+    async def unended_exchanges(self) -> list[ExchangeRecord]:
+        """Every exchange that is running or waiting, whoever's."""
+        ...
+
+    async def exchange_messages(self, exchange_id: str) -> list[ChatMessage]:
+        """All messages of one exchange, by rank."""
+        ...
+
+    async def messages_after(self, session_id: str, after_rank: int, limit: int) -> list[ChatMessage]:
+        """At most `limit` messages with a rank above `after_rank` (-1: from the first), by rank."""
+        ...
+
+    async def last_exchanges(self, session_id: str, count: int) -> list[ChatMessage]:
+        """The messages of the last `count` ended exchanges, by rank. Costs the same however long the session is."""
+        ...
+
+    async def record_kpi(self, record: KpiRecord) -> None:
+        """Store the KPIs of an exchange that stores nothing else (query mode)."""
+        ...
+
+    async def kpi_records(self, *, user_id: str | None, start: datetime, end: datetime) -> list[KpiRecord]:
+        """KPI records of exchanges that started in [start, end), oldest first; `user_id` None: everybody's."""
+        ...
+
+    async def aclose(self) -> None: ...

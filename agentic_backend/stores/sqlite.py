@@ -1,0 +1,127 @@
+"""The Store on SQLite: one file, for a server that runs as one instance.
+
+Opened by the composition root, closed by `aclose`. One connection writes, each write one transaction; two others read,
+so that a read waits neither for a write nor for a search. A transaction makes a batch whole or absent; a process that
+dies loses nothing that was reported as saved, a machine that loses its power perhaps the last moments before.
+"""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from agentic_backend.protocol.events import HumanRequests
+from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session
+from agentic_backend.stores import sqlite_queries as queries
+from agentic_backend.stores import sqlite_transactions as transactions
+from agentic_backend.stores.base import (
+    ExchangeEnd,
+    ExchangeRecord,
+    Fence,
+    KpiRecord,
+    SessionPage,
+    SessionQuery,
+    Written,
+)
+from agentic_backend.stores.migrations import migrate
+from agentic_backend.stores.sqlite_connection import SqliteConnection
+
+
+class SqliteStore:
+    """Implements `Store`, whose docstrings hold for the methods here."""
+
+    def __init__(
+        self, writer: SqliteConnection, reader: SqliteConnection, searcher: SqliteConnection, closing: AsyncExitStack
+    ) -> None:
+        """`reader` finds rows by key; `searcher` takes what may read many rows. `closing` closes all three."""
+        self._writer = writer
+        self._reader = reader
+        self._searcher = searcher
+        self._closing = closing
+
+    @classmethod
+    async def open(cls, path: Path, *, timeout_s: float) -> Self:
+        """Open the file at `path`, made where there is none, and bring its schema up to date.
+
+        Every operation has `timeout_s`. Raises StoreUnavailable, and SchemaTooNew where a newer server wrote the file.
+        """
+        async with AsyncExitStack() as opened:
+
+            async def connect() -> SqliteConnection:
+                connection = await SqliteConnection.open(path, timeout_s=timeout_s)
+                opened.push_async_callback(connection.aclose)
+                return connection
+
+            writer = await connect()
+            await migrate(writer)
+            return cls(writer, await connect(), await connect(), opened.pop_all())
+
+    async def aclose(self) -> None:
+        await self._closing.aclose()
+
+    async def create_session(self, session: Session) -> None:
+        await self._writer.write("create_session", lambda db: transactions.create_session(db, session))
+
+    async def get_session(self, session_id: str) -> Session | None:
+        return await self._reader.read("get_session", lambda db: queries.get_session(db, session_id))
+
+    async def list_sessions(self, query: SessionQuery) -> SessionPage:
+        return await self._searcher.read("list_sessions", lambda db: queries.list_sessions(db, query))
+
+    async def rename_session(self, session_id: str, title: str, *, only_if: str | None = None) -> Session | None:
+        return await self._writer.write(
+            "rename_session", lambda db: transactions.rename_session(db, session_id, title, only_if)
+        )
+
+    async def complete_session(self, session_id: str, at: datetime) -> Session | None:
+        return await self._writer.write(
+            "complete_session", lambda db: transactions.complete_session(db, session_id, at)
+        )
+
+    async def delete_session(self, session_id: str) -> None:
+        await self._writer.write("delete_session", lambda db: transactions.delete_session(db, session_id))
+
+    async def session_state(self, session_id: str) -> bytes | None:
+        return await self._reader.read("session_state", lambda db: queries.session_state(db, session_id))
+
+    async def begin_exchange(
+        self, exchange: ExchangeRecord, opening: MessageDraft, new_session: Session | None = None
+    ) -> Written:
+        return await self._writer.write(
+            "begin_exchange", lambda db: transactions.begin_exchange(db, exchange, opening, new_session)
+        )
+
+    async def append(self, fence: Fence, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None) -> Written:
+        return await self._writer.write("append", lambda db: transactions.append(db, fence, drafts, end))
+
+    async def set_waiting(self, fence: Fence, pending: HumanRequests) -> None:
+        await self._writer.write("set_waiting", lambda db: transactions.set_waiting(db, fence, pending))
+
+    async def get_exchange(self, exchange_id: str) -> ExchangeRecord | None:
+        return await self._reader.read("get_exchange", lambda db: queries.get_exchange(db, exchange_id))
+
+    async def find_exchange(self, user_id: str, client_exchange_id: str) -> ExchangeRecord | None:
+        return await self._reader.read(
+            "find_exchange", lambda db: queries.find_exchange(db, user_id, client_exchange_id)
+        )
+
+    async def unended_exchanges(self) -> list[ExchangeRecord]:
+        return await self._reader.read("unended_exchanges", queries.unended_exchanges)
+
+    async def exchange_messages(self, exchange_id: str) -> list[ChatMessage]:
+        return await self._reader.read("exchange_messages", lambda db: queries.exchange_messages(db, exchange_id))
+
+    async def messages_after(self, session_id: str, after_rank: int, limit: int) -> list[ChatMessage]:
+        return await self._reader.read(
+            "messages_after", lambda db: queries.messages_after(db, session_id, after_rank, limit)
+        )
+
+    async def last_exchanges(self, session_id: str, count: int) -> list[ChatMessage]:
+        return await self._reader.read("last_exchanges", lambda db: queries.last_exchanges(db, session_id, count))
+
+    async def record_kpi(self, record: KpiRecord) -> None:
+        await self._writer.write("record_kpi", lambda db: transactions.record_kpi(db, record))
+
+    async def kpi_records(self, *, user_id: str | None, start: datetime, end: datetime) -> list[KpiRecord]:
+        return await self._searcher.read("kpi_records", lambda db: queries.kpi_records(db, user_id, start, end))

@@ -1,0 +1,145 @@
+"""One connection to a SQLite file, on a thread of its own; SqliteStore owns it.
+
+A whole read or transaction is one function and one hop to the thread, which takes them in order: no lock is needed
+among writers, and between two calls the connection is outside any transaction. A call is over when it returns or
+raises: cancelled or out of time, it is rolled back unless its commit has begun. Only a file system that doesn't answer
+can leave a call behind; StoreUnavailable then says no more than that.
+"""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Self, TypeVar
+
+import aiosqlite
+
+from agentic_backend.errors import StoreUnavailable
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+_LOG = logging.getLogger("agentic_backend.stores.sqlite")
+# How long one attempt waits for another connection's lock, and how many steps of SQLite's machine pass, before the
+# thread looks whether its caller still waits.
+_BUSY_S = 0.1
+_STEPS = 10_000
+# What an abandoned call gets to notice that and to roll back.
+_GRACE_S = 1.0
+_PRAGMAS = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", "PRAGMA foreign_keys = ON")
+
+
+class _Call:
+    """A call on its way through the thread; once `abandoned`, it ends as soon as it can."""
+
+    abandoned = False
+
+
+class SqliteConnection:
+    def __init__(self, path: Path, *, timeout_s: float) -> None:
+        self._path = path
+        self._timeout_s = timeout_s
+        self._call = _Call()
+        self._thread = aiosqlite.Connection(self._connect, iter_chunk_size=1)
+
+    @classmethod
+    async def open(cls, path: Path, *, timeout_s: float) -> Self:
+        """Open or create the file at `path`; each later call may take `timeout_s`. Raises StoreUnavailable."""
+        connection = cls(path, timeout_s=timeout_s)
+        with _unavailable("open"):
+            async with asyncio.timeout(timeout_s + _GRACE_S):
+                await connection._thread
+        return connection
+
+    async def aclose(self) -> None:
+        """Close the connection after the calls under way. Raises StoreUnavailable where they don't end."""
+        with _unavailable("close"):
+            async with asyncio.timeout(self._timeout_s + _GRACE_S):
+                await self._thread.close()
+
+    async def read(self, operation: str, work: Work[T]) -> T:
+        """What `work` returns; it may run more than once. Raises StoreUnavailable, and what `work` raises itself."""
+        return await self._run(operation, work)
+
+    async def write(self, operation: str, work: Work[T]) -> T:
+        """Like `read`, with `work` as one transaction: committed when it returns, rolled back when it raises."""
+        return await self._run(operation, partial(self._transact, work))
+
+    async def _run(self, operation: str, work: Work[T]) -> T:
+        call = _Call()
+        # aiosqlite has no public call for this: each of its methods is one statement, and so one hop.
+        hop = self._thread._execute(self._perform, call, work)  # type: ignore[no-untyped-call]
+        running: asyncio.Task[T] = asyncio.ensure_future(hop)
+        running.add_done_callback(_retrieve)
+        with _unavailable(operation):
+            try:
+                await asyncio.wait({running}, timeout=self._timeout_s)
+            finally:
+                if not running.done():
+                    # Out of time, or the caller was cancelled: wait until the transaction is over all the same.
+                    call.abandoned = True
+                    await asyncio.wait({running}, timeout=_GRACE_S)
+            if not running.done():
+                running.cancel()
+                raise TimeoutError
+            return running.result()
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, isolation_level=None, timeout=self._timeout_s)
+        try:
+            for pragma in _PRAGMAS:
+                db.execute(pragma)
+            db.execute(f"PRAGMA busy_timeout = {int(_BUSY_S * 1000)}")
+        except sqlite3.Error:
+            db.close()
+            raise
+        db.row_factory = sqlite3.Row
+        db.set_progress_handler(lambda: self._call.abandoned, _STEPS)
+        self._db = db
+        return db
+
+    def _perform(self, call: _Call, work: Work[T]) -> T:
+        self._call = call
+        while not call.abandoned:
+            try:
+                return work(self._db)
+            except sqlite3.OperationalError as error:
+                if call.abandoned or not _is_busy(error):
+                    raise
+        raise TimeoutError
+
+    def _transact(self, work: Work[T], db: sqlite3.Connection) -> T:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            result = work(db)
+            if self._call.abandoned:
+                raise TimeoutError
+            db.execute("COMMIT")
+        except BaseException:
+            db.rollback()
+            raise
+        return result
+
+
+@contextmanager
+def _unavailable(operation: str) -> Iterator[None]:
+    """Turn SQLite's errors and timeouts into StoreUnavailable; only their names are logged."""
+    try:
+        yield
+    except (sqlite3.Error, TimeoutError) as error:
+        _LOG.warning("SQLite failed in %s: %s", operation, getattr(error, "sqlite_errorname", type(error).__name__))
+        raise StoreUnavailable from error
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    # The low byte of an extended code is its primary code; Python's own errors have none.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _retrieve(running: asyncio.Task[T]) -> None:
+    """Look at the outcome, so that asyncio doesn't report one whose caller has gone as never retrieved."""
+    if not running.cancelled():
+        running.exception()

@@ -1,0 +1,109 @@
+"""What SqliteStore reads: each function is one statement, and so sees one state of the database."""
+
+import sqlite3
+from datetime import datetime
+
+from agentic_backend.protocol.messages import ChatMessage, Session
+from agentic_backend.stores.base import ExchangeRecord, KpiRecord, SessionPage, SessionQuery
+from agentic_backend.stores.cursor import cursor_after, place_of
+from agentic_backend.stores.sqlite_rows import (
+    EXCHANGE_COLUMNS,
+    MESSAGE_COLUMNS,
+    SESSION_COLUMNS,
+    exchange_of,
+    folded,
+    kpi_of,
+    message_of,
+    rfc3339,
+    session_of,
+)
+
+_UNENDED = f"""
+    SELECT {EXCHANGE_COLUMNS} FROM exchanges WHERE status IN ('running', 'awaiting_human') ORDER BY started_at
+"""
+
+_EXCHANGE_MESSAGES = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE exchange_id = ? ORDER BY rank"
+
+_MESSAGES_AFTER = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE session_id = ? AND rank > ? ORDER BY rank LIMIT ?"
+
+# CROSS JOIN fixes the order of the loops: the exchanges first, from the last one back, then the messages of each.
+_LAST_EXCHANGES = f"""
+    SELECT {MESSAGE_COLUMNS} FROM (
+        SELECT id FROM exchanges
+        WHERE session_id = ? AND status NOT IN ('running', 'awaiting_human')
+        ORDER BY first_rank DESC LIMIT ?
+    ) AS ended CROSS JOIN messages ON messages.exchange_id = ended.id
+    ORDER BY messages.rank
+"""
+
+_HOLDS_TEXT = """(instr(search_title, :text) OR EXISTS (
+    SELECT 1 FROM messages WHERE messages.session_id = sessions.id AND instr(messages.search_text, :text)))"""
+
+
+def get_session(db: sqlite3.Connection, session_id: str) -> Session | None:
+    row = db.execute(f"SELECT {SESSION_COLUMNS} FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    return None if row is None else session_of(row)
+
+
+def list_sessions(db: sqlite3.Connection, query: SessionQuery) -> SessionPage:
+    # One row more than the page holds tells whether another page follows.
+    parameters: dict[str, object] = {"user_id": query.user_id, "limit": query.limit + 1}
+    conditions = ["user_id = :user_id"]
+    if query.cursor is not None:
+        updated_at, session_id = place_of(query.cursor)
+        conditions.append("(updated_at, id) < (:updated_at, :session_id)")
+        parameters |= {"updated_at": rfc3339(updated_at), "session_id": session_id}
+    if query.agent_id is not None:
+        conditions.append("agent_id = :agent_id")
+        parameters["agent_id"] = query.agent_id
+    if query.state is not None:
+        conditions.append("state = :state")
+        parameters["state"] = query.state
+    if query.text:
+        conditions.append(_HOLDS_TEXT)
+        parameters["text"] = folded(query.text)
+    sql = f"""SELECT {SESSION_COLUMNS} FROM sessions WHERE {" AND ".join(conditions)}
+        ORDER BY updated_at DESC, id DESC LIMIT :limit"""
+    found = [session_of(row) for row in db.execute(sql, parameters)]
+    sessions = found[: query.limit]
+    return SessionPage(sessions, cursor_after(sessions[-1]) if len(found) > query.limit else None)
+
+
+def session_state(db: sqlite3.Connection, session_id: str) -> bytes | None:
+    row = db.execute("SELECT state FROM session_states WHERE session_id = ?", (session_id,)).fetchone()
+    return None if row is None else row["state"]
+
+
+def get_exchange(db: sqlite3.Connection, exchange_id: str) -> ExchangeRecord | None:
+    row = db.execute(f"SELECT {EXCHANGE_COLUMNS} FROM exchanges WHERE id = ?", (exchange_id,)).fetchone()
+    return None if row is None else exchange_of(row)
+
+
+def find_exchange(db: sqlite3.Connection, user_id: str, client_exchange_id: str) -> ExchangeRecord | None:
+    sql = f"SELECT {EXCHANGE_COLUMNS} FROM exchanges WHERE user_id = ? AND client_exchange_id = ?"
+    row = db.execute(sql, (user_id, client_exchange_id)).fetchone()
+    return None if row is None else exchange_of(row)
+
+
+def unended_exchanges(db: sqlite3.Connection) -> list[ExchangeRecord]:
+    return [exchange_of(row) for row in db.execute(_UNENDED)]
+
+
+def exchange_messages(db: sqlite3.Connection, exchange_id: str) -> list[ChatMessage]:
+    return [message_of(row) for row in db.execute(_EXCHANGE_MESSAGES, (exchange_id,))]
+
+
+def messages_after(db: sqlite3.Connection, session_id: str, after_rank: int, limit: int) -> list[ChatMessage]:
+    return [message_of(row) for row in db.execute(_MESSAGES_AFTER, (session_id, after_rank, limit))]
+
+
+def last_exchanges(db: sqlite3.Connection, session_id: str, count: int) -> list[ChatMessage]:
+    return [message_of(row) for row in db.execute(_LAST_EXCHANGES, (session_id, count))]
+
+
+def kpi_records(db: sqlite3.Connection, user_id: str | None, start: datetime, end: datetime) -> list[KpiRecord]:
+    whose = "" if user_id is None else "user_id = :user_id AND"
+    sql = f"""SELECT record FROM kpi_records WHERE {whose} started_at >= :start AND started_at < :end
+        ORDER BY started_at"""
+    parameters = {"user_id": user_id, "start": rfc3339(start), "end": rfc3339(end)}
+    return [kpi_of(row) for row in db.execute(sql, parameters)]

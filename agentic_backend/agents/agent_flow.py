@@ -1,0 +1,127 @@
+"""AgentFlow: the base class of an agent.
+
+An AgentFactory builds one instance per (session, agent), sets its runtime context, and awaits `async_init()` once; from
+then on the instance serves one exchange after the other until `aclose()`. An author overrides `async_init` and
+`get_compiled_graph`; whoever has a compiled graph needs no class at all (see GraphFlow).
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel import Pregel
+
+from agentic_backend.agents.catalog import AgentSettings, AgentTuning
+from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.auth.user import Tokens
+from agentic_backend.errors import AgentUnavailable, Unauthenticated
+
+StreamPart = tuple[tuple[str, ...], str, Any]
+"""One item of a LangGraph stream: the namespace of the subgraph that it comes from, its mode, its payload."""
+
+CompiledGraph = Pregel[Any, Any, Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentServices:
+    """What the server lends to agents."""
+
+    models: ChatModels
+    refresh_tokens: Callable[[str], Awaitable[Tokens]]
+
+
+class AgentFlow:
+    tool_names: ClassVar[Sequence[str]] = ()
+    """The tools that people are told the agent has."""
+
+    def __init__(self, settings: AgentSettings, services: AgentServices, context: RuntimeContext) -> None:
+        self.settings = settings
+        self.runtime_context = context
+        self._services = services
+
+    @property
+    def tuning(self) -> AgentTuning:
+        return self.settings.tuning
+
+    def tuned(self, field: str, default: str) -> str:
+        """The text of a tuning field of the catalog entry, or `default`."""
+        return str(self.tuning.fields.get(field, default))
+
+    def chat_model(self) -> BaseChatModel:
+        """The chat model that the catalog entry names, or the server's default one."""
+        return self._services.models.get(self.settings.model)
+
+    async def async_init(self) -> None:
+        """Open what the agent needs and build its graph. Runs once, before the first exchange."""
+
+    def get_compiled_graph(self) -> CompiledGraph:
+        """The graph that answers. Its state has a `messages` channel."""
+        raise AgentUnavailable(f"The agent '{self.settings.id}' has no graph: get_compiled_graph() is not implemented.")
+
+    def astream_updates(self, state: Mapping[str, Any], config: RunnableConfig) -> AsyncIterator[StreamPart]:
+        """Run the graph on `state`: tokens, node updates, custom events, subgraphs included.
+
+        The values of the root graph come too where it keeps more than messages between exchanges.
+        """
+        graph = self.get_compiled_graph()
+        modes = ["messages", "updates", "custom"]
+        if self.kept_channels:
+            modes.append("values")
+        stream = graph.astream(
+            dict(state),
+            config,
+            context=self.runtime_context,
+            stream_mode=cast(Any, modes),
+            subgraphs=True,
+        )
+        return cast(AsyncIterator[StreamPart], stream)
+
+    @cached_property
+    def kept_channels(self) -> frozenset[str]:
+        """The channels beside `messages` that a graph gives back and takes in, such as a swarm's active agent."""
+        graph = self.get_compiled_graph()
+        return (_names(graph.output_channels) & input_channels(graph)) - {"messages"}
+
+    async def refresh_user_access_token(self) -> str:
+        """Trade the user's refresh token for a newer access token, for this and the following calls.
+
+        Raises Unauthenticated where the user gave no refresh token, or it is no longer good.
+        """
+        if self.runtime_context.refresh_token is None:
+            raise Unauthenticated("There is no refresh token to get a newer access token with.")
+        tokens = await self._services.refresh_tokens(self.runtime_context.refresh_token)
+        self.runtime_context.access_token = tokens.access_token
+        self.runtime_context.refresh_token = tokens.refresh_token or self.runtime_context.refresh_token
+        return tokens.access_token
+
+    async def aclose(self) -> None:
+        """Close what `async_init` opened. Awaited once, when the agent is evicted or its session deleted."""
+
+
+class GraphFlow(AgentFlow):
+    """Serves a compiled LangGraph graph as it is."""
+
+    def __init__(
+        self, settings: AgentSettings, services: AgentServices, context: RuntimeContext, graph: CompiledGraph
+    ) -> None:
+        super().__init__(settings, services, context)
+        self._graph = graph
+
+    def get_compiled_graph(self) -> CompiledGraph:
+        return self._graph
+
+
+def input_channels(graph: CompiledGraph) -> frozenset[str]:
+    """The channels that a graph takes as input. A state graph's own `input_channels` holds only its start channel."""
+    if isinstance(graph, CompiledStateGraph):
+        return frozenset(graph.builder.schemas[graph.builder.input_schema])
+    return _names(graph.input_channels)
+
+
+def _names(channels: str | Iterable[str]) -> frozenset[str]:
+    return frozenset([channels] if isinstance(channels, str) else channels)

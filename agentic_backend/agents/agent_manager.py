@@ -1,0 +1,155 @@
+"""AgentManager: the agents that are served, each with the class, graph or function that its class path leads to.
+
+Loaded once at the start, by the command line or the application, before the event loop runs: it imports the authors'
+modules. Afterwards it only answers. Invariant: one bad entry is a problem and an agent that is not available; it keeps
+no other agent from serving, except the leaders that lead it.
+"""
+
+import inspect
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from langgraph.graph import StateGraph
+from langgraph.pregel import Pregel
+
+from agentic_backend.agents.agent_flow import AgentFlow
+from agentic_backend.agents.catalog import AgentsCatalog, AgentSettings, read_catalog
+from agentic_backend.agents.class_path import ClassPathError, resolve
+from agentic_backend.errors import AgentNotFound, AgentUnavailable
+from agentic_backend.located_yaml import ConfigError, ConfigProblem
+from agentic_backend.validation_problems import near_miss
+
+_LONGEST_ID = 64
+
+
+class AgentKind(StrEnum):
+    """What a class path leads to: an AgentFlow class, a compiled graph, or a function that returns one."""
+
+    FLOW = "flow"
+    GRAPH = "graph"
+    FACTORY = "factory"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogAgent:
+    settings: AgentSettings
+    target: object
+    kind: AgentKind
+
+
+class AgentManager:
+    """`problems` has what is wrong in the catalog, in the order of its lines."""
+
+    def __init__(
+        self, agents: Iterable[CatalogAgent], *, unavailable: Iterable[str], problems: Iterable[ConfigProblem]
+    ) -> None:
+        """`agents` are served, at least one; the ids that are `unavailable` are known, but can't be."""
+        self._agents = {agent.settings.id: agent for agent in agents}
+        self._default = next(
+            (a for a in self._agents.values() if a.settings.default), next(iter(self._agents.values()))
+        )
+        self._unavailable = frozenset(unavailable)
+        self.problems = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
+
+    @classmethod
+    def load(cls, path: Path, models: Collection[str]) -> "AgentManager":
+        """Read the catalog at `path` and import its agents; `models` are the names that `model` may be.
+
+        Blocks as long as the imports do. Raises ConfigError if no agent can be served.
+        """
+        catalog = read_catalog(path, models)
+        problems = list(catalog.problems)
+        agents: dict[str, CatalogAgent] = {}
+        for entry in catalog.entries:
+            if entry.settings is None or not entry.settings.enabled:
+                continue
+            try:
+                target = resolve(entry.settings.class_path)
+                agents[entry.settings.id] = CatalogAgent(entry.settings, target, kind_of(target))
+            except ClassPathError as error:
+                problems.append(catalog.document.problem((*entry.path, "class_path"), str(error)))
+        problems += _drop_leaders_without_crew(agents, catalog)
+        problems += _second_defaults(agents, catalog)
+        if not agents:
+            nothing = catalog.document.problem(("agents",), "no agent can be served; enable or repair one")
+            raise ConfigError([*problems, nothing])
+        disabled = {entry.id for entry in catalog.entries if entry.settings and not entry.settings.enabled}
+        known = {entry.id for entry in catalog.entries if entry.id is not None}
+        return cls(agents.values(), unavailable=known - disabled - agents.keys(), problems=problems)
+
+    def get(self, agent_id: str | None) -> CatalogAgent:
+        """The agent of this id, or the default one.
+
+        Raises AgentNotFound if no such agent is in the catalog or it is disabled, AgentUnavailable if its entry is bad.
+        """
+        if agent_id is None:
+            return self._default
+        if agent_id in self._unavailable:
+            raise AgentUnavailable(f"The agent '{agent_id}' is not available.")
+        if agent_id not in self._agents:
+            shown = agent_id[:_LONGEST_ID]
+            raise AgentNotFound(f"There is no agent '{shown}'{near_miss(shown, self._agents) or '.'}")
+        return self._agents[agent_id]
+
+    def served(self) -> list[CatalogAgent]:
+        """The agents that can be asked, in the order of the catalog."""
+        return list(self._agents.values())
+
+
+def kind_of(target: object) -> AgentKind:
+    """What can be done with the object that a class path leads to. Raises ClassPathError if nothing can."""
+    if isinstance(target, Pregel):
+        return AgentKind.GRAPH
+    if isinstance(target, StateGraph):
+        raise ClassPathError("is a graph that is not compiled; give what its compile() returns")
+    if isinstance(target, type):
+        if not issubclass(target, AgentFlow):
+            raise ClassPathError(f"the class {target.__name__!r} is no subclass of AgentFlow")
+        if target.get_compiled_graph is AgentFlow.get_compiled_graph:
+            raise ClassPathError(f"the class {target.__name__!r} does not implement get_compiled_graph()")
+        return AgentKind.FLOW
+    if not callable(target):
+        raise ClassPathError(
+            f"expected an AgentFlow class, a compiled graph or a function that returns one, "
+            f"found a value of type {type(target).__name__}"
+        )
+    try:
+        signature = inspect.signature(target)
+        signature.bind(*[None][: len(signature.parameters)])
+    except (TypeError, ValueError):
+        raise ClassPathError("the function must work without arguments or with one, the chat model") from None
+    return AgentKind.FACTORY
+
+
+def _drop_leaders_without_crew(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:
+    """Take the leaders out of `agents` whose crew can't be built, and say why."""
+    ids = [entry.id for entry in catalog.entries if entry.id is not None]
+    leaders = {agent_id for agent_id, agent in agents.items() if agent.settings.type == "leader"}
+    problems = []
+    for entry in catalog.entries:
+        settings = entry.settings
+        if settings is None or settings.id not in leaders:
+            continue
+        for index, member in enumerate(settings.crew):
+            if member in leaders:
+                reason = f"{member!r} is a leader; a crew is made of agents"
+            elif member not in ids:
+                reason = f"there is no agent {member!r}{near_miss(member, ids)}"
+            elif member not in agents:
+                reason = f"the agent {member!r} is not served: it is disabled or has a problem"
+            else:
+                continue
+            problems.append(catalog.document.problem((*entry.path, "crew", index), reason))
+            agents.pop(settings.id, None)
+    return problems
+
+
+def _second_defaults(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:
+    """The agents that want to be the default when one is already; they are served all the same."""
+    wanting = [e for e in catalog.entries if e.settings and e.settings.id in agents and e.settings.default]
+    return [
+        catalog.document.problem((*entry.path, "default"), f"the default is the agent {wanting[0].id!r} already")
+        for entry in wanting[1:]
+    ]

@@ -1,0 +1,155 @@
+"""The agents catalog: `agents_catalog.yaml` read into one AgentSettings per entry.
+
+Pure: it imports no agent. Invariant: what is wrong with one entry never touches another; it becomes a problem beside
+the entries that are right.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from agentic_backend.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
+from agentic_backend.settings import PROVIDER_MODEL
+from agentic_backend.validation_problems import near_miss, rule_broken, validation_problems
+
+AgentId = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$",
+        json_schema_extra={"expected": "an id of at most 64 letters, digits, '_', '.', '-' that begins with no sign"},
+    ),
+]
+ClassPath = Annotated[
+    str,
+    Field(
+        pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)*[:.][^\W\d]\w*$",
+        json_schema_extra={"expected": "a path such as 'package.module:name'"},
+    ),
+]
+
+
+class CatalogPart(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class McpServerUse(CatalogPart):
+    """An MCP server whose tools an agent uses."""
+
+    id: str = Field(min_length=1, description="The server's id.")
+    require_tools: tuple[str, ...] = Field((), strict=False, description="Tools without which the agent can't work.")
+    tools: tuple[str, ...] | None = Field(
+        None, strict=False, description="The tools that the agent gets; `null` is all of them."
+    )
+
+
+class AgentTuning(CatalogPart):
+    fields: dict[str, Any] = Field(default_factory=dict, description="Values that the agent's code reads by name.")
+    mcp_servers: tuple[McpServerUse, ...] = Field((), strict=False, description="MCP servers that the agent uses.")
+
+
+class AgentChat(CatalogPart):
+    starters: tuple[str, ...] = Field((), strict=False, description="First messages that the chat page proposes.")
+    history_exchanges: int | None = Field(
+        None, ge=0, description="Past exchanges that the agent is given; `null` is the server's setting, 0 none."
+    )
+
+
+class AgentSettings(CatalogPart):
+    """One entry of the catalog."""
+
+    id: AgentId = Field(description="What clients call the agent; unique.")
+    name: str = Field(
+        default_factory=lambda entry: str(entry.get("id", "")),
+        min_length=1,
+        description="What people see; else the id.",
+    )
+    description: str = Field("", description="What the agent is for, in a sentence.")
+    tags: tuple[str, ...] = Field((), strict=False, description="Words to group agents by.")
+    type: Literal["agent", "leader"] = Field("agent", description="A leader hands work to its crew.")
+    crew: tuple[str, ...] = Field((), strict=False, description="Ids of the agents that a leader leads.")
+    class_path: ClassPath = Field(
+        description="`module:name` of an AgentFlow class, a compiled graph, or a function that returns one."
+    )
+    enabled: bool = Field(True, description="Whether the agent is served.")
+    default: bool = Field(False, description="Whether an ask that names no agent gets this one; else the first does.")
+    model: str | None = Field(
+        None, min_length=1, description="A name from the setting `models`, or `provider:model`; `null` is `default`."
+    )
+    tuning: AgentTuning = Field(AgentTuning(), description="What the agent's code is given.")
+    chat: AgentChat = Field(AgentChat(), description="How the agent appears in a chat.")
+
+    @model_validator(mode="after")
+    def _only_a_leader_has_a_crew(self) -> Self:
+        if self.crew and self.type != "leader":
+            raise rule_broken("only an agent of type 'leader' has a crew", "crew")
+        return self
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """`id` is None where it can't be read; `settings` is None where the entry is bad."""
+
+    path: KeyPath
+    id: str | None
+    settings: AgentSettings | None
+
+
+@dataclass(frozen=True)
+class AgentsCatalog:
+    document: LocatedYaml
+    entries: list[CatalogEntry]
+    problems: list[ConfigProblem]
+
+
+def read_catalog(path: Path, models: Collection[str]) -> AgentsCatalog:
+    """The entries of the catalog at `path`; `models` are the names that an entry's `model` may be.
+
+    Raises ConfigError if the file is not YAML or has no list `agents`.
+    """
+    document = read_yaml(path)
+    problems = [problem for _, problem in document.flaws]
+    values = document.values.get("agents")
+    if not isinstance(values, list):
+        missing = document.problem(("agents",), "expected a list of agents under the key 'agents'")
+        raise ConfigError([*problems, missing])
+    for key in document.values:
+        if key != "agents":
+            problems.append(document.problem((key,), f"unknown key {key!r}; only 'agents' stands here", at_key=True))
+    entries: list[CatalogEntry] = []
+    for index, value in enumerate(values):
+        entry, found = _read_entry(document, ("agents", index), value, models, entries)
+        entries.append(entry)
+        problems += found
+    return AgentsCatalog(document, entries, problems)
+
+
+def _read_entry(
+    document: LocatedYaml, path: KeyPath, value: Any, models: Collection[str], earlier: list[CatalogEntry]
+) -> tuple[CatalogEntry, list[ConfigProblem]]:
+    readable = value.get("id") if isinstance(value, dict) else None
+    agent_id = readable if isinstance(readable, str) else None
+    is_flawed = any(place[: len(path)] == path for place, _ in document.flaws)
+    problems: list[ConfigProblem] = []
+    settings = None
+    try:
+        settings = AgentSettings.model_validate(value)
+    except ValidationError as error:
+        problems += validation_problems(error, AgentSettings, document.problem, path)
+    else:
+        model = settings.model
+        if model is not None and model not in models and not re.fullmatch(PROVIDER_MODEL, model):
+            hint = near_miss(model, models) or "; the settings have " + ", ".join(models)
+            message = f"there is no model {model!r}, nor is this a model such as 'openai:gpt-5'{hint}"
+            problems.append(document.problem((*path, "model"), message))
+    for other in earlier:
+        if agent_id is not None and other.id == agent_id:
+            first = document.places[(*other.path, "id")].value.line
+            problems.append(
+                document.problem((*path, "id"), f"the id {agent_id!r} is taken by the agent on line {first}")
+            )
+            break
+    return CatalogEntry(path, agent_id, None if problems or is_flawed else settings), problems

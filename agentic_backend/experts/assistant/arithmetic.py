@@ -1,0 +1,82 @@
+"""Arithmetic on text, safe for whatever a person or a model writes: nothing but numbers is evaluated. Pure.
+
+Bounded in length, in nesting and in the size of every intermediate number, so that no expression takes noticeable time.
+"""
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable
+
+MAX_LENGTH = 200
+MAX_BITS = 2_048
+"""The largest whole number has so many binary digits."""
+
+Number = int | float
+
+_ALLOWED = re.compile(r"[\d\s.()+\-*/%eE]*")
+_BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+_UNARY: dict[type[ast.unaryop], Callable[[Number], Number]] = {ast.UAdd: operator.pos, ast.USub: operator.neg}
+
+
+class ArithmeticProblem(ValueError):
+    """An expression that has no value here. Its text tells the person why."""
+
+
+def evaluate(expression: str) -> Number:
+    """The value of `expression`: numbers, + - * / // % ** and parentheses. Raises ArithmeticProblem."""
+    if len(expression) > MAX_LENGTH:
+        raise ArithmeticProblem(f"The expression is longer than {MAX_LENGTH} characters.")
+    if not expression.strip() or not _ALLOWED.fullmatch(expression):
+        raise ArithmeticProblem("Only numbers, + - * / // % ** and parentheses can be calculated.")
+    try:
+        return _value(ast.parse(expression.strip(), mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise ArithmeticProblem("The expression is not complete or not in order.") from error
+    except ZeroDivisionError as error:
+        raise ArithmeticProblem("Nothing can be divided by zero.") from error
+    except OverflowError as error:
+        raise ArithmeticProblem("The result is too large.") from error
+
+
+def written(number: Number) -> str:
+    """`number` for people: whole numbers in full, others with twelve digits at most."""
+    return str(number) if isinstance(number, int) else f"{number:.12g}"
+
+
+def _value(node: ast.expr) -> Number:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return _bounded(number)
+        case ast.UnaryOp(op=sign, operand=operand):
+            return _UNARY[type(sign)](_value(operand))
+        case ast.BinOp(left=left, op=operation, right=right):
+            return _apply(operation, _value(left), _value(right))
+    raise ArithmeticProblem("Only numbers, + - * / // % ** and parentheses can be calculated.")
+
+
+def _apply(operation: ast.operator, left: Number, right: Number) -> Number:
+    if isinstance(operation, ast.Pow) and isinstance(left, int) and isinstance(right, int):
+        # Before the power is taken: afterwards the time is spent.
+        if left.bit_length() * abs(right) > MAX_BITS:
+            raise ArithmeticProblem("The power is too large.")
+    return _bounded(_BINARY[type(operation)](left, right))
+
+
+def _bounded(number: Number) -> Number:
+    if isinstance(number, complex):
+        raise ArithmeticProblem("The result is not a real number.")
+    if isinstance(number, int) and number.bit_length() > MAX_BITS:
+        raise ArithmeticProblem("The result is too large.")
+    if not math.isfinite(number):
+        raise ArithmeticProblem("The result is too large.")
+    return number

@@ -1,0 +1,19 @@
+"""The assistant: a LangChain agent with the tools of this package, whose prompt the catalog may tune."""
+
+from langchain.agents import create_agent
+
+from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
+from agentic_backend.experts.assistant.prompts import SYSTEM_PROMPT
+from agentic_backend.experts.assistant.tools import TOOLS
+
+
+class Assistant(AgentFlow):
+    tool_names = tuple(tool.name for tool in TOOLS)
+
+    async def async_init(self) -> None:
+        self._graph = create_agent(
+            self.chat_model(), tools=list(TOOLS), system_prompt=self.tuned("system_prompt", SYSTEM_PROMPT)
+        )
+
+    def get_compiled_graph(self) -> CompiledGraph:
+        return self._graph

@@ -1,0 +1,1 @@
+"""The smallest agent: one model in one node."""

@@ -1,0 +1,224 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentic_backend.agents.agent_flow import AgentFlow
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.errors import AgentNotFound, AgentUnavailable
+from agentic_backend.located_yaml import ConfigError
+
+Load = Callable[..., AgentManager]
+
+AUTHOR_MODULE = """
+from langgraph.graph import START, MessagesState, StateGraph
+
+from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
+
+
+def answer(state: MessagesState) -> dict[str, object]:
+    return {"messages": []}
+
+
+builder = StateGraph(MessagesState)
+builder.add_node("answer", answer)
+builder.add_edge(START, "answer")
+graph = builder.compile()
+
+
+class Flow(AgentFlow):
+    def get_compiled_graph(self) -> CompiledGraph:
+        return graph
+
+
+class Unfinished(AgentFlow):
+    pass
+
+
+class Other:
+    pass
+
+
+def factory():
+    return graph
+
+
+async def async_factory(model):
+    return graph
+
+
+def optional_factory(model=None, *, style="plain"):
+    return graph
+
+
+def greedy_factory(model, tools):
+    return graph
+
+
+def keyword_factory(*, model):
+    return graph
+
+
+constant = 5
+"""
+
+
+@pytest.fixture
+def manager_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
+    """Loads a catalog whose class paths may name what stands in AUTHOR_MODULE as `author_module`."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "author_module.py").write_text(AUTHOR_MODULE)
+
+    def load(*entries: str) -> AgentManager:
+        path = tmp_path / "agents.yaml"
+        path.write_text("agents:\n" + "".join(f"- {{{entry}}}\n" for entry in entries) if entries else "agents: []")
+        return AgentManager.load(path, ["default"])
+
+    return load
+
+
+def entry(agent_id: str, name: str = "graph", more: str = "") -> str:
+    return f"id: {agent_id}, class_path: 'author_module:{name}'{more and ', ' + more}"
+
+
+def ids(manager: AgentManager) -> list[str]:
+    return [agent.settings.id for agent in manager.served()]
+
+
+def told(manager: AgentManager) -> list[str]:
+    return [f"{p.line}: {p.where}: {p.message}" for p in manager.problems]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("Flow", "flow"),
+        ("graph", "graph"),
+        ("factory", "factory"),
+        ("async_factory", "factory"),
+        ("optional_factory", "factory"),
+    ],
+)
+def test_a_class_path_leads_to_a_flow_a_graph_or_a_factory(manager_of: Load, name: str, kind: str) -> None:
+    manager = manager_of(entry("one", name))
+    assert manager.problems == []
+    agent = manager.get("one")
+    assert agent.kind == kind
+    assert agent.settings.class_path == f"author_module:{name}"
+    assert isinstance(agent.target, type) and issubclass(agent.target, AgentFlow) if kind == "flow" else agent.target
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("builder", "is a graph that is not compiled; give what its compile() returns"),
+        ("Other", "the class 'Other' is no subclass of AgentFlow"),
+        ("Unfinished", "the class 'Unfinished' does not implement get_compiled_graph()"),
+        ("AgentFlow", "the class 'AgentFlow' does not implement get_compiled_graph()"),
+        ("greedy_factory", "the function must work without arguments or with one, the chat model"),
+        ("keyword_factory", "the function must work without arguments or with one, the chat model"),
+        (
+            "constant",
+            "expected an AgentFlow class, a compiled graph or a function that returns one, found a value of type int",
+        ),
+        ("grap", "module 'author_module' has no 'grap'; did you mean 'graph'?"),
+    ],
+)
+def test_a_class_path_that_cannot_be_served_is_a_problem_of_its_agent_alone(
+    manager_of: Load, name: str, message: str
+) -> None:
+    manager = manager_of(entry("good"), entry("bad", name))
+    assert ids(manager) == ["good"]
+    assert told(manager) == [f"3: agents[1].class_path: {message}"]
+    (problem,) = manager.problems
+    assert problem.column == len("- {id: bad, class_path: '")
+    with pytest.raises(AgentUnavailable):
+        manager.get("bad")
+
+
+def test_problems_are_in_the_order_of_the_lines(manager_of: Load) -> None:
+    manager = manager_of(entry("one", "nothing"), entry("two", more="nmae: x"), entry("three"), "id: four")
+    assert ids(manager) == ["three"]
+    assert [problem.line for problem in manager.problems] == [2, 3, 5]
+
+
+@pytest.mark.parametrize("bad", ["id: bad", "id: bad, class_path: 'author_module:graph', model: none"])
+def test_a_bad_entry_is_unavailable(manager_of: Load, bad: str) -> None:
+    manager = manager_of(bad, entry("good"))
+    with pytest.raises(AgentUnavailable, match="The agent 'bad' is not available"):
+        manager.get("bad")
+    assert manager.get(None).settings.id == "good"
+
+
+def test_unknown_and_disabled_agents_are_not_found(manager_of: Load) -> None:
+    manager = manager_of(entry("assistant"), entry("asleep", "nothing", "enabled: false"))
+    assert manager.problems == []
+    for asked, text in [
+        ("asistant", "There is no agent 'asistant'; did you mean 'assistant'?"),
+        ("asleep", "There is no agent 'asleep'."),
+        ("", "There is no agent ''."),
+        ("x" * 5000, f"There is no agent '{'x' * 64}'."),
+    ]:
+        with pytest.raises(AgentNotFound) as caught:
+            manager.get(asked)
+        assert caught.value.content == text
+
+
+def test_the_first_served_agent_is_the_default_unless_another_says_so(manager_of: Load) -> None:
+    off = "enabled: false, default: true"
+    assert manager_of(entry("off", more=off), "id: bad", entry("a"), entry("b")).get(None).settings.id == "a"
+    assert manager_of(entry("a"), entry("b", more="default: true")).get(None).settings.id == "b"
+
+
+def test_a_second_default_is_told_and_served(manager_of: Load) -> None:
+    manager = manager_of(entry("a"), entry("b", more="default: true"), entry("c", more="default: true"))
+    assert ids(manager) == ["a", "b", "c"]
+    assert manager.get(None).settings.id == "b"
+    assert told(manager) == ["4: agents[2].default: the default is the agent 'b' already"]
+
+
+def test_a_duplicate_id_leaves_the_first(manager_of: Load) -> None:
+    manager = manager_of(entry("twin", "graph"), entry("twin", "Flow"))
+    assert manager.get("twin").kind == "graph"
+    assert told(manager) == ["3: agents[1].id: the id 'twin' is taken by the agent on line 2"]
+
+
+def test_a_leader_needs_every_member_of_its_crew(manager_of: Load) -> None:
+    leader = "type: leader, crew: "
+    manager = manager_of(
+        entry("good", "Flow", leader + "[scout, writer]"),
+        entry("lost", "Flow", leader + "[scuot]"),
+        entry("short", "Flow", leader + "[scout, asleep, broken]"),
+        entry("chief", "Flow", leader + "[good]"),
+        entry("self", "Flow", leader + "[self]"),
+        entry("alone", "Flow", "type: leader"),
+        entry("scout"),
+        entry("writer"),
+        entry("asleep", more="enabled: false"),
+        entry("broken", "nothing"),
+    )
+    assert ids(manager) == ["good", "alone", "scout", "writer"]
+    assert told(manager) == [
+        "3: agents[1].crew[0]: there is no agent 'scuot'; did you mean 'scout'?",
+        "4: agents[2].crew[1]: the agent 'asleep' is not served: it is disabled or has a problem",
+        "4: agents[2].crew[2]: the agent 'broken' is not served: it is disabled or has a problem",
+        "5: agents[3].crew[0]: 'good' is a leader; a crew is made of agents",
+        "6: agents[4].crew[0]: 'self' is a leader; a crew is made of agents",
+        "11: agents[9].class_path: module 'author_module' has no 'nothing'",
+    ]
+    with pytest.raises(AgentUnavailable):
+        manager.get("lost")
+
+
+@pytest.mark.parametrize("entries", [[], ["id: bad"], ["id: off, class_path: 'm:n', enabled: false"]])
+def test_a_catalog_without_an_agent_to_serve_stops_the_start(manager_of: Load, entries: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        manager_of(*entries)
+    assert "agents: no agent can be served; enable or repair one" in str(caught.value)
+
+
+def test_a_catalog_that_is_not_yaml_stops_the_start(tmp_path: Path) -> None:
+    path = tmp_path / "agents.yaml"
+    path.write_text("agents: [")
+    with pytest.raises(ConfigError, match="is not YAML"):
+        AgentManager.load(path, [])

@@ -1,0 +1,166 @@
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from agentic_backend.agents.catalog import AgentsCatalog, AgentSettings, read_catalog
+from agentic_backend.located_yaml import ConfigError
+
+MODELS = ["default", "fast"]
+
+
+def catalog(tmp_path: Path, content: str) -> AgentsCatalog:
+    path = tmp_path / "agents.yaml"
+    path.write_text(content)
+    return read_catalog(path, MODELS)
+
+
+def refusal(tmp_path: Path, content: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        catalog(tmp_path, content)
+    return str(caught.value).replace(f"{tmp_path}/", "")
+
+
+def told(found: AgentsCatalog) -> list[str]:
+    return [f"{p.line}:{p.column}: {p.where}: {p.message}" for p in found.problems]
+
+
+def good_ids(found: AgentsCatalog) -> list[str]:
+    return [entry.settings.id for entry in found.entries if entry.settings]
+
+
+def test_only_id_and_class_path_are_required(tmp_path: Path) -> None:
+    found = catalog(tmp_path, "agents:\n  - id: one\n    class_path: some.module:Agent\n")
+    assert found.problems == []
+    (entry,) = found.entries
+    settings = entry.settings
+    assert settings is not None
+    assert settings == AgentSettings(id="one", class_path="some.module:Agent")
+    assert (settings.name, settings.type, settings.enabled, settings.default) == ("one", "agent", True, False)
+    assert (settings.model, settings.crew, settings.tags, settings.tuning.fields) == (None, (), (), {})
+    assert (settings.tuning.mcp_servers, settings.chat.starters, settings.chat.history_exchanges) == ((), (), None)
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    found = catalog(
+        tmp_path,
+        """
+agents:
+  - id: boss-1
+    name: The boss
+    description: Leads.
+    tags: [one, two]
+    type: leader
+    crew: [a, b]
+    class_path: some.module.Agent
+    enabled: false
+    default: true
+    model: fast
+    tuning:
+      fields: {prompt: Be nice., depth: 3, nested: {x: [1]}}
+      mcp_servers:
+        - {id: files, require_tools: [read], tools: [read, write]}
+        - {id: web}
+    chat:
+      starters: [Hello]
+      history_exchanges: 0
+""",
+    )
+    assert found.problems == []
+    settings = found.entries[0].settings
+    assert settings is not None
+    assert settings.crew == ("a", "b")
+    assert settings.tuning.fields == {"prompt": "Be nice.", "depth": 3, "nested": {"x": [1]}}
+    assert [(use.id, use.require_tools, use.tools) for use in settings.tuning.mcp_servers] == [
+        ("files", ("read",), ("read", "write")),
+        ("web", (), None),
+    ]
+    assert settings.chat.history_exchanges == 0
+    with pytest.raises(ValidationError):
+        settings.name = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("{id: x, class_paht: 'm:n'}", "class_path: the key 'class_path' is required"),
+        ("{id: x, class_path: 'm:n', nmae: y}", "nmae: unknown key 'nmae'; did you mean 'name'?"),
+        ("{id: 5, class_path: 'm:n'}", "id: expected an id of at most 64 letters, digits, '_', '.', '-'"),
+        ("{id: 'a b', class_path: 'm:n'}", "id: expected an id of at most 64 letters"),
+        ("{id: x, class_path: 'm n'}", "class_path: expected a path such as 'package.module:name', found 'm n'"),
+        ("{id: x, class_path: m}", "class_path: expected a path such as 'package.module:name', found 'm'"),
+        ("{id: x, class_path: 'm:n', type: boss}", "type: expected 'agent' or 'leader', found 'boss'"),
+        ("{id: x, class_path: 'm:n', crew: [y]}", "crew: only an agent of type 'leader' has a crew"),
+        ("{id: x, class_path: 'm:n', model: fats}", "model: there is no model 'fats', nor is this a model such as"),
+        ("{id: x, class_path: 'm:n', model: 'A B:c'}", "model: there is no model 'A B:c'"),
+        ("{id: x, class_path: 'm:n', chat: {history_exchanges: -1}}", "chat.history_exchanges: expected an integer of"),
+        (
+            "{id: x, class_path: 'm:n', tuning: {mcp_servers: [{}]}}",
+            "tuning.mcp_servers[0].id: the key 'id' is required",
+        ),
+        (
+            "{id: x, class_path: 'm:n', tuning: {feilds: {}}}",
+            "tuning.feilds: unknown key 'feilds'; did you mean 'fields'?",
+        ),
+        ("{id: x, id: y, class_path: 'm:n'}", "id: duplicate key 'id', first on line 3"),
+        ("{id: x, class_path: !!int abc}", "class_path: cannot be read as int"),
+        ("just text", " expected a mapping, found text"),
+    ],
+)
+def test_a_bad_entry_is_told_and_keeps_no_other_away(tmp_path: Path, entry: str, problem: str) -> None:
+    content = f"agents:\n- {{id: first, class_path: 'm:n'}}\n- {entry}\n- {{id: last, class_path: 'm:n'}}\n"
+    found = catalog(tmp_path, content)
+    assert good_ids(found) == ["first", "last"]
+    assert any(line.startswith("3:") and f"agents[1].{problem}".replace(". ", ": ") in line for line in told(found))
+
+
+def test_a_near_miss_of_a_model(tmp_path: Path) -> None:
+    found = catalog(tmp_path, "agents:\n- id: x\n  class_path: m:n\n  model: fats\n")
+    assert told(found) == [
+        "4:10: agents[0].model: there is no model 'fats', nor is this a model such as 'openai:gpt-5'; "
+        "did you mean 'fast'?"
+    ]
+
+
+def test_a_model_of_a_provider_need_not_be_named_in_the_settings(tmp_path: Path) -> None:
+    found = catalog(tmp_path, "agents:\n- {id: x, class_path: 'm:n', model: 'openai:gpt-5'}\n")
+    assert found.problems == []
+
+
+@pytest.mark.parametrize("first", ["{id: twin, class_path: 'm:n'}", "{id: twin}"])
+def test_the_later_of_two_equal_ids_is_bad(tmp_path: Path, first: str) -> None:
+    found = catalog(tmp_path, f"agents:\n- {first}\n- class_path: m:n\n  id: twin\n")
+    assert found.entries[1].settings is None
+    assert told(found)[-1] == "4:7: agents[1].id: the id 'twin' is taken by the agent on line 2"
+
+
+def test_the_id_of_a_bad_entry_is_read_where_it_can_be(tmp_path: Path) -> None:
+    found = catalog(tmp_path, "agents:\n- {id: x}\n- {id: [x], class_path: 'm:n'}\n- text\n")
+    assert [(entry.id, entry.settings) for entry in found.entries] == [("x", None), (None, None), (None, None)]
+
+
+def test_anchors_may_be_shared_by_entries(tmp_path: Path) -> None:
+    content = "agents:\n- &one {id: one, class_path: 'm:n', tags: [t]}\n- {<<: *one, id: two}\n"
+    found = catalog(tmp_path, content)
+    assert found.problems == []
+    assert [entry.settings.tags for entry in found.entries if entry.settings] == [("t",), ("t",)]
+
+
+def test_another_key_at_the_top_is_told_and_nothing_more(tmp_path: Path) -> None:
+    found = catalog(tmp_path, "agnets: 1\nagents:\n- {id: x, class_path: 'm:n'}\n")
+    assert good_ids(found) == ["x"]
+    assert told(found) == ["1:1: agnets: unknown key 'agnets'; only 'agents' stands here"]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("agents: [", "agents.yaml:1:10: is not YAML"),
+        ("- id: x", "agents.yaml:1:1: expected a mapping of keys to values"),
+        ("", "agents.yaml:1:1: agents: expected a list of agents under the key 'agents'"),
+        ("agents:\n", "agents.yaml:1:8: agents: expected a list of agents"),
+        ("agents: {id: x}", "agents.yaml:1:9: agents: expected a list of agents"),
+    ],
+)
+def test_a_file_without_a_list_of_agents_is_refused(tmp_path: Path, content: str, text: str) -> None:
+    assert refusal(tmp_path, content).startswith(text)

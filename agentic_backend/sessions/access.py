@@ -1,0 +1,21 @@
+"""Whose is it? Every operation on a session or an exchange passes here first."""
+
+from agentic_backend.errors import ExchangeNotFound, SessionNotFound
+from agentic_backend.protocol.messages import Session
+from agentic_backend.stores.base import ExchangeRecord, Store
+
+
+async def owned_session(store: Store, user_id: str, session_id: str) -> Session:
+    """The user's session. Raises SessionNotFound, also where it is another user's."""
+    session = await store.get_session(session_id)
+    if session is None or session.user_id != user_id:
+        raise SessionNotFound
+    return session
+
+
+async def owned_exchange(store: Store, user_id: str, exchange_id: str) -> ExchangeRecord:
+    """The user's stored exchange. Raises ExchangeNotFound, also where it is another user's."""
+    exchange = await store.get_exchange(exchange_id)
+    if exchange is None or exchange.user_id != user_id:
+        raise ExchangeNotFound
+    return exchange

@@ -1,0 +1,188 @@
+"""The event log of one exchange, and the cursors that read it.
+
+Append-only; its exchange is the only writer. There is no queue per client: a cursor is a place in the log, and a
+reader that is behind gets adjacent deltas merged into one. Text that nobody has read yet grows in place, and text that
+everybody has read is merged once there is much of it, so that memory follows the length of the text and not the number
+of tokens. A cursor inside merged text can't go on from there: it gets a `reset`, never a text twice.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from agentic_backend.protocol.events import Delta, ExchangeEvent, Final, PartialText, Reset, Stream
+from agentic_backend.protocol.messages import Channel, ChatMessage
+
+AnyEvent = TypeVar("AnyEvent", bound=ExchangeEvent)
+
+
+@dataclass(slots=True)
+class _TextRun:
+    """Deltas of one block, `first_seq` to `seq`."""
+
+    first_seq: int
+    seq: int
+    block: int
+    channel: Channel
+    texts: list[str]
+
+
+_Entry = _TextRun | ExchangeEvent
+
+
+class Cursor:
+    """A reader's place: it has everything up to `position`. `wake` is called when there is more."""
+
+    def __init__(self, log: "ExchangeLog", position: int, wake: Callable[[], None]) -> None:
+        self.log = log
+        self.position = position
+        self.wake = wake
+
+    def take(self) -> list[ExchangeEvent]:
+        """All that is there after the cursor's place, which moves behind it."""
+        events = self.log.read(self.position)
+        if events:
+            self.position = events[-1].seq
+        return events
+
+
+class ExchangeLog:
+    def __init__(self, session_id: str | None, exchange_id: str, *, compact_after: int = 512) -> None:
+        self.session_id = session_id
+        self.exchange_id = exchange_id
+        self.last_seq = 0
+        self.final: Final | None = None
+        self._ended = asyncio.Event()
+        self._entries: list[_Entry] = []
+        self._cursors: set[Cursor] = set()
+        self._read_up_to = 0
+        self._compact_after = compact_after
+        self._compact_at = compact_after
+
+    def follow(self, after_seq: int, wake: Callable[[], None]) -> Cursor:
+        """A cursor that has everything up to `after_seq`; give it back with `unfollow`."""
+        cursor = Cursor(self, after_seq, wake)
+        self._cursors.add(cursor)
+        return cursor
+
+    def unfollow(self, cursor: Cursor) -> None:
+        self._cursors.discard(cursor)
+
+    async def wait_ended(self) -> None:
+        """Until the final is in the log."""
+        await self._ended.wait()
+
+    def append(self, event_type: type[AnyEvent], /, **fields: Any) -> AnyEvent:
+        """Add an event of this type with the next seq, and wake the readers."""
+        self.last_seq += 1
+        event = event_type(session_id=self.session_id, exchange_id=self.exchange_id, seq=self.last_seq, **fields)
+        self._entries.append(event)
+        if isinstance(event, Final):
+            self.final = event
+            self._ended.set()
+        self._wake()
+        return event
+
+    def append_text(self, block: int, channel: Channel, text: str) -> None:
+        """Add text of the message being written in `block`."""
+        self.last_seq += 1
+        last = self._entries[-1] if self._entries else None
+        if isinstance(last, _TextRun) and last.block == block and last.first_seq > self._read_up_to:
+            last.texts.append(text)
+            last.seq = self.last_seq
+        else:
+            self._entries.append(_TextRun(self.last_seq, self.last_seq, block, channel, [text]))
+            if len(self._entries) >= self._compact_at:
+                self._compact()
+        self._wake()
+
+    def read(self, after_seq: int) -> list[ExchangeEvent]:
+        """The events after `after_seq`, or one `reset` where that place is gone or unknown."""
+        if after_seq == self.last_seq:
+            return []
+        start = bisect_right(self._entries, after_seq, key=_seq)
+        self._read_up_to = self.last_seq
+        if after_seq > self.last_seq or self._inside_run(start, after_seq):
+            return [self._reset()]
+        events: list[ExchangeEvent] = []
+        texts: list[str] = []
+        for index in range(start, len(self._entries)):
+            entry = self._entries[index]
+            if not isinstance(entry, _TextRun):
+                events.append(entry)
+                continue
+            texts += entry.texts
+            following = self._entries[index + 1] if index + 1 < len(self._entries) else None
+            if not isinstance(following, _TextRun) or following.block != entry.block:
+                events.append(self._delta(entry, "".join(texts)))
+                texts = []
+        return events
+
+    @property
+    def messages(self) -> list[ChatMessage]:
+        """The exchange's messages so far, by rank."""
+        return [entry.message for entry in self._entries if isinstance(entry, Stream)]
+
+    def _inside_run(self, start: int, after_seq: int) -> bool:
+        for entry in self._entries[start:]:
+            if not isinstance(entry, _TextRun):
+                return False
+            if entry.first_seq <= after_seq:
+                return True
+        return False
+
+    def _reset(self) -> Reset:
+        partial: dict[int, PartialText] = {}
+        for entry in self._entries:
+            if isinstance(entry, _TextRun):
+                before = partial[entry.block].text if entry.block in partial else ""
+                text = before + "".join(entry.texts)
+                partial[entry.block] = PartialText(block=entry.block, channel=entry.channel, text=text)
+            elif isinstance(entry, Stream) and entry.block is not None:
+                partial.pop(entry.block, None)
+        return Reset(
+            session_id=self.session_id,
+            exchange_id=self.exchange_id,
+            seq=self.last_seq,
+            messages=self.messages,
+            partial=list(partial.values()),
+        )
+
+    def _delta(self, run: _TextRun, text: str) -> Delta:
+        return Delta(
+            session_id=self.session_id,
+            exchange_id=self.exchange_id,
+            seq=run.seq,
+            block=run.block,
+            channel=run.channel,
+            text=text,
+        )
+
+    def _compact(self) -> None:
+        """Merge the text that every cursor has read, block by block, between other events."""
+        read = min((cursor.position for cursor in self._cursors), default=self._read_up_to)
+        end = bisect_right(self._entries, read, key=_seq)
+        merged: list[_Entry] = []
+        stretch: dict[int, _TextRun] = {}
+        for entry in self._entries[:end]:
+            if isinstance(entry, _TextRun):
+                before = stretch.pop(entry.block, None)
+                if before is not None:
+                    texts = ["".join(before.texts + entry.texts)]
+                    entry = _TextRun(before.first_seq, entry.seq, entry.block, entry.channel, texts)
+                stretch[entry.block] = entry
+            else:
+                merged += [*stretch.values(), entry]
+                stretch = {}
+        self._entries[:end] = [*merged, *stretch.values()]
+        self._compact_at = len(self._entries) + self._compact_after
+
+    def _wake(self) -> None:
+        for cursor in self._cursors:
+            cursor.wake()
+
+
+def _seq(entry: _Entry) -> int:
+    return entry.seq

@@ -1,0 +1,89 @@
+"""GraphRun: one run of an agent's graph for an exchange, from the leased agent to delivered drafts.
+
+Its exchange owns the task that awaits `run`, watches its silence and may cancel it.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphRecursionError
+
+from agentic_backend.agents.agent_factory import AgentFactory, WarmAgent
+from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.agents.model_failures import ModelFailures
+from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.errors import AgenticError, Internal
+from agentic_backend.protocol.messages import ChatMessage
+from agentic_backend.protocol.parts import text_of
+from agentic_backend.sessions.delivery import Delivery
+from agentic_backend.sessions.recall import Memory, Recall
+from agentic_backend.streaming.stream_transcoder import StreamTranscoder
+
+
+class GraphRun:
+    """`transcoder`, `warm` and `memory` are None until the agent is there."""
+
+    def __init__(
+        self,
+        entry: CatalogAgent,
+        context: RuntimeContext,
+        *,
+        factory: AgentFactory,
+        recall: Recall,
+        window: int,
+        on_first_token: Callable[[], None],
+    ) -> None:
+        self._entry = entry
+        self._context = context
+        self._factory = factory
+        self._recall = recall
+        self._window = window
+        self._on_first_token = on_first_token
+        self._failures = ModelFailures()
+        self._clock = asyncio.get_running_loop().time
+        self.last_sign = self._clock()
+        """When the graph gave its last sign of life."""
+        self.abandoned = False
+        """Set when the exchange ends without this run: what it still gives is dropped."""
+        self.transcoder: StreamTranscoder | None = None
+        self.warm: WarmAgent | None = None
+        self.memory: Memory | None = None
+
+    async def run(self, opening: ChatMessage, delivery: Delivery) -> None:
+        """Run the graph on the user's message until it ends or pauses. Raises what the agent raises."""
+        async with self._factory.lease(self._entry, self._context) as warm:
+            session = delivery.ledger.session
+            memory = await self._recall.restore(warm, session, opening.rank, self._window)
+            asked = HumanMessage(text_of(opening.parts), id=f"{opening.exchange_id}:{opening.rank}")
+            messages = [*memory.history.messages, asked]
+            self.warm, self.memory = warm, memory
+            self.transcoder = StreamTranscoder(self._entry.settings.id, messages, self._clock())
+            await self._pump(warm, {**memory.channels, "messages": messages}, self.transcoder, delivery)
+
+    def typed(self, error: Exception) -> AgenticError:
+        """What an exception that came out of `run` is called on the wire."""
+        if isinstance(error, AgenticError):
+            return error
+        if isinstance(error, GraphRecursionError):
+            return Internal("The agent came to no end within its limit of steps.")
+        return self._failures.typed(error) or Internal()
+
+    async def _pump(
+        self, warm: WarmAgent, state: dict[str, object], transcoder: StreamTranscoder, delivery: Delivery
+    ) -> None:
+        config = RunnableConfig(configurable={"thread_id": self._context.exchange_id}, callbacks=[self._failures])
+        awaiting_first_token = True
+        self.last_sign = self._clock()
+        async for part in warm.flow.astream_updates(state, config):
+            if self.abandoned:
+                return
+            self.last_sign = self._clock()
+            drafts = transcoder.feed(part, self.last_sign)
+            if not drafts:
+                continue
+            await delivery.deliver(drafts)
+            if awaiting_first_token and transcoder.first_token_at is not None:
+                awaiting_first_token = False
+                self._on_first_token()

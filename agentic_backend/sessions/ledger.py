@@ -1,0 +1,69 @@
+"""Where an exchange writes its messages: the store, or nowhere in query mode. Both place them by rank."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from agentic_backend.protocol.events import HumanRequests
+from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session, place, utc_now
+from agentic_backend.stores.base import ExchangeEnd, Fence, Store
+
+
+class Ledger(Protocol):
+    @property
+    def session(self) -> Session | None:
+        """The session as of the last write; None in query mode."""
+        ...
+
+    async def write(self, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None) -> list[ChatMessage]:
+        """Place the messages behind the last ones. Raises StoreUnavailable or FencedOut, and then wrote nothing."""
+        ...
+
+    async def set_waiting(self, pending: HumanRequests) -> None: ...
+
+
+class StoredLedger:
+    """The ledger of one exchange of a session, which it owns until its end is written."""
+
+    def __init__(self, store: Store, session: Session, exchange_id: str) -> None:
+        self._store = store
+        self._exchange_id = exchange_id
+        self._session = session
+
+    @property
+    def session(self) -> Session | None:
+        return self._session
+
+    @property
+    def _fence(self) -> Fence:
+        return Fence(self._session.id, self._exchange_id, self._session.next_rank)
+
+    async def write(self, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None) -> list[ChatMessage]:
+        written = await self._store.append(self._fence, drafts, end)
+        self._session = written.session
+        return written.messages
+
+    async def set_waiting(self, pending: HumanRequests) -> None:
+        await self._store.set_waiting(self._fence, pending)
+
+
+class QueryLedger:
+    """The ledger of a query: ranks from 0 on, and only its KPIs are stored."""
+
+    session = None
+
+    def __init__(self, store: Store, exchange_id: str) -> None:
+        self._store = store
+        self._exchange_id = exchange_id
+        self._next_rank = 0
+
+    async def write(self, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None) -> list[ChatMessage]:
+        messages = place(
+            list(drafts), session_id=None, exchange_id=self._exchange_id, next_rank=self._next_rank, at=utc_now()
+        )
+        self._next_rank += len(messages)
+        if end is not None and end.kpi is not None:
+            await self._store.record_kpi(end.kpi)
+        return messages
+
+    async def set_waiting(self, pending: HumanRequests) -> None:
+        raise AssertionError("a query that wants a person's answer fails before it waits")

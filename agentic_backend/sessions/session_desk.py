@@ -1,0 +1,97 @@
+"""SessionDesk: a user's sessions as records: open, list, read, rename, complete, cancel, delete.
+
+Every method checks that the session is the user's, and raises SessionNotFound where it is not.
+"""
+
+from uuid import uuid4
+
+from agentic_backend.agents.agent_factory import AgentFactory
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.auth.user import User
+from agentic_backend.errors import SessionNotFound
+from agentic_backend.protocol.messages import ChatMessage, Session, SessionState, utc_now
+from agentic_backend.sessions.access import owned_exchange, owned_session
+from agentic_backend.sessions.relay import Relay
+from agentic_backend.sessions.titles import UNNAMED
+from agentic_backend.stores.base import ExchangeRecord, SessionPage, SessionQuery, Store
+
+
+class SessionDesk:
+    def __init__(self, store: Store, agents: AgentManager, factory: AgentFactory, relay: Relay) -> None:
+        self._store = store
+        self._agents = agents
+        self._factory = factory
+        self._relay = relay
+
+    async def open(self, user: User, agent_id: str | None, title: str | None, chat_profile: str) -> Session:
+        """A new session. Raises AgentNotFound or AgentUnavailable."""
+        now = utc_now()
+        session = Session(
+            id=uuid4().hex,
+            user_id=user.id,
+            agent_id=self._agents.get(agent_id).settings.id,
+            title=title or UNNAMED,
+            created_at=now,
+            updated_at=now,
+            chat_profile=chat_profile,
+        )
+        await self._store.create_session(session)
+        return session
+
+    async def page(self, query: SessionQuery) -> SessionPage:
+        return await self._store.list_sessions(query)
+
+    async def get(self, user: User, session_id: str) -> Session:
+        return await owned_session(self._store, user.id, session_id)
+
+    async def messages(
+        self, user: User, session_id: str, after_rank: int, limit: int
+    ) -> tuple[Session, list[ChatMessage]]:
+        """The session, and at most `limit` of its messages with a rank above `after_rank`, by rank."""
+        session = await owned_session(self._store, user.id, session_id)
+        return session, await self._store.messages_after(session_id, after_rank, limit)
+
+    async def rename(self, user: User, session_id: str, title: str) -> Session:
+        await owned_session(self._store, user.id, session_id)
+        renamed = await self._store.rename_session(session_id, title)
+        if renamed is None:
+            raise SessionNotFound
+        self._relay.session_changed(renamed)
+        return renamed
+
+    async def complete(self, user: User, session_id: str) -> Session:
+        """End the session for good: nothing is asked in it any more, and what runs is stopped first."""
+        session = await owned_session(self._store, user.id, session_id)
+        if session.state is SessionState.COMPLETED:
+            return session
+        # First the state, so that no exchange begins between the stop and the end.
+        await self._store.complete_session(session_id, utc_now())
+        await self._stop(session_id)
+        await self._factory.teardown_session_agents(session_id)
+        completed = await owned_session(self._store, user.id, session_id)
+        self._relay.session_changed(completed)
+        return completed
+
+    async def cancel(self, user: User, session_id: str) -> bool:
+        """Stop what runs and wait for its end; whether anything ran."""
+        await owned_session(self._store, user.id, session_id)
+        return await self._stop(session_id)
+
+    async def delete(self, user: User, session_id: str) -> None:
+        """Stop what runs, close the session's agents, and remove all that is stored of it."""
+        await owned_session(self._store, user.id, session_id)
+        await self._store.complete_session(session_id, utc_now())
+        await self._stop(session_id)
+        await self._factory.teardown_session_agents(session_id)
+        await self._store.delete_session(session_id)
+
+    async def exchange(self, user: User, exchange_id: str) -> ExchangeRecord:
+        return await owned_exchange(self._store, user.id, exchange_id)
+
+    async def _stop(self, session_id: str) -> bool:
+        running = self._relay.running_in(session_id)
+        if running is None:
+            return False
+        running.stop()
+        await running.log.wait_ended()
+        return True

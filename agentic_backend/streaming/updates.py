@@ -1,0 +1,36 @@
+"""The messages within a node's update, in whichever form the node returned them. Pure functions."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from langchain_core.messages import BaseMessage, convert_to_messages
+from langgraph.types import Overwrite
+
+log = logging.getLogger(__name__)
+
+
+def messages_in(update: Any) -> Iterator[BaseMessage]:
+    """The messages that `update` (a mapping, or several of them) writes to the `messages` channel."""
+    if isinstance(update, list | tuple):
+        for one in update:
+            yield from messages_in(one)
+    if not isinstance(update, Mapping):
+        return
+    messages = update.get("messages")
+    if isinstance(messages, Overwrite):
+        messages = messages.value
+    if messages is None:
+        return
+    for message in messages if isinstance(messages, list) else [messages]:
+        yield from [message] if isinstance(message, BaseMessage) else _converted(message)
+
+
+def _converted(message: Any) -> list[BaseMessage]:
+    """A message in one of LangChain's short forms, such as {"role": …, "content": …} or ("ai", …)."""
+    try:
+        return convert_to_messages([message])
+    except (ValueError, NotImplementedError):
+        # The graph's own reducer decides what it does with it; there is nothing to show.
+        log.warning("a node's update holds a message of unknown form", extra={"form": type(message).__name__})
+        return []

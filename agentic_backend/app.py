@@ -1,0 +1,102 @@
+"""The composition root: settings in, a wired application out. The one place where parts meet, and their lifespan."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+
+from agentic_backend.agents.agent_factory import AgentFactory
+from agentic_backend.agents.agent_flow import AgentServices
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.models import ChatModels
+from agentic_backend.auth.developer import DeveloperAuthenticator
+from agentic_backend.kpi import Kpi
+from agentic_backend.sessions.recovery import recover_exchanges
+from agentic_backend.sessions.relay import Relay
+from agentic_backend.sessions.session_desk import SessionDesk
+from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
+from agentic_backend.sessions.titles import Titles
+from agentic_backend.settings import Settings
+from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.transports.chatbot_controller import ChatbotController
+from agentic_backend.transports.probes import internal_application
+from agentic_backend.transports.public_application import public_application
+from agentic_backend.transports.rest import RestApi
+
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """`public` and `internal` are what the two listeners serve; `relay` holds what runs."""
+
+    public: Starlette
+    internal: Starlette
+    relay: Relay
+
+
+@asynccontextmanager
+async def open_application(
+    settings: Settings, agents: AgentManager, models: ChatModels, port: int
+) -> AsyncIterator[Application]:
+    """Everything wired and open, for a public listener on `port`; leaving it lets running exchanges end first.
+
+    Raises StoreUnavailable where the store can't be opened.
+    """
+    limits, kpi = settings.limits, Kpi()
+    async with AsyncExitStack() as stack:
+        store = await SqliteStore.open(settings.data.directory / "chat.sqlite3", timeout_s=settings.store.timeout_s)
+        stack.push_async_callback(store.aclose)
+        await recover_exchanges(store)
+        authenticator = DeveloperAuthenticator(settings.auth.developer.user)
+        factory = AgentFactory(
+            AgentServices(models=models, refresh_tokens=authenticator.refresh),
+            kpi,
+            cache_size=settings.agents.cache_size,
+            build_timeout_s=settings.agents.build_timeout_s,
+            close_timeout_s=settings.agents.close_timeout_s,
+        )
+        stack.push_async_callback(factory.aclose)
+        relay = Relay(
+            keep_ended=settings.relay.keep_ended,
+            keep_ended_s=settings.relay.keep_ended_s,
+            compact_after=settings.relay.compact_after,
+            max_running=limits.max_running,
+            grace_s=settings.server.grace_s,
+        )
+        stack.push_async_callback(relay.aclose)
+        orchestrator = SessionOrchestrator(
+            store=store,
+            agents=agents,
+            factory=factory,
+            relay=relay,
+            titles=Titles(models, store, relay, limits.titles_timeout_s),
+            kpi=kpi,
+            limits=limits,
+        )
+        controller = ChatbotController(
+            authenticator=authenticator, orchestrator=orchestrator, relay=relay, kpi=kpi, limits=limits
+        )
+        rest = RestApi(
+            authenticator=authenticator,
+            agents=agents,
+            desk=SessionDesk(store, agents, factory, relay),
+            orchestrator=orchestrator,
+            limits=limits,
+        )
+        names = {*_LOOPBACK_NAMES, settings.server.host}
+        yield Application(
+            public=public_application(
+                controller,
+                rest,
+                origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
+                hosts={*names, *settings.server.allowed_hosts},
+            ),
+            internal=internal_application(kpi, store, relay),
+            relay=relay,
+        )
+
+
+def _origin(name: str, port: int) -> str:
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"

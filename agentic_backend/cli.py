@@ -1,0 +1,83 @@
+"""The command line: `agentic-backend serve` and `agentic-backend validate`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
+
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.models import ModelUnavailable, load_models
+from agentic_backend.errors import AgenticError
+from agentic_backend.located_yaml import ConfigError
+from agentic_backend.server import serve
+from agentic_backend.settings import FLAGS, Settings, default_catalog, default_settings_file, load_settings
+from agentic_backend.telemetry import configure_logging
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; its exit status: 0, 1 where the server could not run, 2 where the configuration is wrong."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    # Authors' modules lie beside the catalog that they are started with, and a console script doesn't look there.
+    sys.path.insert(0, os.getcwd())
+    try:
+        settings = load_settings(options.config or default_settings_file(), _overrides(options))
+        agents = AgentManager.load(settings.catalog or default_catalog(), settings.models.keys())
+        for problem in agents.problems:
+            print(problem, file=sys.stderr)
+        if options.command == "validate":
+            print(f"{len(agents.served())} agents can be served, {len(agents.problems)} problems")
+            return 2 if agents.problems else 0
+        return _serve(settings, agents)
+    except (ConfigError, ModelUnavailable) as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _serve(settings: Settings, agents: AgentManager) -> int:
+    wanted = {agent.settings.model for agent in agents.served() if agent.settings.model}
+    models = load_models(settings.models, settings.openai_model, wanted)
+    configure_logging(settings.log.level)
+    try:
+        settings.data.directory.mkdir(parents=True, exist_ok=True)
+        uvloop.run(serve(settings, agents, models))
+    except OSError as error:
+        print(f"the server can't start: {error.filename or ''} {error.strerror}", file=sys.stderr)
+        return 1
+    except AgenticError as error:
+        print(f"the server can't start: {error.__cause__ or error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="agentic-backend", description="A real-time chat server for LangGraph agents."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, purpose in (("serve", "start the server"), ("validate", "check settings and catalog, then exit")):
+        command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
+        command.add_argument("--host", dest="server.host", help="address to listen on")
+        command.add_argument("--port", dest="server.port", help="port to listen on; 0 takes any free one")
+        command.add_argument(
+            "--internal-port", dest="server.internal_port", help="port of metrics and health; 0 switches them off"
+        )
+        command.add_argument("--data", dest="data.directory", help="directory of the database")
+        command.add_argument("--config", type=Path, help="the settings file")
+        command.add_argument("--catalog", dest="catalog", help="the agents catalog")
+        command.add_argument("--log-level", dest="log.level", help="debug, info, warning or error")
+        command.add_argument(
+            "--allow-remote-developer",
+            dest="auth.developer.allow_remote",
+            action="store_const",
+            const="true",
+            help="let everybody who can reach the server be anybody",
+        )
+    return parser
+
+
+def _overrides(options: argparse.Namespace) -> dict[str, object]:
+    return {key: value for key, value in vars(options).items() if key in FLAGS and value is not None}

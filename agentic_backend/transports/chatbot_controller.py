@@ -1,0 +1,90 @@
+"""ChatbotController: the WebSocket endpoint. It accepts, authenticates and hands over to a Connection; no more."""
+
+import asyncio
+import logging
+
+from starlette.responses import PlainTextResponse
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from agentic_backend.auth.user import Authenticator, Tokens, User
+from agentic_backend.errors import AgenticError, BadFrame, Unauthenticated
+from agentic_backend.kpi import Kpi
+from agentic_backend.protocol.frames import Authenticate, parse_frame
+from agentic_backend.sessions.relay import Relay
+from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
+from agentic_backend.settings import LimitsSettings
+from agentic_backend.transports.connection import SIGN_IN_AGAIN, Connection
+from agentic_backend.transports.credentials import token_of
+
+log = logging.getLogger(__name__)
+
+PATH = "/agentic/v1/chatbot/query/ws"
+SUBPROTOCOL = "chat.v2"
+
+
+class ChatbotController:
+    def __init__(
+        self,
+        *,
+        authenticator: Authenticator,
+        orchestrator: SessionOrchestrator,
+        relay: Relay,
+        kpi: Kpi,
+        limits: LimitsSettings,
+    ) -> None:
+        self._authenticator = authenticator
+        self._orchestrator = orchestrator
+        self._relay = relay
+        self._kpi = kpi
+        self._limits = limits
+
+    async def endpoint(self, websocket: WebSocket) -> None:
+        if SUBPROTOCOL not in websocket.scope["subprotocols"]:
+            refusal = PlainTextResponse(f"Offer the subprotocol {SUBPROTOCOL}.", status_code=400)
+            await websocket.send_denial_response(refusal)
+            return
+        await websocket.accept(SUBPROTOCOL)
+        self._kpi.socket_opened()
+        try:
+            user, tokens = await self._identify(websocket)
+            await Connection(
+                websocket,
+                user,
+                tokens,
+                authenticator=self._authenticator,
+                orchestrator=self._orchestrator,
+                relay=self._relay,
+                send_timeout_s=self._limits.send_timeout_s,
+            ).serve()
+        except AgenticError as error:
+            log.info("socket refused", extra={"code": error.code})
+            await self._close(websocket)
+        except WebSocketDisconnect:
+            pass
+        finally:
+            self._kpi.socket_closed()
+
+    async def _identify(self, websocket: WebSocket) -> tuple[User, Tokens | None]:
+        """Who connects: by header, by query, as nobody in particular, or by the first frame."""
+        token = token_of(websocket, in_query=True)
+        if token is not None:
+            return await self._authenticator.authenticate(token), Tokens(token)
+        if self._authenticator.anonymous is not None:
+            return self._authenticator.anonymous, None
+        try:
+            async with asyncio.timeout(self._limits.authenticate_timeout_s):
+                frame = parse_frame(await websocket.receive_text())
+        except (TimeoutError, BadFrame, KeyError):
+            raise Unauthenticated from None
+        if not isinstance(frame, Authenticate):
+            raise Unauthenticated
+        tokens = Tokens(frame.access_token, frame.refresh_token)
+        return await self._authenticator.authenticate(tokens.access_token), tokens
+
+    async def _close(self, websocket: WebSocket) -> None:
+        try:
+            async with asyncio.timeout(self._limits.send_timeout_s):
+                await websocket.close(SIGN_IN_AGAIN)
+        except (TimeoutError, RuntimeError, WebSocketDisconnect):
+            # The client has gone by itself.
+            pass

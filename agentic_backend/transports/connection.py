@@ -1,0 +1,323 @@
+"""Connection: one WebSocket that speaks Chat Protocol v2.
+
+The controller's task reads; a task of the connection's own writes, so that it reads while it writes. What is to be
+written is never queued per event: the writer takes what lies behind its cursors on the exchanges' logs.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from agentic_backend.auth.user import Authenticator, Tokens, User
+from agentic_backend.errors import (
+    AgenticError,
+    ApprovalNotFound,
+    Forbidden,
+    Internal,
+    Unauthenticated,
+)
+from agentic_backend.protocol.events import Event, Final, FrameRefused, Idle, Pong, SessionChanged
+from agentic_backend.protocol.frames import (
+    Ask,
+    Authenticate,
+    ClientFrame,
+    Follow,
+    HumanResume,
+    Ping,
+    Stop,
+    Unfollow,
+    decode_object,
+    validate_frame,
+)
+from agentic_backend.protocol.messages import Session
+from agentic_backend.sessions.exchange_log import Cursor, ExchangeLog
+from agentic_backend.sessions.relay import Relay
+from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
+
+log = logging.getLogger(__name__)
+
+TRY_AGAIN, TOO_SLOW, SIGN_IN_AGAIN = 1011, 4008, 4401
+# A client that sends without reading is read no further until the writer has caught up.
+_UNSENT_AT_MOST = 256
+_WATCHED_AT_MOST = 1_000
+_EXPIRY_LEEWAY_S = 10
+
+
+class Connection:
+    """`user` and `tokens` are those of the handshake; newer tokens must name the same user.
+
+    A client without a token, where that is allowed, may still sign in with its first frame.
+    """
+
+    def __init__(
+        self,
+        websocket: WebSocket,
+        user: User,
+        tokens: Tokens | None,
+        *,
+        authenticator: Authenticator,
+        orchestrator: SessionOrchestrator,
+        relay: Relay,
+        send_timeout_s: float,
+    ) -> None:
+        self._websocket = websocket
+        self._user = user
+        self._tokens = tokens
+        self._authenticator = authenticator
+        self._orchestrator = orchestrator
+        self._relay = relay
+        self._send_timeout_s = send_timeout_s
+        self._may_sign_in = tokens is None
+        self._unsent: deque[Event] = deque()
+        self._changed: dict[str, Session] = {}
+        self._cursors: dict[str, Cursor] = {}
+        self._stopping: set[str] = set()
+        self._idle_after: set[str] = set()
+        self._queries: dict[str, None] = {}
+        self._watched: dict[str, None] = {}
+        self._wake = asyncio.Event()
+        self._caught_up = asyncio.Event()
+        self._close_code: int | None = None
+        self._expiry: asyncio.TimerHandle | None = None
+
+    async def serve(self) -> None:
+        """Serve the socket until it closes. Its exchanges go on; its queries end with it."""
+        self._expire_with_token()
+        writer = asyncio.create_task(self._write())
+        try:
+            await self._read()
+        finally:
+            writer.cancel()
+            self._leave()
+            await asyncio.wait({writer})
+
+    def exchange_started(self, exchange: ExchangeLog) -> None:
+        self._follow(exchange, 0)
+
+    def session_changed(self, session: Session) -> None:
+        self._changed[session.id] = session
+        self._wake.set()
+
+    async def _read(self) -> None:
+        while True:
+            try:
+                message = await self._websocket.receive()
+            except WebSocketDisconnect:
+                return
+            if message["type"] == "websocket.disconnect":
+                return
+            await self._answer(message.get("text") or message.get("bytes") or "")
+            while len(self._unsent) >= _UNSENT_AT_MOST:
+                self._caught_up.clear()
+                await self._caught_up.wait()
+
+    async def _answer(self, data: str | bytes) -> None:
+        request_id, raw = uuid4().hex, {}
+        try:
+            raw = decode_object(data)
+            await self._dispatch(validate_frame(raw), request_id)
+        except AgenticError as error:
+            self._refuse(error, raw, request_id)
+        except Exception as error:
+            # The edge of a connection: one frame that fails must not take the others' socket away.
+            log.exception("frame failed", extra={"request_id": request_id, "user_id": self._user.id}, exc_info=error)
+            self._refuse(Internal(), raw, request_id)
+
+    async def _dispatch(self, frame: ClientFrame, request_id: str) -> None:
+        first, self._may_sign_in = self._may_sign_in, False
+        match frame:
+            case Authenticate():
+                await self._renew(Tokens(frame.access_token, frame.refresh_token), sign_in=first)
+            case Ask():
+                await self._ask(frame, request_id)
+            case Stop():
+                await self._stop(frame)
+            case Follow():
+                await self._follow_frame(frame)
+            case Unfollow():
+                self._unfollow(frame.session_id)
+            case HumanResume():
+                raise ApprovalNotFound
+            case Ping():
+                self._send(Pong())
+
+    async def _renew(self, tokens: Tokens, *, sign_in: bool = False) -> None:
+        user = await self._authenticator.authenticate(tokens.access_token)
+        if user.id != self._user.id and not sign_in:
+            raise Forbidden("A connection belongs to one user; this token names another.")
+        self._user, self._tokens = user, tokens
+        self._expire_with_token()
+
+    async def _ask(self, ask: Ask, request_id: str) -> None:
+        if ask.access_token is not None:
+            await self._renew(Tokens(ask.access_token, ask.refresh_token))
+        exchange = await self._orchestrator.ask(self._user, ask, self._tokens, request_id)
+        if isinstance(exchange, ExchangeLog):
+            if exchange.session_id is None:
+                self._queries[exchange.exchange_id] = None
+            else:
+                self._watch(exchange.session_id, exchanges_too=False)
+            if exchange.exchange_id not in self._cursors:
+                self._follow(exchange, 0)
+        else:
+            self._send(exchange)
+
+    async def _stop(self, frame: Stop) -> None:
+        stopped = await self._orchestrator.stop(self._user, frame.session_id, frame.exchange_id)
+        if not isinstance(stopped, ExchangeLog):
+            self._idle(stopped)
+            return
+        # Who stops an exchange sees it end; who asks again is told when nothing runs any more.
+        if stopped.exchange_id in self._stopping:
+            self._idle_after.add(stopped.exchange_id)
+        self._stopping.add(stopped.exchange_id)
+        if stopped.exchange_id not in self._cursors:
+            self._follow(stopped, stopped.last_seq)
+
+    async def _follow_frame(self, frame: Follow) -> None:
+        if frame.exchange_id is not None:
+            exchange = await self._orchestrator.view(self._user, frame.exchange_id, frame.session_id)
+            if isinstance(exchange, ExchangeLog):
+                self._follow(exchange, frame.after_seq)
+            else:
+                self._send(exchange)
+            return
+        assert frame.session_id is not None
+        session, running = await self._orchestrator.running_in(self._user, frame.session_id)
+        self._watch(session.id, exchanges_too=True)
+        # One may have begun while the session was read.
+        if running is not None:
+            self._follow(running, 0)
+        else:
+            self._idle(session)
+
+    def _follow(self, exchange: ExchangeLog, after_seq: int) -> None:
+        before = self._cursors.pop(exchange.exchange_id, None)
+        if before is not None:
+            exchange.unfollow(before)
+        self._cursors[exchange.exchange_id] = exchange.follow(after_seq, self._wake.set)
+        self._wake.set()
+
+    def _watch(self, session_id: str, *, exchanges_too: bool) -> None:
+        self._watched[session_id] = None
+        self._relay.watch(session_id, self, exchanges_too=exchanges_too)
+        if len(self._watched) > _WATCHED_AT_MOST:
+            oldest = next(iter(self._watched))
+            self._unwatch(oldest)
+
+    def _unfollow(self, session_id: str) -> None:
+        self._unwatch(session_id)
+        for exchange_id, cursor in list(self._cursors.items()):
+            if cursor.log.session_id == session_id:
+                self._drop(exchange_id)
+
+    def _unwatch(self, session_id: str) -> None:
+        self._watched.pop(session_id, None)
+        self._relay.unwatch(session_id, self)
+
+    def _drop(self, exchange_id: str) -> None:
+        cursor = self._cursors.pop(exchange_id)
+        cursor.log.unfollow(cursor)
+        self._stopping.discard(exchange_id)
+        self._queries.pop(exchange_id, None)
+
+    def _leave(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+        for session_id in list(self._watched):
+            self._unwatch(session_id)
+        for exchange_id in self._queries:
+            query = self._relay.find(exchange_id)
+            if query is not None:
+                query.stop()
+        for exchange_id in list(self._cursors):
+            self._drop(exchange_id)
+
+    def _idle(self, session: Session | None) -> None:
+        self._send(Idle(session_id=session.id if session else None, next_rank=session.next_rank if session else 0))
+
+    def _refuse(self, error: AgenticError, raw: dict[str, Any], request_id: str) -> None:
+        def echoed(name: str) -> str | None:
+            value = raw.get(name)
+            return value[:128] if isinstance(value, str) else None
+
+        self._send(
+            FrameRefused(
+                code=error.code,
+                content=error.content,
+                retryable=error.retryable,
+                request_id=request_id,
+                retry_after_s=error.retry_after_s,
+                refused=echoed("type"),
+                client_exchange_id=echoed("client_exchange_id"),
+                session_id=echoed("session_id"),
+                exchange_id=echoed("exchange_id"),
+            )
+        )
+        log.info("frame refused", extra={"request_id": request_id, "user_id": self._user.id, "code": error.code})
+        if isinstance(error, Unauthenticated) or error.close_code is not None:
+            self._close_with(error.close_code or SIGN_IN_AGAIN)
+
+    def _send(self, event: Event) -> None:
+        self._unsent.append(event)
+        self._wake.set()
+
+    def _close_with(self, code: int) -> None:
+        self._close_code = code
+        self._wake.set()
+
+    def _expire_with_token(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        if self._user.expires_at is not None:
+            left_s = max(0.0, self._user.expires_at - time.time()) + _EXPIRY_LEEWAY_S
+            self._expiry = asyncio.get_running_loop().call_later(left_s, self._close_with, SIGN_IN_AGAIN)
+
+    async def _write(self) -> None:
+        try:
+            while self._close_code is None:
+                await self._wake.wait()
+                self._wake.clear()
+                for event in self._due():
+                    await self._transmit(event.encode())
+            async with asyncio.timeout(self._send_timeout_s):
+                await self._websocket.close(self._close_code)
+        except TimeoutError:
+            # The client doesn't read: a close frame would wait behind what it has not read either.
+            log.info("client too slow", extra={"user_id": self._user.id})
+            self._abort()
+        except (WebSocketDisconnect, RuntimeError):
+            # The socket closed while something was being sent; the reader sees it too.
+            pass
+
+    async def _transmit(self, text: str) -> None:
+        async with asyncio.timeout(self._send_timeout_s):
+            await self._websocket.send({"type": "websocket.send", "text": text})
+
+    def _due(self) -> Iterator[Event]:
+        """What is to be sent now: answers, changed sessions, and what lies behind each cursor."""
+        while self._unsent:
+            yield self._unsent.popleft()
+        self._caught_up.set()
+        for exchange_id, cursor in list(self._cursors.items()):
+            for event in cursor.take():
+                yield event
+                if isinstance(event, Final) and self._cursors.get(exchange_id) is cursor:
+                    self._drop(exchange_id)
+                    if exchange_id in self._idle_after:
+                        self._idle_after.discard(exchange_id)
+                        self._idle(event.session)
+        while self._changed:
+            yield SessionChanged(session=self._changed.pop(next(iter(self._changed))))
+
+    def _abort(self) -> None:
+        abort: Callable[[], None] | None = self._websocket.scope["state"].get("abort")
+        if abort is not None:
+            abort()

@@ -1,0 +1,37 @@
+"""Where a client's token stands in a request."""
+
+from starlette.requests import HTTPConnection
+
+from agentic_backend.auth.user import Authenticator, User
+from agentic_backend.errors import Unauthenticated
+
+_LONGEST_TOKEN = 16_384
+
+
+def token_of(connection: HTTPConnection, *, in_query: bool = False) -> str | None:
+    """The token in `Authorization: Bearer …` or, `in_query`, in `?token=…`.
+
+    Raises Unauthenticated where the header has another form.
+    """
+    header = connection.headers.get("authorization")
+    token: str | None = None
+    if header is not None:
+        scheme, _, token = header.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise Unauthenticated
+        token = token.strip()
+    elif in_query:
+        token = connection.query_params.get("token")
+    if token is not None and len(token) > _LONGEST_TOKEN:
+        raise Unauthenticated
+    return token
+
+
+async def user_of(connection: HTTPConnection, authenticator: Authenticator) -> User:
+    """Who sends a request. Raises Unauthenticated or TokenExpired."""
+    token = token_of(connection)
+    if token is not None:
+        return await authenticator.authenticate(token)
+    if authenticator.anonymous is None:
+        raise Unauthenticated
+    return authenticator.anonymous

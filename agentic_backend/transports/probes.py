@@ -1,0 +1,34 @@
+"""The internal listener: metrics and health, for the inside only."""
+
+import asyncio
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from agentic_backend.errors import AgenticError
+from agentic_backend.kpi import Kpi
+from agentic_backend.sessions.relay import Relay
+from agentic_backend.stores.base import Store
+
+
+def internal_application(kpi: Kpi, store: Store, relay: Relay) -> Starlette:
+    async def metrics(request: Request) -> Response:
+        exposition = await asyncio.to_thread(kpi.exposition)
+        return Response(exposition, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def live(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def ready(request: Request) -> Response:
+        """Ready for asks: the store answers, and the server is not going down."""
+        if relay.draining:
+            return JSONResponse({"status": "shutting_down"}, 503)
+        try:
+            await store.get_exchange("readiness")
+        except AgenticError as error:
+            return JSONResponse({"status": error.code}, 503)
+        return JSONResponse({"status": "ok"})
+
+    return Starlette(routes=[Route("/metrics", metrics), Route("/health/live", live), Route("/health/ready", ready)])

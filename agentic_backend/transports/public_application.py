@@ -1,0 +1,45 @@
+"""The public listener's application: the WebSocket, the REST calls and the chat page, behind the gate."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+
+from agentic_backend.transports.chatbot_controller import PATH, ChatbotController
+from agentic_backend.transports.gate import Gate
+from agentic_backend.transports.rest import RestApi
+from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
+
+_WEB = Path(__file__).parent.parent / "web"
+
+
+def public_application(
+    controller: ChatbotController, rest: RestApi, *, origins: Collection[str], hosts: Collection[str]
+) -> Starlette:
+    async def page(request: Request) -> Response:
+        return FileResponse(_WEB / "index.html", headers={"cache-control": "no-cache"})
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Mount("/static", _PageFiles(directory=_WEB)),
+            WebSocketRoute(PATH, controller.endpoint),
+            *rest.routes(),
+        ],
+        middleware=[Middleware(Gate, origins=origins, hosts=hosts)],
+        exception_handlers=EXCEPTION_HANDLERS,
+    )
+
+
+class _PageFiles(StaticFiles):
+    """The page's modules name no version, so a browser asks whether they have changed; the answer is mostly 304."""
+
+    def file_response(self, *args: object, **kwargs: object) -> Response:
+        response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
+        response.headers.setdefault("cache-control", "no-cache")
+        return response

@@ -1,0 +1,211 @@
+"""The REST calls: thin adapters from requests to the SessionDesk and the SessionOrchestrator."""
+
+from collections.abc import Awaitable, Callable
+from uuid import uuid4
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
+from agentic_backend.agents.tool_names import tool_names
+from agentic_backend.auth.user import Authenticator, Tokens, User
+from agentic_backend.errors import BadFrame
+from agentic_backend.protocol.events import ErrorInfo, HumanRequests
+from agentic_backend.protocol.frames import Ask, Frame
+from agentic_backend.protocol.messages import (
+    ChatMessage,
+    ExchangeStatus,
+    Session,
+    SessionState,
+    Timestamp,
+    TokenUsage,
+)
+from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.sessions.session_desk import SessionDesk
+from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
+from agentic_backend.settings import LimitsSettings
+from agentic_backend.stores.base import ExchangeRecord, SessionQuery
+from agentic_backend.transports.credentials import token_of, user_of
+from agentic_backend.transports.rest_errors import json_response
+from agentic_backend.transports.rest_input import (
+    OpenSession,
+    RenameSession,
+    SendMessage,
+    body_of,
+    session_state,
+    whole_number,
+)
+from agentic_backend.transports.sse import event_stream
+
+PREFIX = "/agentic/v1"
+_LONGEST_SEARCH = 200
+
+
+class AgentView(Value):
+    id: str
+    name: str
+    description: str
+    tags: list[str]
+    starters: list[str]
+    tools: list[str]
+    default: bool
+
+
+class AgentsView(Value):
+    agents: list[AgentView]
+
+
+class SessionsView(Value):
+    sessions: list[Session]
+    next_cursor: str | None = absent()
+
+
+class MessagesView(Value):
+    messages: list[ChatMessage]
+    next_rank: int
+
+
+class CompletedView(Value):
+    id: str
+    state: SessionState
+    ended_at: Timestamp | None
+
+
+class CancelledView(Value):
+    cancelled: bool
+
+
+class ExchangeView(Value):
+    id: str
+    session_id: str
+    agent_id: str
+    status: ExchangeStatus
+    client_exchange_id: str | None = absent()
+    resumes: str | None = absent()
+    started_at: Timestamp
+    ended_at: Timestamp | None = absent()
+    usage: TokenUsage
+    error: ErrorInfo | None = absent()
+    pending: HumanRequests | None = absent()
+
+    @classmethod
+    def of(cls, record: ExchangeRecord) -> "ExchangeView":
+        return cls(**{name: getattr(record, name) for name in cls.model_fields})
+
+
+class RestApi:
+    def __init__(
+        self,
+        *,
+        authenticator: Authenticator,
+        agents: AgentManager,
+        desk: SessionDesk,
+        orchestrator: SessionOrchestrator,
+        limits: LimitsSettings,
+    ) -> None:
+        self._authenticator = authenticator
+        self._agents = agents
+        self._desk = desk
+        self._orchestrator = orchestrator
+        self._limits = limits
+
+    def routes(self) -> list[Route]:
+        calls: list[tuple[str, str, Callable[[Request, User], Awaitable[Response]]]] = [
+            ("GET", "/agents", self._list_agents),
+            ("POST", "/sessions", self._open),
+            ("GET", "/sessions", self._list_sessions),
+            ("GET", "/sessions/{id}", self._get),
+            ("PATCH", "/sessions/{id}", self._rename),
+            ("DELETE", "/sessions/{id}", self._delete),
+            ("GET", "/sessions/{id}/messages", self._messages),
+            ("POST", "/sessions/{id}/messages", self._send),
+            ("POST", "/sessions/{id}/complete", self._complete),
+            ("POST", "/sessions/{id}/cancel", self._cancel),
+            ("GET", "/exchanges/{id}", self._exchange),
+        ]
+        return [Route(PREFIX + path, self._authenticated(call), methods=[method]) for method, path, call in calls]
+
+    def _authenticated(
+        self, call: Callable[[Request, User], Awaitable[Response]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            return await call(request, await user_of(request, self._authenticator))
+
+        return endpoint
+
+    async def _list_agents(self, request: Request, user: User) -> Response:
+        default = self._agents.get(None).settings.id
+        return json_response(AgentsView(agents=[_agent_view(agent, default) for agent in self._agents.served()]))
+
+    async def _open(self, request: Request, user: User) -> Response:
+        body = await body_of(request, OpenSession, self._limits.frame_bytes)
+        return json_response(await self._desk.open(user, body.agent_id, body.title, body.chat_profile), 201)
+
+    async def _list_sessions(self, request: Request, user: User) -> Response:
+        text = request.query_params.get("q")
+        if text is not None and len(text) > _LONGEST_SEARCH:
+            raise BadFrame(f"q: expected at most {_LONGEST_SEARCH} characters")
+        query = SessionQuery(
+            user_id=user.id,
+            agent_id=request.query_params.get("agent_id"),
+            state=session_state(request),
+            text=text or None,
+            limit=whole_number(request, "limit", 50, at_least=1, at_most=200),
+            cursor=request.query_params.get("cursor"),
+        )
+        page = await self._desk.page(query)
+        return json_response(SessionsView(sessions=page.sessions, next_cursor=page.next_cursor))
+
+    async def _get(self, request: Request, user: User) -> Response:
+        return json_response(await self._desk.get(user, request.path_params["id"]))
+
+    async def _rename(self, request: Request, user: User) -> Response:
+        body = await body_of(request, RenameSession, self._limits.frame_bytes)
+        return json_response(await self._desk.rename(user, request.path_params["id"], body.title))
+
+    async def _delete(self, request: Request, user: User) -> Response:
+        await self._desk.delete(user, request.path_params["id"])
+        return Response(status_code=204)
+
+    async def _messages(self, request: Request, user: User) -> Response:
+        after_rank = whole_number(request, "after_rank", -1, at_least=-1, at_most=2**53)
+        limit = whole_number(request, "limit", 200, at_least=1, at_most=1_000)
+        session, messages = await self._desk.messages(user, request.path_params["id"], after_rank, limit)
+        return json_response(MessagesView(messages=messages, next_rank=session.next_rank))
+
+    async def _send(self, request: Request, user: User) -> Response:
+        body = await body_of(request, SendMessage, self._limits.frame_bytes)
+        token = token_of(request)
+        ask = Ask(
+            message=body.content,
+            session_id=request.path_params["id"],
+            client_exchange_id=body.client_exchange_id,
+        )
+        exchange = await self._orchestrator.ask(user, ask, Tokens(token) if token else None, uuid4().hex)
+        return event_stream(exchange, 0, self._limits.send_timeout_s)
+
+    async def _complete(self, request: Request, user: User) -> Response:
+        await body_of(request, Frame, self._limits.frame_bytes)
+        session = await self._desk.complete(user, request.path_params["id"])
+        return json_response(CompletedView(id=session.id, state=session.state, ended_at=session.ended_at))
+
+    async def _cancel(self, request: Request, user: User) -> Response:
+        await body_of(request, Frame, self._limits.frame_bytes)
+        return json_response(CancelledView(cancelled=await self._desk.cancel(user, request.path_params["id"])))
+
+    async def _exchange(self, request: Request, user: User) -> Response:
+        return json_response(ExchangeView.of(await self._desk.exchange(user, request.path_params["id"])))
+
+
+def _agent_view(agent: CatalogAgent, default: str) -> AgentView:
+    settings = agent.settings
+    return AgentView(
+        id=settings.id,
+        name=settings.name,
+        description=settings.description,
+        tags=list(settings.tags),
+        starters=list(settings.chat.starters),
+        tools=tool_names(agent.target),
+        default=settings.id == default,
+    )

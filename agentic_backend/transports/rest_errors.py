@@ -1,0 +1,61 @@
+"""Typed errors as HTTP responses; the one table that renders them."""
+
+import logging
+from uuid import uuid4
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ExceptionHandler
+
+from agentic_backend.errors import AgenticError, BadFrame, Internal
+from agentic_backend.protocol.events import ErrorInfo
+from agentic_backend.protocol.parts import Value
+
+log = logging.getLogger(__name__)
+
+
+class ErrorBody(Value):
+    error: ErrorInfo
+
+
+def json_response(body: Value, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(
+        body.__pydantic_serializer__.to_json(body),
+        status,
+        {"cache-control": "no-store", **(headers or {})},
+        media_type="application/json",
+    )
+
+
+def error_response(error: AgenticError, request_id: str, status: int | None = None) -> Response:
+    headers = {"www-authenticate": "Bearer"} if error.http_status == 401 else {}
+    if error.retry_after_s is not None:
+        headers["retry-after"] = str(max(1, round(error.retry_after_s)))
+    return json_response(ErrorBody(error=ErrorInfo.of(error, request_id)), status or error.http_status, headers)
+
+
+async def _typed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, AgenticError)
+    request_id = uuid4().hex
+    log.info("request refused", extra={"request_id": request_id, "code": error.code, "path": request.url.path})
+    return error_response(error, request_id)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    """Starlette's own refusals: an unknown path, a wrong method."""
+    assert isinstance(error, HTTPException)
+    return error_response(BadFrame(error.detail), uuid4().hex, error.status_code)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    request_id = uuid4().hex
+    log.error("request failed", exc_info=error, extra={"request_id": request_id, "path": request.url.path})
+    return error_response(Internal(), request_id)
+
+
+EXCEPTION_HANDLERS: dict[type[Exception], ExceptionHandler] = {
+    AgenticError: _typed,
+    HTTPException: _http,
+    Exception: _unexpected,
+}

@@ -1,0 +1,73 @@
+"""What REST clients send: bodies and query parameters, strict to the last field. Errors name the field."""
+
+import asyncio
+from typing import Annotated, TypeVar
+
+from pydantic import Field, StringConstraints, ValidationError
+from starlette.requests import Request
+
+from agentic_backend.errors import BadFrame, MessageTooLarge
+from agentic_backend.protocol.frames import Frame, Id, decode_object
+from agentic_backend.protocol.messages import SessionState
+
+Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+
+Body = TypeVar("Body", bound=Frame)
+_BODY_TIMEOUT_S = 30
+
+
+class OpenSession(Frame):
+    agent_id: Id | None = None
+    title: Title | None = None
+    chat_profile: Id = "default"
+
+
+class RenameSession(Frame):
+    title: Title
+
+
+class SendMessage(Frame):
+    content: str = Field(min_length=1, repr=False)
+    client_exchange_id: Id | None = None
+
+
+async def body_of(request: Request, model: type[Body], limit: int) -> Body:
+    """The request's JSON body; none at all is an empty object. Raises BadFrame or MessageTooLarge."""
+    data = bytearray()
+    try:
+        async with asyncio.timeout(_BODY_TIMEOUT_S):
+            async for piece in request.stream():
+                data += piece
+                if len(data) > limit:
+                    raise MessageTooLarge(f"body: larger than the limit of {limit} bytes")
+    except TimeoutError:
+        raise BadFrame("The body did not arrive in time.") from None
+    try:
+        return model.model_validate(decode_object(bytes(data)) if data else {})
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field = ".".join(str(place) for place in problem["loc"]) or "body"
+        message = "unknown field" if problem["type"] == "extra_forbidden" else problem["msg"]
+        raise BadFrame(f"{field[:100]}: {message}") from None
+
+
+def whole_number(request: Request, name: str, default: int, *, at_least: int, at_most: int) -> int:
+    """A whole number in the query string. Raises BadFrame, which names it."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    try:
+        number = int(text)
+    except ValueError:
+        number = at_least - 1
+    if not at_least <= number <= at_most:
+        raise BadFrame(f"{name}: expected a whole number from {at_least} to {at_most}")
+    return number
+
+
+def session_state(request: Request) -> SessionState | None:
+    text = request.query_params.get("state")
+    try:
+        return SessionState(text) if text else None
+    except ValueError:
+        raise BadFrame("state: expected active or completed") from None

@@ -9,7 +9,8 @@ import contextlib
 import logging
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -77,29 +78,51 @@ def address_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def serve(settings: Settings, agents: AgentManager, models: ChatModels) -> None:
-    """Serve until a signal comes. Raises OSError where an address can't be had, StoreUnavailable without a store."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    with contextlib.ExitStack() as sockets:
-        public = sockets.enter_context(bind(settings.server.host, settings.server.port))
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the listeners listen, as `http://host:port`; `internal` is None where it is off."""
+
+    public: str
+    internal: str | None
+
+
+@contextlib.asynccontextmanager
+async def running(settings: Settings, agents: AgentManager, models: ChatModels) -> AsyncIterator[Addresses]:
+    """A running server; leaving it lets what runs come to its end and closes the listeners.
+
+    Raises OSError where an address can't be had, StoreUnavailable where the store can't be opened.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        public = stack.enter_context(bind(settings.server.host, settings.server.port))
         internal_port = settings.server.internal_listener_port
         internal = None
         if internal_port is not None:
-            internal = sockets.enter_context(bind(settings.server.internal_host, internal_port))
-        async with open_application(settings, agents, models, public.getsockname()[1]) as application:
-            listeners = [Listener(application.public, public, settings.limits)]
-            if internal is not None:
-                listeners.append(Listener(application.internal, internal, settings.limits))
-            async with asyncio.TaskGroup() as tasks:
-                for listener in listeners:
-                    tasks.create_task(listener.listen())
-                inside = f", metrics and health at {address_of(internal)}" if internal else ""
-                print(f"Chat at {address_of(public)}{inside}", flush=True)
-                await stop.wait()
-                log.info("stopping")
+            internal = stack.enter_context(bind(settings.server.internal_host, internal_port))
+        application = await stack.enter_async_context(
+            open_application(settings, agents, models, public.getsockname()[1])
+        )
+        listeners = [Listener(application.public, public, settings.limits)]
+        if internal is not None:
+            listeners.append(Listener(application.internal, internal, settings.limits))
+        async with asyncio.TaskGroup() as tasks:
+            for listener in listeners:
+                tasks.create_task(listener.listen())
+            try:
+                yield Addresses(address_of(public), address_of(internal) if internal else None)
+            finally:
+                # While exchanges come to their end, their clients still see it.
                 await application.relay.aclose()
                 for listener in listeners:
                     listener.close()
+
+
+async def serve(settings: Settings, agents: AgentManager, models: ChatModels) -> None:
+    """Serve until SIGINT or SIGTERM. Raises what `running` raises."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with running(settings, agents, models) as addresses:
+        inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
+        print(f"Chat at {addresses.public}{inside}", flush=True)
+        await stop.wait()
+        log.info("stopping")

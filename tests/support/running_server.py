@@ -1,0 +1,44 @@
+"""A real server in the test's own event loop: real sockets, a real database, test agents beside the shipped ones."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.models import load_models
+from agentic_backend.server import running
+from agentic_backend.settings import load_settings
+
+FAST = {"models": {"default": {"model": "offline", "options": {"words_per_second": 0}}}}
+
+ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant.assistant:Assistant", "default": True}
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """`address` is where clients go, `internal` where metrics and health are; `data` is the database's directory."""
+
+    address: str
+    internal: str
+    data: Path
+
+
+@asynccontextmanager
+async def running_server(
+    directory: Path, *, agents: list[dict[str, Any]] | None = None, settings: dict[str, Any] | None = None
+) -> AsyncIterator[RunningServer]:
+    """Serve `agents` (beside the assistant) with the fast offline model, on free ports, with data in `directory`."""
+    config, catalog, data = directory / "settings.yaml", directory / "agents_catalog.yaml", directory / "data"
+    data.mkdir(exist_ok=True)
+    config.write_text(yaml.safe_dump({**FAST, "server": {"port": 0, "grace_s": 0.2}} | (settings or {})))
+    catalog.write_text(yaml.safe_dump({"agents": [ASSISTANT, *(agents or [])]}))
+    loaded = load_settings(config, {"data.directory": str(data)})
+    manager = AgentManager.load(catalog, loaded.models.keys())
+    models = load_models(loaded.models, loaded.openai_model)
+    async with running(loaded, manager, models) as addresses:
+        assert addresses.internal is not None
+        yield RunningServer(addresses.public, addresses.internal, data)

@@ -64,12 +64,12 @@ class AgentFlow:
         raise AgentUnavailable(f"The agent '{self.settings.id}' has no graph: get_compiled_graph() is not implemented.")
 
     def astream_updates(self, state: Mapping[str, Any], config: RunnableConfig) -> AsyncIterator[StreamPart]:
-        """Run the graph on `state`: tokens, node updates, custom events, subgraphs included.
+        """Run the graph on `state`: node updates and custom events, subgraphs included; tokens come by callback.
 
         The values of the root graph come too where it keeps more than messages between exchanges.
         """
         graph = self.get_compiled_graph()
-        modes = ["messages", "updates", "custom"]
+        modes = ["updates", "custom"]
         if self.kept_channels:
             modes.append("values")
         stream = graph.astream(

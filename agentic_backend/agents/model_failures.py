@@ -3,18 +3,21 @@
 from collections.abc import Iterator
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.callbacks import BaseCallbackHandler
 
 from agentic_backend.errors import AgenticError, ModelError, ModelTimeout
 
 
-class ModelFailures(AsyncCallbackHandler):
+class ModelFailures(BaseCallbackHandler):
     """A callback of one run. Its size is bounded by the run's own recursion limit."""
+
+    # Called where the model runs, not in a thread of an executor.
+    run_inline = True
 
     def __init__(self) -> None:
         self._failures: list[BaseException] = []
 
-    async def on_llm_error(self, error: BaseException, **_: Any) -> None:
+    def on_llm_error(self, error: BaseException, **_: Any) -> None:
         self._failures.append(error)
 
     def typed(self, error: BaseException) -> AgenticError | None:

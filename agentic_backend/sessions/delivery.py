@@ -1,14 +1,16 @@
 """Delivery: store, then show. The one way from a transcoder's drafts to an exchange's log.
 
-A complete message is stored before it is shown; deltas never are stored. What the store refused is kept and comes
-first in the next write, so that an outage loses no text.
+The graph's side hands drafts over and never waits; the exchange's own task writes them. So the graph may be cancelled
+at any moment without a write being cut in two. A complete message is stored before it is shown; deltas never are
+stored. What the store refused comes first in the next write, so that an outage loses no text.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 
 from agentic_backend.protocol.events import Activity, ErrorInfo, ExchangeError, Final, Stream
-from agentic_backend.protocol.messages import Channel, ChatMessage, MessageDraft, MessageMetadata, Role
+from agentic_backend.protocol.messages import Channel, MessageDraft, MessageMetadata, Role
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.ledger import Ledger
@@ -17,40 +19,60 @@ from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft
 
 
 class Delivery:
-    def __init__(self, ledger: Ledger, log: ExchangeLog) -> None:
+    """`stir` is set when there is something to write; whoever waits for it clears it."""
+
+    def __init__(self, ledger: Ledger, log: ExchangeLog, stir: asyncio.Event) -> None:
         self.ledger = ledger
         self.log = log
-        self.writing = asyncio.Lock()
-        """Held while messages are written: who holds it knows that no rank is in doubt."""
-        self._unstored: list[CompleteDraft] = []
+        self._stir = stir
+        self._waiting: deque[Draft] = deque()
+        self._closed = False
 
-    async def deliver(self, drafts: Sequence[Draft]) -> None:
-        """Show text and activities, store and show messages. Raises StoreUnavailable or FencedOut."""
-        complete: list[CompleteDraft] = []
+    def accept(self, drafts: Sequence[Draft]) -> None:
+        """Show at once what needs no store and has nothing before it; the rest waits for `write`."""
+        if self._closed:
+            return
         for draft in drafts:
-            if isinstance(draft, CompleteDraft):
-                complete.append(draft)
-                continue
-            if complete:
-                await self._store_and_show(complete)
-                complete = []
-            if isinstance(draft, TextDraft):
-                self.log.append_text(draft.block, draft.channel, draft.text)
-            elif isinstance(draft, ActivityDraft):
-                self.log.append(Activity, kind=draft.kind, data=draft.data)
-        if complete:
-            await self._store_and_show(complete)
+            if self._waiting or isinstance(draft, CompleteDraft):
+                self._waiting.append(draft)
+                self._stir.set()
+            else:
+                self._show(draft)
 
-    async def end(self, drafts: Sequence[CompleteDraft], end: ExchangeEnd) -> None:
-        """Store the last messages with the end, in one step, and show them, the error and the final.
+    def close(self, last: Sequence[CompleteDraft]) -> None:
+        """Accept the `last` messages and nothing more: what the graph may still give comes too late."""
+        self._closed = True
+        self._waiting.extend(last)
 
-        Raises StoreUnavailable or FencedOut, and has then shown nothing.
+    @property
+    def unwritten(self) -> list[MessageDraft]:
+        """The messages that wait."""
+        return [draft.message for draft in self._waiting if isinstance(draft, CompleteDraft)]
+
+    @property
+    def seq_after_all(self) -> int:
+        """The seq of the last event once all that waits has been shown."""
+        return self.log.last_seq + len(self._waiting)
+
+    async def write(self, end: ExchangeEnd | None = None) -> None:
+        """Store all that waits, with the `end` in the same step, and show it in order.
+
+        Raises StoreUnavailable or FencedOut; then nothing is shown, and all of it still waits.
         """
-        closing = [*self._unstored, *drafts]
-        self._show(closing, await self.ledger.write([draft.message for draft in closing], end))
-        self.show_end(end)
+        while self._waiting or end is not None:
+            batch = list(self._waiting)
+            complete = self.unwritten
+            stored = iter(await self.ledger.write(complete, end) if complete or end else [])
+            for draft in batch:
+                self._waiting.popleft()
+                if isinstance(draft, CompleteDraft):
+                    self.log.append(Stream, message=next(stored), block=draft.block)
+                else:
+                    self._show(draft)
+            end = None
 
     def show_end(self, end: ExchangeEnd) -> None:
+        """Show the error, where there is one, and the final. Nothing is shown after it."""
         if end.error is not None:
             error = end.error
             self.log.append(
@@ -69,29 +91,17 @@ class Delivery:
             error=end.error,
         )
 
-    async def write_late(self, drafts: Sequence[CompleteDraft], end: ExchangeEnd) -> None:
-        """Store the last messages and the end of an exchange whose final has been shown without them."""
-        await self.ledger.write([draft.message for draft in [*self._unstored, *drafts]], end)
-
-    def seq_at_end(self, drafts: Sequence[CompleteDraft], error: ErrorInfo | None) -> int:
-        """The seq that the final will have when `end` shows it behind `drafts`."""
-        return self.log.last_seq + len(self._unstored) + len(drafts) + (error is not None) + 1
-
-    async def _store_and_show(self, complete: list[CompleteDraft]) -> None:
-        async with self.writing:
-            self._unstored += complete
-            drafts = self._unstored
-            messages = await self.ledger.write([draft.message for draft in drafts])
-            self._unstored = []
-            self._show(drafts, messages)
-
-    def _show(self, drafts: Sequence[CompleteDraft], messages: Sequence[ChatMessage]) -> None:
-        for draft, message in zip(drafts, messages, strict=True):
-            self.log.append(Stream, message=message, block=draft.block)
+    def _show(self, draft: TextDraft | ActivityDraft) -> None:
+        if isinstance(draft, TextDraft):
+            self.log.append_text(draft.block, draft.channel, draft.text)
+        else:
+            self.log.append(Activity, kind=draft.kind, data=draft.data)
 
 
 def error_message(agent_id: str, error: ErrorInfo) -> CompleteDraft:
     """The message on channel `error` that a failure leaves in the transcript."""
     metadata = MessageMetadata(agent_id=agent_id, extras={"code": error.code, "request_id": error.request_id})
-    parts = [TextPart(text=error.content)]
-    return CompleteDraft(MessageDraft(role=Role.SYSTEM, channel=Channel.ERROR, parts=[*parts], metadata=metadata), None)
+    draft = MessageDraft(
+        role=Role.SYSTEM, channel=Channel.ERROR, parts=[TextPart(text=error.content)], metadata=metadata
+    )
+    return CompleteDraft(draft, None)

@@ -5,10 +5,10 @@ stop, by silence, by an error, or because the process is going. It ends once, wi
 """
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from agentic_backend.errors import (
     AgenticError,
@@ -18,7 +18,7 @@ from agentic_backend.errors import (
     StoreUnavailable,
 )
 from agentic_backend.kpi import Kpi
-from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, Started, Stream
+from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, HumanRequests, Started, Stream
 from agentic_backend.protocol.messages import (
     ChatMessage,
     ExchangeStatus,
@@ -31,6 +31,7 @@ from agentic_backend.protocol.parts import text_of
 from agentic_backend.sessions.delivery import Delivery, error_message
 from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.graph_run import GraphRun
+from agentic_backend.sessions.ledger import Ledger
 from agentic_backend.sessions.recall import Recall
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import ExchangeEnd, FencedOut, KpiRecord
@@ -68,17 +69,27 @@ _STOPPED = Outcome(ExchangeStatus.STOPPED)
 
 class Exchange:
     def __init__(
-        self, asked: Asked, graph_run: GraphRun, delivery: Delivery, recall: Recall, kpi: Kpi, limits: LimitsSettings
+        self,
+        asked: Asked,
+        graph_run: GraphRun,
+        ledger: Ledger,
+        exchange_log: ExchangeLog,
+        *,
+        recall: Recall,
+        kpi: Kpi,
+        limits: LimitsSettings,
     ) -> None:
         self._asked = asked
         self._graph_run = graph_run
-        self._delivery = delivery
+        self._stir = asyncio.Event()
+        """Set when there is something to do: messages to write, a cut, the graph's end."""
+        self._delivery = Delivery(ledger, exchange_log, self._stir)
         self._recall = recall
         self._kpi = kpi
         self._limits = limits
         self._clock = asyncio.get_running_loop().time
         self._began = self._clock()
-        self._cut: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._cut: Outcome | None = None
 
     @property
     def log(self) -> ExchangeLog:
@@ -100,17 +111,19 @@ class Exchange:
 
     async def run(self) -> None:
         self._kpi.exchange_started()
-        asked, outcome = self._asked, Outcome(ExchangeStatus.ERROR, Internal())
+        asked = self._asked
         self.log.append(
             Started, client_exchange_id=asked.client_exchange_id, agent_id=asked.agent_id, session=asked.session
         )
         self.log.append(Stream, message=asked.opening)
         graph = asyncio.create_task(self._graph_run.run(asked.opening, self._delivery))
+        graph.add_done_callback(lambda _: self._stir.set())
         try:
             outcome = await self._await_outcome(graph)
         except Exception as error:
             # The edge of an exchange: whatever went wrong is its own ending, and stays in the log.
             outcome = self._failed(error)
+        graph.cancel()
         await self._settle(outcome)
         # The graph's task is ours to the end, though it may ignore its cancellation.
         await asyncio.wait({graph})
@@ -118,27 +131,38 @@ class Exchange:
             log.warning("a graph failed after its exchange had ended", exc_info=late, extra=self._names())
 
     def _cut_with(self, outcome: Outcome) -> None:
-        if not self._cut.done():
-            self._cut.set_result(outcome)
+        if self._cut is None:
+            self._cut = outcome
+            self._stir.set()
 
     async def _await_outcome(self, graph: asyncio.Task[None]) -> Outcome:
-        while not graph.done() and not self._cut.done():
-            silent_s = self._clock() - self._graph_run.last_sign
-            if silent_s >= self._patience_s:
-                self._cut_with(Outcome(ExchangeStatus.ERROR, self._timeout()))
-                break
-            ends: set[asyncio.Future[Any]] = {graph, self._cut}
-            await asyncio.wait(ends, timeout=self._patience_s - silent_s, return_when=asyncio.FIRST_COMPLETED)
-        if not graph.done():
-            await self._cancel(graph)
-            return self._cut.result()
-        if self._cut.done() and graph.cancelled():
-            return self._cut.result()
+        """Write what the graph gives until it ends, pauses, is cut or falls silent."""
+        while not graph.done() and self._cut is None:
+            self._stir.clear()
+            await self._delivery.write()
+            await self._stirred_or_silent()
+        if self._cut is not None and not graph.done():
+            graph.cancel()
+            await asyncio.wait({graph}, timeout=_CUT_GRACE_S)
+            return self._cut
+        if graph.cancelled():
+            raise Internal("The agent cancelled itself.")
         graph.result()
         transcoder = self._graph_run.transcoder
         if transcoder is not None and transcoder.waiting is not None:
-            return await self._await_human()
+            return await self._await_human(transcoder.waiting)
         return Outcome(ExchangeStatus.OK)
+
+    async def _stirred_or_silent(self) -> None:
+        """Wait until there is something to do; cut a graph that gives no sign of life."""
+        while not self._stir.is_set():
+            patience_s = self._graph_run.last_sign + self._patience_s - self._clock()
+            if patience_s <= 0:
+                self._cut_with(Outcome(ExchangeStatus.ERROR, self._timeout()))
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience_s):
+                    await self._stir.wait()
 
     @property
     def _patience_s(self) -> float:
@@ -153,22 +177,17 @@ class Exchange:
             return Internal("A tool did not end in time.")
         return ModelTimeout()
 
-    async def _cancel(self, graph: asyncio.Task[None]) -> None:
-        # Cancelled only between writes: in the middle of one, nobody could tell the next rank.
-        async with self._delivery.writing:
-            self._graph_run.abandoned = True
-            graph.cancel()
-        await asyncio.wait({graph}, timeout=_CUT_GRACE_S)
-
-    async def _await_human(self) -> Outcome:
+    async def _await_human(self, requests: HumanRequests) -> Outcome:
         """The graph has paused. Nothing but a stop ends the exchange now."""
-        transcoder = self._graph_run.transcoder
-        assert transcoder is not None and transcoder.waiting is not None
         if self._asked.session is None:
             return Outcome(ExchangeStatus.ERROR, Internal("The agent asks for a decision, which a query can't give."))
-        await self._delivery.ledger.set_waiting(transcoder.waiting)
-        self.log.append(AwaitingHuman, payload=transcoder.waiting)
-        return await self._cut
+        await self._delivery.write()
+        await self._delivery.ledger.set_waiting(requests)
+        self.log.append(AwaitingHuman, payload=requests)
+        while self._cut is None:
+            self._stir.clear()
+            await self._stir.wait()
+        return self._cut
 
     def _failed(self, error: Exception) -> Outcome:
         typed = Interrupted() if isinstance(error, FencedOut) else self._graph_run.typed(error)
@@ -185,23 +204,22 @@ class Exchange:
         return Outcome(status, typed)
 
     async def _settle(self, outcome: Outcome) -> None:
-        closing = self._closing(outcome)
-        end = self._end(outcome, closing)
+        self._delivery.close(self._closing(outcome))
+        end = self._end(outcome)
         try:
-            await self._delivery.end(closing, end)
-        except StoreUnavailable as error:
-            failed = self._failed(error)
-            end = self._end(failed, closing)
+            await self._delivery.write(end)
             self._delivery.show_end(end)
-            self._count(end)
-            await self._store_late(closing, end)
-        except FencedOut as error:
-            end = self._end(self._failed(error), closing)
-            self._delivery.show_end(end)
-            self._count(end)
-        else:
             self._remember(end)
+        except FencedOut as error:
+            end = self._end(self._failed(error))
+            self._delivery.show_end(end)
+        except StoreUnavailable as error:
+            end = self._end(self._failed(error))
+            self._delivery.show_end(end)
             self._count(end)
+            await self._store_late(end)
+            return
+        self._count(end)
 
     def _closing(self, outcome: Outcome) -> list[CompleteDraft]:
         """The last messages: what was open, the final, and what a failure leaves."""
@@ -221,7 +239,7 @@ class Exchange:
             drafts.append(error_message(self._asked.agent_id, error))
         return drafts
 
-    def _end(self, outcome: Outcome, closing: list[CompleteDraft]) -> ExchangeEnd:
+    def _end(self, outcome: Outcome) -> ExchangeEnd:
         run, transcoder = self._graph_run, self._graph_run.transcoder
         error = ErrorInfo.of(outcome.error, self._asked.request_id) if outcome.error else None
         state = None
@@ -231,7 +249,7 @@ class Exchange:
             status=outcome.status,
             ended_at=utc_now(),
             usage=transcoder.usage if transcoder else TokenUsage(),
-            last_seq=self._delivery.seq_at_end(closing, error),
+            last_seq=self._delivery.seq_after_all + (error is not None) + 1,
             error=error,
             kpi=self._kpi_record(outcome.status),
             session_state=state,
@@ -255,14 +273,14 @@ class Exchange:
             failed_tools=transcoder.calls.failed if transcoder else 0,
         )
 
-    async def _store_late(self, closing: list[CompleteDraft], end: ExchangeEnd) -> None:
+    async def _store_late(self, end: ExchangeEnd) -> None:
         """The store is away: try until it has the end, or the process goes. Until then the session stays busy."""
         retry_s = _FIRST_RETRY_S
-        while not self._cut.done() or self._cut.result().status is not ExchangeStatus.INTERRUPTED:
+        while self._cut is None or self._cut.status is not ExchangeStatus.INTERRUPTED:
             await asyncio.sleep(retry_s)
             retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
             try:
-                await self._delivery.write_late(closing, end)
+                await self._delivery.ledger.write(self._delivery.unwritten, end)
                 return
             except StoreUnavailable:
                 continue

@@ -33,12 +33,18 @@ _Entry = _TextRun | ExchangeEvent
 
 
 class Cursor:
-    """A reader's place: it has everything up to `position`. `wake` is called when there is more."""
+    """A reader's place: it has everything up to `position`. `wake` is called when there is more.
 
-    def __init__(self, log: "ExchangeLog", position: int, wake: Callable[[], None]) -> None:
+    More text of a message being written calls `wake_for_text` instead, which may let some of it gather.
+    """
+
+    def __init__(
+        self, log: "ExchangeLog", position: int, wake: Callable[[], None], wake_for_text: Callable[[], None]
+    ) -> None:
         self.log = log
         self.position = position
         self.wake = wake
+        self.wake_for_text = wake_for_text
 
     def take(self) -> list[ExchangeEvent]:
         """All that is there after the cursor's place, which moves behind it."""
@@ -61,9 +67,11 @@ class ExchangeLog:
         self._compact_after = compact_after
         self._compact_at = compact_after
 
-    def follow(self, after_seq: int, wake: Callable[[], None]) -> Cursor:
+    def follow(
+        self, after_seq: int, wake: Callable[[], None], wake_for_text: Callable[[], None] | None = None
+    ) -> Cursor:
         """A cursor that has everything up to `after_seq`; give it back with `unfollow`."""
-        cursor = Cursor(self, after_seq, wake)
+        cursor = Cursor(self, after_seq, wake, wake_for_text or wake)
         self._cursors.add(cursor)
         return cursor
 
@@ -82,7 +90,8 @@ class ExchangeLog:
         if isinstance(event, Final):
             self.final = event
             self._ended.set()
-        self._wake()
+        for cursor in self._cursors:
+            cursor.wake()
         return event
 
     def append_text(self, block: int, channel: Channel, text: str) -> None:
@@ -96,7 +105,8 @@ class ExchangeLog:
             self._entries.append(_TextRun(self.last_seq, self.last_seq, block, channel, [text]))
             if len(self._entries) >= self._compact_at:
                 self._compact()
-        self._wake()
+        for cursor in self._cursors:
+            cursor.wake_for_text()
 
     def read(self, after_seq: int) -> list[ExchangeEvent]:
         """The events after `after_seq`, or one `reset` where that place is gone or unknown."""
@@ -178,10 +188,6 @@ class ExchangeLog:
                 stretch = {}
         self._entries[:end] = [*merged, *stretch.values()]
         self._compact_at = len(self._entries) + self._compact_after
-
-    def _wake(self) -> None:
-        for cursor in self._cursors:
-            cursor.wake()
 
 
 def _seq(entry: _Entry) -> int:

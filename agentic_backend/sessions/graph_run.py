@@ -11,14 +11,15 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
 
 from agentic_backend.agents.agent_factory import AgentFactory, WarmAgent
+from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.agents.model_failures import ModelFailures
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.errors import AgenticError, Internal
 from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.sessions.delivery import Delivery
 from agentic_backend.sessions.recall import Memory, Recall
+from agentic_backend.streaming.model_stream import ModelStream
 from agentic_backend.streaming.stream_transcoder import StreamTranscoder
 
 
@@ -41,12 +42,11 @@ class GraphRun:
         self._recall = recall
         self._window = window
         self._on_first_token = on_first_token
-        self._failures = ModelFailures()
+        self._awaits_first_token = True
+        self._model_stream: ModelStream | None = None
         self._clock = asyncio.get_running_loop().time
         self.last_sign = self._clock()
         """When the graph gave its last sign of life."""
-        self.abandoned = False
-        """Set when the exchange ends without this run: what it still gives is dropped."""
         self.transcoder: StreamTranscoder | None = None
         self.warm: WarmAgent | None = None
         self.memory: Memory | None = None
@@ -68,22 +68,21 @@ class GraphRun:
             return error
         if isinstance(error, GraphRecursionError):
             return Internal("The agent came to no end within its limit of steps.")
-        return self._failures.typed(error) or Internal()
+        model_error = self._model_stream.typed(error) if self._model_stream is not None else None
+        return model_error or Internal()
 
     async def _pump(
         self, warm: WarmAgent, state: dict[str, object], transcoder: StreamTranscoder, delivery: Delivery
     ) -> None:
-        config = RunnableConfig(configurable={"thread_id": self._context.exchange_id}, callbacks=[self._failures])
-        awaiting_first_token = True
+        def take(part: StreamPart) -> None:
+            self.last_sign = self._clock()
+            delivery.accept(transcoder.feed(part, self.last_sign))
+            if self._awaits_first_token and transcoder.first_token_at is not None:
+                self._awaits_first_token = False
+                self._on_first_token()
+
+        self._model_stream = ModelStream(take)
+        config = RunnableConfig(configurable={"thread_id": self._context.exchange_id}, callbacks=[self._model_stream])
         self.last_sign = self._clock()
         async for part in warm.flow.astream_updates(state, config):
-            if self.abandoned:
-                return
-            self.last_sign = self._clock()
-            drafts = transcoder.feed(part, self.last_sign)
-            if not drafts:
-                continue
-            await delivery.deliver(drafts)
-            if awaiting_first_token and transcoder.first_token_at is not None:
-                awaiting_first_token = False
-                self._on_first_token()
+            take(part)

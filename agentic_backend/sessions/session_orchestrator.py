@@ -27,7 +27,6 @@ from agentic_backend.protocol.messages import (
 )
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.sessions.access import owned_exchange, owned_session
-from agentic_backend.sessions.delivery import Delivery
 from agentic_backend.sessions.exchange import Asked, Exchange
 from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.graph_run import GraphRun
@@ -208,8 +207,9 @@ class SessionOrchestrator:
             on_first_token=name_session,
         )
         exchange_log = self._relay.new_log(opening.session_id, opening.exchange_id)
-        delivery = Delivery(ledger, exchange_log)
-        self._relay.start(Exchange(asked, graph_run, delivery, self._recall, self._kpi, self._limits))
+        self._relay.start(
+            Exchange(asked, graph_run, ledger, exchange_log, recall=self._recall, kpi=self._kpi, limits=self._limits)
+        )
         log.info(
             "exchange started",
             extra={

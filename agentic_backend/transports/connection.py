@@ -39,6 +39,7 @@ from agentic_backend.protocol.messages import Session
 from agentic_backend.sessions.exchange_log import Cursor, ExchangeLog
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
+from agentic_backend.transports.pacing import Pacer
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ class Connection:
         self._idle_after: set[str] = set()
         self._queries: dict[str, None] = {}
         self._watched: dict[str, None] = {}
-        self._wake = asyncio.Event()
+        self._pacer = Pacer()
         self._caught_up = asyncio.Event()
         self._close_code: int | None = None
         self._expiry: asyncio.TimerHandle | None = None
@@ -102,7 +103,7 @@ class Connection:
 
     def session_changed(self, session: Session) -> None:
         self._changed[session.id] = session
-        self._wake.set()
+        self._pacer.wake()
 
     async def _read(self) -> None:
         while True:
@@ -201,8 +202,8 @@ class Connection:
         before = self._cursors.pop(exchange.exchange_id, None)
         if before is not None:
             exchange.unfollow(before)
-        self._cursors[exchange.exchange_id] = exchange.follow(after_seq, self._wake.set)
-        self._wake.set()
+        self._cursors[exchange.exchange_id] = exchange.follow(after_seq, self._pacer.wake, self._pacer.wake_for_text)
+        self._pacer.wake()
 
     def _watch(self, session_id: str, *, exchanges_too: bool) -> None:
         self._watched[session_id] = None
@@ -228,6 +229,7 @@ class Connection:
         self._queries.pop(exchange_id, None)
 
     def _leave(self) -> None:
+        self._pacer.cancel()
         if self._expiry is not None:
             self._expiry.cancel()
         for session_id in list(self._watched):
@@ -266,11 +268,11 @@ class Connection:
 
     def _send(self, event: Event) -> None:
         self._unsent.append(event)
-        self._wake.set()
+        self._pacer.wake()
 
     def _close_with(self, code: int) -> None:
         self._close_code = code
-        self._wake.set()
+        self._pacer.wake()
 
     def _expire_with_token(self) -> None:
         if self._expiry is not None:
@@ -283,8 +285,7 @@ class Connection:
     async def _write(self) -> None:
         try:
             while self._close_code is None:
-                await self._wake.wait()
-                self._wake.clear()
+                await self._pacer.due()
                 for event in self._due():
                     await self._transmit(event.encode())
             async with asyncio.timeout(self._send_timeout_s):

@@ -1,12 +1,12 @@
 """Events of one exchange as server-sent events: `event:` the type, `id:` `exchange_id:seq`, `data:` the event."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_backend.protocol.events import ExchangeEvent, Final
 from agentic_backend.sessions.exchange_log import ExchangeLog
+from agentic_backend.transports.pacing import Pacer
 
 
 def event_stream(exchange: ExchangeLog | Final, after_seq: int, send_timeout_s: float) -> EventSourceResponse:
@@ -20,18 +20,18 @@ async def _single(final: Final) -> AsyncIterator[ServerSentEvent]:
 
 
 async def _follow(exchange: ExchangeLog, after_seq: int) -> AsyncIterator[ServerSentEvent]:
-    more = asyncio.Event()
-    cursor = exchange.follow(after_seq, more.set)
+    pacer = Pacer()
+    cursor = exchange.follow(after_seq, pacer.wake, pacer.wake_for_text)
     try:
         while True:
-            more.clear()
             for event in cursor.take():
                 yield _rendered(event)
                 if isinstance(event, Final):
                     return
             # Bounded by the exchange itself, which always ends; the response sends pings meanwhile.
-            await more.wait()
+            await pacer.due()
     finally:
+        pacer.cancel()
         exchange.unfollow(cursor)
 
 

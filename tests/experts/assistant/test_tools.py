@@ -143,7 +143,7 @@ async def test_a_slow_task_has_bounds(seconds: float) -> None:
         ("session busy", "Troubleshooting", "session_busy"),
         ("write an agent class", "Writing an AgentFlow class", "When a class is needed"),
         ("Prometheus metrics", "Running the server", "Metrics and health"),
-        ("approve a call", "Sessions and exchanges", "Waiting for a person"),
+        ("an agent asks a person", "Sessions and exchanges", "Waiting for a person"),
     ],
 )
 async def test_the_documents_are_found(query: str, title: str, heading: str) -> None:

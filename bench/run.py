@@ -1,0 +1,205 @@
+"""`make bench`: the product beside its two limits, in one run, as a table of medians and ratios in RESULTS.md."""
+
+import asyncio
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import load_client
+import servers
+from figures import median
+
+ROUNDS = 3
+CONCURRENCIES = (1, 10, 50)
+DELAYS_MS = {"no-delay": 0, "five-ms": 5}
+LONG_SESSION = (10, 100, 1000)
+IDLE_SOCKETS = 500
+SOAK_TURNS = 5000
+PACKAGES = ("langgraph", "langchain-core", "starlette", "uvicorn", "websockets", "uvloop", "pydantic", "aiosqlite")
+
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One line of what is to be reached."""
+
+    name: str
+    reached: Callable[[dict[str, Figures]], float]
+    limit: float
+    at_least: bool = False
+
+    def line(self, cases: dict[str, Figures]) -> str:
+        value = self.reached(cases)
+        met = value >= self.limit if self.at_least else value <= self.limit
+        sign = "≥" if self.at_least else "≤"
+        return f"| {self.name} | {sign} {self.limit:g} | {value:.2f} | {'yes' if met else 'no'} |"
+
+
+TARGETS = (
+    Target(
+        "turns/s, no delay, 50 at a time, × in process",
+        lambda c: c["product no-delay 50"]["turns_per_s"] / c["in process no-delay 50"]["turns_per_s"],
+        0.65,
+        at_least=True,
+    ),
+    Target(
+        "CPU per turn, 5 ms, 50 at a time, × in process",
+        lambda c: c["product five-ms 50"]["cpu_ms"] / c["in process five-ms 50"]["cpu_ms"],
+        1.5,
+    ),
+    Target("p95 of the turn, 5 ms, 50 at a time, s", lambda c: c["product five-ms 50"]["turn_p95"] / 1000, 1.25),
+    Target(
+        "first token, 5 ms, 1 at a time, p50, ms above in process",
+        lambda c: c["product five-ms 1"]["first_token_p50"] - c["in process five-ms 1"]["first_token_p50"],
+        5,
+    ),
+    Target(
+        "first token, no delay, 1 at a time, p50, ms above in process",
+        lambda c: c["product no-delay 1"]["first_token_p50"] - c["in process no-delay 1"]["first_token_p50"],
+        5,
+    ),
+    Target("the 1,000th exchange, × the 10th", lambda c: c["long session"]["1000"] / c["long session"]["10"], 1.2),
+    Target(
+        "disk per exchange, second half × first half of a session",
+        lambda c: c["disk"]["second_half"] / c["disk"]["first_half"],
+        1.05,
+    ),
+    Target("an idle socket, × the bare server's", lambda c: c["idle"]["product"] / c["idle"]["bare"], 1.3),
+    Target(
+        "memory after 5,000 turns, × after 1,000", lambda c: c["soak"]["after_5000"] / c["soak"]["after_1000"], 1.05
+    ),
+)
+
+
+def turns_for(agent: str, concurrency: int) -> int:
+    """Enough turns for a stable figure within some ten seconds."""
+    return {1: 100, 10: 300, 50: 600}[concurrency] if agent == "no-delay" else {1: 10, 10: 60, 50: 300}[concurrency]
+
+
+def in_process(agent: str, concurrency: int) -> Figures:
+    arguments = [DELAYS_MS[agent], concurrency, turns_for(agent, concurrency)]
+    command = [sys.executable, "in_process.py", *map(str, arguments)]
+    output = subprocess.run(command, cwd=servers.HERE, check=True, capture_output=True, text=True, timeout=300).stdout
+    figures: Figures = json.loads(output)
+    return figures
+
+
+def one_round(directory: Path) -> dict[str, Figures]:
+    cases: dict[str, Figures] = {}
+    for agent in DELAYS_MS:
+        for concurrency in CONCURRENCIES:
+            cases[f"in process {agent} {concurrency}"] = in_process(agent, concurrency)
+    with servers.bare(directory) as bare:
+        for concurrency in CONCURRENCIES:
+            turns = turns_for("no-delay", concurrency)
+            cases[f"bare socket {concurrency}"] = asyncio.run(load_client.measure(bare, "none", concurrency, turns))
+    with servers.product(directory) as product:
+        for agent in DELAYS_MS:
+            asyncio.run(load_client.measure(product, agent, 5, 20))
+            for concurrency in CONCURRENCIES:
+                turns = turns_for(agent, concurrency)
+                cases[f"product {agent} {concurrency}"] = asyncio.run(
+                    load_client.measure(product, agent, concurrency, turns)
+                )
+    cases["idle"] = {}
+    with servers.bare(directory) as bare:
+        cases["idle"]["bare"] = asyncio.run(load_client.idle_sockets(bare, IDLE_SOCKETS))
+    with servers.product(directory / "idle") as product:
+        cases["idle"]["product"] = asyncio.run(load_client.idle_sockets(product, IDLE_SOCKETS))
+    with servers.product(directory / "long") as product:
+        times = asyncio.run(load_client.long_session(product, "no-delay", LONG_SESSION))
+        cases["long session"] = {str(n): ms for n, ms in times.items()}
+    return cases
+
+
+def disk(directory: Path) -> Figures:
+    """Bytes that an exchange takes in the database, over the first and the second 500 of one session."""
+    sizes = []
+    for exchanges in (1, 500, 1000):
+        data = directory / f"disk-{exchanges}"
+        with servers.product(data) as product:
+            asyncio.run(load_client.long_session(product, "no-delay", (exchanges - 1,), around=0))
+        sizes.append(sum(file.stat().st_size for file in data.glob("chat.sqlite3*")))
+    return {"first_half": (sizes[1] - sizes[0]) / 499, "second_half": (sizes[2] - sizes[1]) / 500}
+
+
+def soak(directory: Path) -> Figures:
+    """Resident memory in KiB after 1,000 and after 5,000 turns."""
+    with servers.product(directory / "soak") as product:
+        memory = {}
+        for done in (1000, SOAK_TURNS):
+            turns = done - (1000 if memory else 0)
+            asyncio.run(load_client.measure(product, "no-delay", 50, turns))
+            memory[f"after_{done}"] = float(product.memory_kib())
+    return memory
+
+
+def medians(rounds: list[dict[str, Figures]]) -> dict[str, Figures]:
+    return {
+        case: {figure: median([one[case][figure] for one in rounds]) for figure in figures}
+        for case, figures in rounds[0].items()
+    }
+
+
+def table(cases: dict[str, Figures]) -> str:
+    columns = ("first_token_p50", "first_token_p95", "turn_p50", "turn_p95", "turns_per_s", "cpu_ms", "frames")
+    lines = [
+        "| case, concurrency | first token p50 ms | p95 | turn p50 ms | p95 | turns/s | CPU ms/turn | frames/turn |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for case, figures in cases.items():
+        if "turns_per_s" in figures:
+            row = " | ".join(f"{figures[column]:.1f}" if column in figures else "–" for column in columns)
+            lines.append(f"| {case} | {row} |")
+    return "\n".join(lines)
+
+
+def report(cases: dict[str, Figures]) -> str:
+    versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+    long_session = ", ".join(f"{n}th: {ms:.1f} ms" for n, ms in cases["long session"].items())
+    return f"""# Results
+
+`make bench` on {datetime.now(UTC):%Y-%m-%d}: medians of {ROUNDS} rounds, each round measures limits and product
+one after the other. Python {platform.python_version()}, {versions}. One process, default settings, every message
+stored, 200 tokens of 5 characters per answer; the load runs in a process of its own on the same machine, so compare
+figures of one run only.
+
+- *in process*: `graph.astream(stream_mode="messages")` on the same graph, without a checkpointer.
+- *bare socket*: uvicorn (`websockets-sansio`) that sends 200 frames.
+
+{table(cases)}
+
+- The turn within one session: {long_session}.
+- Disk per exchange: {cases["disk"]["first_half"]:.0f} bytes in the first 500 of a session, \
+{cases["disk"]["second_half"]:.0f} in the next.
+- An idle socket: {cases["idle"]["product"]:.1f} KiB, in the bare server {cases["idle"]["bare"]:.1f} KiB.
+- Memory after 1,000 turns {cases["soak"]["after_1000"] / 1024:.0f} MiB, after {SOAK_TURNS:,} \
+{cases["soak"][f"after_{SOAK_TURNS}"] / 1024:.0f} MiB.
+
+| target | wanted | got | reached |
+|---|---|---|---|
+{chr(10).join(target.line(cases) for target in TARGETS)}
+"""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        cases = medians([one_round(directory / str(number)) for number in range(ROUNDS)])
+        cases["disk"] = disk(directory)
+        cases["soak"] = soak(directory)
+    text = report(cases)
+    (servers.HERE / "RESULTS.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

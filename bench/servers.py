@@ -1,0 +1,66 @@
+"""Server processes that the benchmark starts, measures and ends."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_ADDRESS = re.compile(r"at (http://[\d.]+:\d+)")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server process at `address`."""
+
+    address: str
+    pid: int
+
+    def cpu_s(self) -> float:
+        """Processor time so far, user and system."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+    def memory_kib(self) -> int:
+        """Resident memory."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0])
+
+
+@contextmanager
+def product(data: Path) -> Iterator[Server]:
+    """The product with its default settings and the benchmark's two agents, on a free port."""
+    command = ["-m", "agentic_backend", "serve", "--port", "0", "--data", str(data), "--catalog", "catalog.yaml"]
+    with _process(command, data / "server.log") as server:
+        yield server
+
+
+@contextmanager
+def bare(directory: Path) -> Iterator[Server]:
+    with _process(["bare_server.py"], directory / "bare.log") as server:
+        yield server
+
+
+@contextmanager
+def _process(arguments: list[str], log: Path) -> Iterator[Server]:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            [sys.executable, *arguments], cwd=HERE, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        address = _ADDRESS.search(process.stdout.readline())
+        if address is None:
+            raise SystemExit(f"a server did not start; see {log}")
+        try:
+            yield Server(address[1], process.pid)
+        finally:
+            process.terminate()
+            process.wait(timeout=60)

@@ -1,0 +1,377 @@
+"""What every store does with exchanges, messages and KPI records, whichever database is beneath it."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound
+from agentic_backend.protocol.events import Choice, ErrorInfo, HumanRequest, HumanRequests
+from agentic_backend.protocol.messages import (
+    Channel,
+    ExchangeStatus,
+    FinishReason,
+    MessageDraft,
+    MessageMetadata,
+    Role,
+    TokenUsage,
+    utc_now,
+)
+from agentic_backend.protocol.parts import (
+    CodePart,
+    GeoPart,
+    ImageUrlPart,
+    LinkPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agentic_backend.stores.base import AlreadyAsked, ExchangeEnd, Fence, FencedOut, Store
+from tests.stores.samples import (
+    EPOCH,
+    a_kpi,
+    a_session,
+    an_end,
+    an_exchange,
+    answer,
+    begin,
+    begin_new,
+    fence_after,
+    new_id,
+    question,
+    run_exchanges,
+)
+
+PENDING = HumanRequests(
+    title="Approve?",
+    requests=[
+        HumanRequest(
+            interrupt_id="i",
+            call_id="c",
+            name="send",
+            args={"to": None, "amount": 1.5},
+            args_sha256="0" * 64,
+            choices=[Choice(id="a", label="A")],
+            allowed=["approve", "edit"],
+        )
+    ],
+    expires_at=EPOCH,
+)
+
+
+async def test_an_exchange_opens_with_the_users_message(store: Store) -> None:
+    session = a_session(minute=-1)
+    exchange = an_exchange(session, client_exchange_id=new_id(), resumes="old", first_rank=77)
+    await store.create_session(session)
+    before = utc_now()
+    written = await store.begin_exchange(exchange, question("Why?"))
+
+    (message,) = written.messages
+    assert (message.session_id, message.exchange_id, message.rank) == (session.id, exchange.id, 0)
+    assert (message.role, message.parts) == (Role.USER, [TextPart(text="Why?")])
+    assert before - timedelta(seconds=1) <= message.timestamp <= utc_now()
+    expected = {"next_rank": 1, "message_count": 1, "active_exchange_id": exchange.id, "updated_at": message.timestamp}
+    assert written.session == session.model_copy(update=expected) == await store.get_session(session.id)
+    assert await store.exchange_messages(exchange.id) == written.messages
+    assert await store.get_exchange(exchange.id) == exchange.model_copy(update={"first_rank": 0})
+
+
+async def test_an_exchange_can_bring_its_session(store: Store) -> None:
+    session = a_session()
+    exchange = an_exchange(session)
+    written = await store.begin_exchange(exchange, question(), session)
+    assert written.session == await store.get_session(session.id)
+    assert (written.session.title, written.session.next_rank) == (session.title, 1)
+
+
+async def test_a_later_exchange_begins_at_the_next_rank(store: Store) -> None:
+    session = a_session()
+    await store.create_session(session)
+    await run_exchanges(store, session, 2)
+    fence = await begin(store, session)
+    record = await store.get_exchange(fence.exchange_id)
+    assert record is not None and (record.first_rank, fence.next_rank) == (4, 5)
+
+
+async def test_no_exchange_begins_in_a_session_that_is_not_the_users(store: Store) -> None:
+    session = a_session("ann")
+    with pytest.raises(SessionNotFound):
+        await store.begin_exchange(an_exchange(session), question())
+    await store.create_session(session)
+    with pytest.raises(SessionNotFound):
+        await store.begin_exchange(an_exchange(session, user_id="bob"), question())
+    assert await store.get_session(session.id) == session
+
+
+async def test_no_exchange_begins_in_a_completed_session(store: Store) -> None:
+    session = a_session()
+    await store.create_session(session)
+    completed = await store.complete_session(session.id, EPOCH)
+    exchange = an_exchange(session)
+    with pytest.raises(SessionCompleted):
+        await store.begin_exchange(exchange, question())
+    assert await store.get_session(session.id) == completed
+    assert await store.get_exchange(exchange.id) is None
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+async def test_no_exchange_begins_beside_another(store: Store, waiting: bool) -> None:
+    session = a_session()
+    await store.create_session(session)
+    fence = await begin(store, session)
+    if waiting:
+        await store.set_waiting(fence, PENDING)
+    refused = an_exchange(session)
+    with pytest.raises(SessionBusy):
+        await store.begin_exchange(refused, question())
+    assert await store.get_exchange(refused.id) is None
+    assert len(await store.messages_after(session.id, -1, 10)) == 1
+    await store.append(fence, [answer()], an_end())
+    await begin(store, session)
+
+
+async def test_a_repeated_ask_names_the_exchange_that_it_began(store: Store) -> None:
+    """Whatever else is wrong with it: the session busy, completed, unknown, or another one."""
+    key, user = new_id(), new_id()
+    session, unborn = a_session(user), a_session(user)
+    await store.create_session(session)
+    fence = await begin(store, session, client_exchange_id=key)
+
+    async def repeat() -> None:
+        for target, new_session in ((session, None), (unborn, None), (unborn, unborn)):
+            exchange = an_exchange(target, client_exchange_id=key)
+            with pytest.raises(AlreadyAsked) as caught:
+                await store.begin_exchange(exchange, question(), new_session)
+            assert caught.value.exchange_id == fence.exchange_id
+            assert await store.get_exchange(exchange.id) is None
+
+    await repeat()
+    await store.append(fence, [answer()], an_end())
+    await repeat()
+    await store.complete_session(session.id, EPOCH)
+    await repeat()
+    assert await store.get_session(unborn.id) is None
+
+
+async def test_a_client_exchange_id_is_its_users_own(store: Store) -> None:
+    key, ann, bob = new_id(), new_id(), new_id()
+    ids = {user: (await begin_new(store, user, client_exchange_id=key)).exchange_id for user in (ann, bob)}
+    for user in (ann, bob):
+        found = await store.find_exchange(user, key)
+        assert found is not None and found.id == ids[user]
+    assert await store.find_exchange(new_id(), key) is None
+    assert await store.find_exchange(ann, new_id()) is None
+
+
+async def test_asks_without_a_client_exchange_id_are_all_new(store: Store) -> None:
+    user = new_id()
+    assert await begin_new(store, user) != await begin_new(store, user)
+
+
+async def test_messages_come_back_as_they_were_written(store: Store) -> None:
+    parts = [
+        TextPart(text="line\nligne\u2028\x00🙂"),
+        CodePart(language="sql", code="SELECT ';--'"),
+        ImageUrlPart(url="https://x/y.png", alt=""),
+        ToolCallPart(
+            call_id="c", name="f", args={"none": None, "deep": [{"n": 1.0, "big": 2**80}], "$set": {"a.b": 0}}
+        ),
+        ToolResultPart(call_id="c", ok=False, latency_ms=0, content=""),
+        LinkPart(kind="citation", href="https://x", title="X"),
+        GeoPart(geojson={"type": "Point", "coordinates": [1.25, -3]}, fit_bounds=True, style={"": None}),
+    ]
+    metadata = MessageMetadata(
+        model="m",
+        token_usage=TokenUsage(input_tokens=1, output_tokens=2, total_tokens=3),
+        sources=[{"id": 1, "none": None}],
+        agent_id="a",
+        latency_ms=4,
+        finish_reason=FinishReason.TOOL_CALLS,
+        extras={"$k": [True, {}]},
+    )
+    drafts = [
+        MessageDraft(role=Role.ASSISTANT, channel=Channel.TOOL_CALL, parts=parts, metadata=metadata),
+        MessageDraft(role=Role.SYSTEM, channel=Channel.SYSTEM_NOTE, parts=[]),
+    ]
+    fence = await begin_new(store)
+    written = await store.append(fence, drafts)
+    assert [(m.role, m.channel, m.parts, m.metadata) for m in written.messages] == [
+        (draft.role, draft.channel, draft.parts, draft.metadata) for draft in drafts
+    ]
+    assert await store.messages_after(fence.session_id, 0, 10) == written.messages
+
+
+async def test_batches_get_ranks_without_a_gap(store: Store) -> None:
+    fence = await begin_new(store)
+    for size in (1, 3, 0, 2):
+        written = await store.append(fence, [answer()] * size)
+        assert [message.rank for message in written.messages] == list(range(fence.next_rank, fence.next_rank + size))
+        assert written.session == await store.get_session(fence.session_id)
+        assert (written.session.next_rank, written.session.message_count) == (fence.next_rank + size,) * 2
+        assert written.session.active_exchange_id == fence.exchange_id
+        fence = fence_after(written, fence.exchange_id)
+    assert [message.rank for message in await store.exchange_messages(fence.exchange_id)] == list(range(7))
+
+
+async def test_the_end_is_written_with_the_last_messages(store: Store) -> None:
+    user = new_id()
+    fence = await begin_new(store, user)
+    await store.set_waiting(fence, PENDING)
+    error = ErrorInfo(code="model_error", content="No.", retryable=True, request_id="r", retry_after_s=1.5)
+    end = ExchangeEnd(
+        status=ExchangeStatus.ERROR,
+        ended_at=datetime(2026, 3, 4, 5, tzinfo=timezone(timedelta(hours=2))),
+        usage=TokenUsage(input_tokens=5, output_tokens=6, total_tokens=11),
+        last_seq=42,
+        error=error,
+        kpi=a_kpi(user, exchange_id=fence.exchange_id, session_id=fence.session_id),
+        session_state=b"\x00state\xff",
+    )
+    before = await store.get_exchange(fence.exchange_id)
+    written = await store.append(fence, [answer("Half")], end)
+
+    assert written.session.active_exchange_id is None
+    assert written.session.updated_at == written.messages[-1].timestamp
+    assert written.session == await store.get_session(fence.session_id)
+    assert before is not None
+    changes = {"status": end.status, "ended_at": end.ended_at, "usage": end.usage, "error": error, "last_seq": 42}
+    expected = before.model_copy(update=changes | {"pending": None})
+    assert await store.get_exchange(fence.exchange_id) == expected
+    assert await store.session_state(fence.session_id) == end.session_state
+    assert await store.kpi_records(user_id=user, start=EPOCH, end=EPOCH + timedelta(days=1)) == [end.kpi]
+
+
+async def test_an_end_without_a_state_leaves_the_one_before(store: Store) -> None:
+    session = a_session()
+    await store.create_session(session)
+    for state, expected in ((None, None), (b"one", b"one"), (None, b"one"), (b"", b""), (b"two", b"two")):
+        await store.append(await begin(store, session), [], an_end(session_state=state))
+        assert await store.session_state(session.id) == expected
+
+
+async def test_a_writer_without_the_fence_writes_nothing(store: Store) -> None:
+    user = new_id()
+    session = a_session(user)
+    await store.create_session(session)
+    (former,) = await run_exchanges(store, session, 1)
+    fence = await begin(store, session)
+    end = an_end(kpi=a_kpi(user), session_state=b"lost")
+    before = await store.get_session(session.id), await store.get_exchange(fence.exchange_id)
+    for stale in (
+        Fence(session.id, fence.exchange_id, fence.next_rank - 1),
+        Fence(session.id, fence.exchange_id, fence.next_rank + 1),
+        Fence(session.id, former, fence.next_rank),
+        Fence(session.id, new_id(), fence.next_rank),
+        Fence(new_id(), fence.exchange_id, fence.next_rank),
+    ):
+        with pytest.raises(FencedOut):
+            await store.append(stale, [answer(), answer()], end)
+        with pytest.raises(FencedOut):
+            await store.append(stale, [answer()])
+        with pytest.raises(FencedOut):
+            await store.set_waiting(stale, PENDING)
+    assert (await store.get_session(session.id), await store.get_exchange(fence.exchange_id)) == before
+    assert len(await store.messages_after(session.id, -1, 100)) == 3
+    assert await store.session_state(session.id) is None
+    assert await store.kpi_records(user_id=user, start=EPOCH, end=EPOCH + timedelta(days=1)) == []
+
+
+async def test_an_ended_exchange_ends_only_once(store: Store) -> None:
+    fence = await begin_new(store)
+    written = await store.append(fence, [answer()], an_end())
+    with pytest.raises(FencedOut):
+        await store.append(fence_after(written, fence.exchange_id), [answer()], an_end(ExchangeStatus.STOPPED))
+    record = await store.get_exchange(fence.exchange_id)
+    assert record is not None and record.status is ExchangeStatus.OK
+
+
+async def test_a_batch_with_a_text_that_cannot_be_stored_is_wholly_absent(store: Store) -> None:
+    fence = await begin_new(store)
+    with pytest.raises(ValueError):
+        await store.append(fence, [answer(), answer("\ud800")], an_end())
+    assert len(await store.exchange_messages(fence.exchange_id)) == 1
+    await store.append(fence, [answer()], an_end())
+
+
+async def test_a_waiting_exchange_shows_what_it_waits_for(store: Store) -> None:
+    fence = await begin_new(store)
+    session = await store.get_session(fence.session_id)
+    await store.set_waiting(fence, PENDING)
+    record = await store.get_exchange(fence.exchange_id)
+    assert record is not None
+    assert (record.status, record.pending) == (ExchangeStatus.AWAITING_HUMAN, PENDING)
+    assert await store.get_session(fence.session_id) == session
+
+
+async def test_unended_exchanges_are_those_that_run_or_wait(store: Store) -> None:
+    running, waiting, ended = [await begin_new(store, new_id()) for _ in range(3)]
+    await store.set_waiting(waiting, PENDING)
+    await store.append(ended, [], an_end(ExchangeStatus.INTERRUPTED))
+    unended = {exchange.id: exchange.status for exchange in await store.unended_exchanges()}
+    assert unended[running.exchange_id] is ExchangeStatus.RUNNING
+    assert unended[waiting.exchange_id] is ExchangeStatus.AWAITING_HUMAN
+    assert ended.exchange_id not in unended
+
+
+async def test_unknown_exchanges_are_empty(store: Store) -> None:
+    assert await store.get_exchange(new_id()) is None
+    assert await store.exchange_messages(new_id()) == []
+    assert await store.messages_after(new_id(), -1, 10) == []
+    assert await store.last_exchanges(new_id(), 10) == []
+
+
+async def test_messages_are_read_on_from_a_rank(store: Store) -> None:
+    session = a_session()
+    await store.create_session(session)
+    await run_exchanges(store, session, 3)
+    await begin_new(store)
+
+    async def ranks(after_rank: int, limit: int) -> list[int]:
+        return [message.rank for message in await store.messages_after(session.id, after_rank, limit)]
+
+    assert await ranks(-1, 100) == [0, 1, 2, 3, 4, 5]
+    assert await ranks(-1, 2) == [0, 1]
+    assert await ranks(1, 3) == [2, 3, 4]
+    assert await ranks(5, 10) == []
+
+
+async def test_the_last_exchanges_are_ended_ones_in_order(store: Store) -> None:
+    session = a_session()
+    await store.create_session(session)
+    ids = await run_exchanges(store, session, 4)
+    running = await begin(store, session)
+    await store.append(running, [answer("so far")])
+    await begin_new(store)
+    for count in (0, 1, 2, 4, 9):
+        messages = await store.last_exchanges(session.id, count)
+        wanted = ids[max(len(ids) - count, 0) :]
+        expected = [message for each in wanted for message in await store.exchange_messages(each)]
+        assert messages == expected and len(messages) == 2 * len(wanted)
+
+
+@pytest.mark.parametrize("status", [status for status in ExchangeStatus if status.ended])
+async def test_an_exchange_counts_among_the_last_however_it_ended(store: Store, status: ExchangeStatus) -> None:
+    fence = await begin_new(store)
+    await store.append(fence, [answer()], an_end(status))
+    assert len(await store.last_exchanges(fence.session_id, 1)) == 2
+
+
+async def test_kpi_records_are_found_by_user_and_time(store: Store) -> None:
+    ann, bob = new_id(), new_id()
+    late, early, out = a_kpi(ann, minute=2), a_kpi(ann, minute=1, model=None, first_token_ms=None), a_kpi(ann, minute=3)
+    others = a_kpi(bob, minute=1)
+    for record in (late, early, out, others):
+        await store.record_kpi(record)
+    span = {"start": EPOCH + timedelta(minutes=1), "end": EPOCH + timedelta(minutes=3)}
+    assert await store.kpi_records(user_id=ann, **span) == [early, late]
+    assert await store.kpi_records(user_id=new_id(), **span) == []
+    everybody = await store.kpi_records(user_id=None, **span)
+    assert [record for record in everybody if record.user_id in (ann, bob)][-1] == late
+    assert all(record in everybody for record in (early, late, others)) and out not in everybody
+
+
+async def test_a_kpi_record_sent_again_counts_once(store: Store) -> None:
+    user = new_id()
+    record = a_kpi(user)
+    await store.record_kpi(record)
+    await store.record_kpi(record)
+    assert await store.kpi_records(user_id=user, start=EPOCH, end=datetime(2027, 1, 1, tzinfo=UTC)) == [record]

@@ -1,0 +1,92 @@
+"""The schema: made from nothing, kept at a reopening, refused where a newer server wrote it."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agentic_backend.stores import migrations
+from agentic_backend.stores.migrations import MIGRATIONS, SchemaTooNew, migrate
+from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.stores.sqlite_connection import SqliteConnection
+from tests.stores.samples import a_session
+
+
+def run(path: Path, *statements: str) -> list[tuple[object, ...]]:
+    """Run `statements` on a connection of their own; the rows of the last."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for statement in statements:
+            rows = db.execute(statement).fetchall()
+        return rows
+
+
+async def migrated(path: Path) -> None:
+    connection = await SqliteConnection.open(path, timeout_s=5)
+    try:
+        await migrate(connection)
+    finally:
+        await connection.aclose()
+
+
+async def test_an_empty_file_gets_the_newest_schema(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    await migrated(path)
+    assert await asyncio.to_thread(run, path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+    tables = await asyncio.to_thread(run, path, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+    assert [name for (name,) in tables] == ["exchanges", "kpi_records", "messages", "session_states", "sessions"]
+
+
+async def test_what_was_stored_is_there_after_a_reopening(tmp_path: Path) -> None:
+    session = a_session()
+    store = await SqliteStore.open(tmp_path / "store.db", timeout_s=5)
+    await store.create_session(session)
+    await store.aclose()
+    assert not await asyncio.to_thread((tmp_path / "store.db-wal").exists)
+    store = await SqliteStore.open(tmp_path / "store.db", timeout_s=5)
+    assert await store.get_session(session.id) == session
+    await store.aclose()
+
+
+async def test_instances_that_open_a_new_file_at_once_migrate_it_once(tmp_path: Path) -> None:
+    stores = await asyncio.gather(*(SqliteStore.open(tmp_path / "store.db", timeout_s=10) for _ in range(8)))
+    session = a_session()
+    await stores[0].create_session(session)
+    assert [await store.get_session(session.id) for store in stores] == [session] * 8
+    for store in stores:
+        await store.aclose()
+
+
+async def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    await asyncio.to_thread(run, path, "CREATE TABLE later (x)", f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    with pytest.raises(SchemaTooNew, match=rf"version {len(MIGRATIONS) + 1}, .* up to {len(MIGRATIONS)}:"):
+        await SqliteStore.open(path, timeout_s=5)
+    assert await asyncio.to_thread(run, path, "SELECT name FROM sqlite_schema") == [("later",)]
+
+
+async def test_a_later_migration_keeps_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "store.db"
+    await migrated(path)
+    await asyncio.to_thread(run, path, "INSERT INTO kpi_records VALUES ('e', 'u', 't', '{}')")
+    later = ("ALTER TABLE kpi_records ADD COLUMN more TEXT", "UPDATE kpi_records SET more = 'x'")
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, later))
+    await migrated(path)
+    await migrated(path)
+    rows = await asyncio.to_thread(run, path, "SELECT * FROM kpi_records")
+    assert rows == [("e", "u", "t", "{}", "x")]
+    assert await asyncio.to_thread(run, path, "PRAGMA user_version") == [(len(MIGRATIONS) + 1,)]
+
+
+async def test_a_migration_that_fails_leaves_the_version_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store.db"
+    await migrated(path)
+    broken = ("CREATE TABLE half (x)", "ALTER TABLE missing ADD COLUMN x")
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, broken))
+    with pytest.raises(Exception, match="store is not available"):
+        await migrated(path)
+    assert await asyncio.to_thread(run, path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+    assert await asyncio.to_thread(run, path, "SELECT 1 FROM sqlite_schema WHERE name = 'half'") == []

@@ -1,0 +1,169 @@
+"""What SQLite reads: no statement scans a table, and a long session costs no more than a short one."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agentic_backend.protocol.events import HumanRequests
+from agentic_backend.protocol.messages import SessionState
+from agentic_backend.stores.base import SessionQuery
+from agentic_backend.stores.cursor import cursor_after
+from agentic_backend.stores.sqlite import SqliteStore
+from tests.stores.samples import (
+    EPOCH,
+    a_kpi,
+    a_session,
+    an_end,
+    an_exchange,
+    answer,
+    begin,
+    begin_new,
+    question,
+    run_exchanges,
+)
+
+# The handful of exchanges that last_exchanges has just found; an index of only what is looked for.
+HARMLESS_SCANS = ("SCAN ended", "SCAN exchanges USING INDEX exchanges_unended")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(path, timeout_s=10)
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture
+async def statements(store: SqliteStore) -> list[str]:
+    """The statements that the store's connections run from now on, with their parameters in place."""
+    ran: list[str] = []
+    for connection in (store._writer, store._reader, store._searcher):
+        await connection.read("trace", lambda db: db.set_trace_callback(ran.append))
+    return ran
+
+
+async def plan_of(path: Path, statement: str) -> list[str]:
+    """The lines of SQLite's plan, each one table or one sorting."""
+
+    def explain() -> list[str]:
+        with closing(sqlite3.connect(path)) as db:
+            return [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}")]
+
+    return await asyncio.to_thread(explain)
+
+
+async def use_everything(store: SqliteStore) -> None:
+    session = a_session()
+    await store.create_session(session)
+    first = await begin(store, session, client_exchange_id="key")
+    await store.set_waiting(first, HumanRequests(requests=[]))
+    await store.append(first, [answer()], an_end(kpi=a_kpi(), session_state=b"state"))
+    new = a_session()
+    await store.begin_exchange(an_exchange(new), question(), new)
+    await store.rename_session(session.id, "Title", only_if="New chat")
+    await store.get_session(session.id)
+    await store.session_state(session.id)
+    await store.get_exchange(first.exchange_id)
+    await store.find_exchange("ann", "key")
+    await store.unended_exchanges()
+    await store.exchange_messages(first.exchange_id)
+    await store.messages_after(session.id, 0, 10)
+    await store.last_exchanges(session.id, 3)
+    await store.record_kpi(a_kpi())
+    for user_id in ("ann", None):
+        await store.kpi_records(user_id=user_id, start=EPOCH, end=EPOCH)
+    await store.list_sessions(SessionQuery("ann"))
+    await store.list_sessions(
+        SessionQuery("ann", agent_id="a", state=SessionState.ACTIVE, text="t", cursor=cursor_after(session))
+    )
+    await store.complete_session(session.id, EPOCH)
+    await store.delete_session(session.id)
+
+
+async def test_no_statement_scans_a_table(store: SqliteStore, statements: list[str], path: Path) -> None:
+    await use_everything(store)
+    queries = [
+        statement
+        for statement in statements
+        if statement.split()[0] in ("SELECT", "UPDATE", "DELETE") and not statement.startswith("--")
+    ]
+    assert len(queries) > 20
+    for query in queries:
+        for line in await plan_of(path, query):
+            # `ended` is the handful of exchanges that last_exchanges has just found.
+            scans = line.startswith("SCAN") and line not in (
+                "SCAN ended",
+                "SCAN exchanges USING INDEX exchanges_unended",
+            )
+            assert not scans, (line, query)
+
+
+@pytest.mark.parametrize("cursor", [None, cursor_after(a_session())])
+async def test_a_page_of_sessions_is_read_in_its_order(
+    store: SqliteStore, statements: list[str], path: Path, cursor: str | None
+) -> None:
+    await store.list_sessions(SessionQuery("ann", cursor=cursor))
+    place = "" if cursor is None else " AND (updated_at,id)<(?,?)"
+    assert await plan_of(path, statements[-1]) == [
+        f"SEARCH sessions USING INDEX sessions_by_activity (user_id=?{place})"
+    ]
+
+
+async def test_the_last_exchanges_are_found_by_index(store: SqliteStore, statements: list[str], path: Path) -> None:
+    await store.last_exchanges("session", 5)
+    plan = await plan_of(path, statements[-1])
+    assert "SEARCH exchanges USING INDEX exchanges_by_rank (session_id=?)" in plan
+    assert "SEARCH messages USING INDEX messages_by_exchange (exchange_id=?)" in plan
+
+
+def repeat_exchange(path: Path, session_id: str, times: int) -> None:
+    """Copy the one exchange of a session, of two messages, `times` times, straight into the file."""
+    changed = {
+        "exchanges": {"id": "id || '-' || i", "first_rank": "first_rank + 2 * i"},
+        "messages": {"exchange_id": "exchange_id || '-' || i", "rank": "rank + 2 * i"},
+    }
+    with closing(sqlite3.connect(path)) as db, db:
+        for table, changes in changed.items():
+            columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            db.execute(
+                f"INSERT INTO {table} WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+                f" SELECT {', '.join(changes.get(column, column) for column in columns)} FROM {table}, n"
+                " WHERE session_id = ?",
+                (times, session_id),
+            )
+
+
+async def test_the_last_exchanges_cost_the_same_in_a_long_session_as_in_a_short_one(
+    store: SqliteStore, path: Path
+) -> None:
+    """Counted in instructions of SQLite's machine: one for each thousandth row would already show."""
+    steps = 0
+
+    def step() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    # A search that meets the end of an index takes an instruction less; this id keeps the others from it.
+    await begin_new(store, id="zzz")
+    costs = []
+    for exchanges in (10, 10_000):
+        session = a_session()
+        await store.create_session(session)
+        await run_exchanges(store, session, 1)
+        await asyncio.to_thread(repeat_exchange, path, session.id, exchanges - 1)
+        await store._reader.read("count", lambda db: db.set_progress_handler(step, 1))
+        steps = 0
+        messages = await store.last_exchanges(session.id, 5)
+        costs.append(steps)
+        assert [message.rank for message in messages] == list(range(2 * exchanges - 10, 2 * exchanges))
+    assert costs[0] == costs[1] > 0

@@ -5,7 +5,7 @@ PORT ?= 8000
 DATA ?= ./data
 BIN := .venv/bin
 
-.PHONY: run test check lint types imports lock clean
+.PHONY: run test check lint types imports bench profile lock clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
@@ -24,6 +24,13 @@ types: .venv/.installed-dev
 
 imports: .venv/.installed-dev
 	$(BIN)/lint-imports
+
+# The product beside its limits, in one run; some fifteen minutes on an otherwise idle machine.
+bench: .venv/.installed-dev
+	cd bench && ../$(BIN)/python run.py
+
+profile: .venv/.installed-dev
+	cd bench && ../$(BIN)/python line_profile.py
 
 # The lock files hold versions and hashes only; uv is needed to make them anew, not to use them.
 lock:

@@ -83,6 +83,7 @@ async def open_application(
             agents=agents,
             desk=SessionDesk(store, agents, factory, relay),
             orchestrator=orchestrator,
+            relay=relay,
             limits=limits,
         )
         names = {*_LOOPBACK_NAMES, settings.server.host}

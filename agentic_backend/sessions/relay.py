@@ -71,6 +71,11 @@ class Relay:
         self._draining = False
 
     @property
+    def running_count(self) -> int:
+        """How many exchanges share this process."""
+        return len(self._running)
+
+    @property
     def draining(self) -> bool:
         return self._draining
 

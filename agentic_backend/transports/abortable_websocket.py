@@ -9,6 +9,14 @@ from websockets.http11 import Request
 
 
 class AbortableWebSocket(WebSocketsSansIOProtocol):
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_initiated:
+            # A handshake that can't be read, such as one with a header beyond 8 KiB: websockets has made the refusal,
+            # but uvicorn waits for a handshake that it can hand over.
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.close()
+
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         # A handshake that was refused has no scope; one that was not begins its task after this call.

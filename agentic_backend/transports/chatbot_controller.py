@@ -15,6 +15,7 @@ from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.transports.connection import SIGN_IN_AGAIN, Connection
 from agentic_backend.transports.credentials import token_of
+from agentic_backend.transports.forms import ChatV2, Classic, Form
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +40,13 @@ class ChatbotController:
         self._limits = limits
 
     async def endpoint(self, websocket: WebSocket) -> None:
-        if SUBPROTOCOL not in websocket.scope["subprotocols"]:
-            refusal = PlainTextResponse(f"Offer the subprotocol {SUBPROTOCOL}.", status_code=400)
+        offered = websocket.scope["subprotocols"]
+        if offered and SUBPROTOCOL not in offered:
+            refusal = PlainTextResponse(f"Offer the subprotocol {SUBPROTOCOL}, or none.", status_code=400)
             await websocket.send_denial_response(refusal)
             return
-        await websocket.accept(SUBPROTOCOL)
+        form: Form = ChatV2() if offered else Classic()
+        await websocket.accept(SUBPROTOCOL if offered else None)
         self._kpi.socket_opened()
         try:
             user, tokens = await self._identify(websocket)
@@ -51,6 +54,7 @@ class ChatbotController:
                 websocket,
                 user,
                 tokens,
+                form,
                 authenticator=self._authenticator,
                 orchestrator=self._orchestrator,
                 relay=self._relay,

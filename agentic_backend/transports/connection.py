@@ -39,7 +39,8 @@ from agentic_backend.protocol.messages import Session
 from agentic_backend.sessions.exchange_log import Cursor, ExchangeLog
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
-from agentic_backend.transports.pacing import Pacer
+from agentic_backend.transports.forms import Form
+from agentic_backend.transports.pacing import Pacer, text_interval_s
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class Connection:
         websocket: WebSocket,
         user: User,
         tokens: Tokens | None,
+        form: Form,
         *,
         authenticator: Authenticator,
         orchestrator: SessionOrchestrator,
@@ -82,7 +84,8 @@ class Connection:
         self._idle_after: set[str] = set()
         self._queries: dict[str, None] = {}
         self._watched: dict[str, None] = {}
-        self._pacer = Pacer()
+        self._form = form
+        self._pacer = Pacer(lambda: text_interval_s(form.text_interval_s, relay.running_count))
         self._caught_up = asyncio.Event()
         self._close_code: int | None = None
         self._expiry: asyncio.TimerHandle | None = None
@@ -113,8 +116,11 @@ class Connection:
                 return
             if message["type"] == "websocket.disconnect":
                 return
+            if self._close_code is not None:
+                # The socket is closing; a frame that was sent before the client saw that is not heard.
+                continue
             await self._answer(message.get("text") or message.get("bytes") or "")
-            while len(self._unsent) >= _UNSENT_AT_MOST:
+            while len(self._unsent) >= _UNSENT_AT_MOST and self._close_code is None:
                 self._caught_up.clear()
                 await self._caught_up.wait()
 
@@ -287,7 +293,9 @@ class Connection:
             while self._close_code is None:
                 await self._pacer.due()
                 for event in self._due():
-                    await self._transmit(event.encode())
+                    frame = self._form.render(event)
+                    if frame is not None:
+                        await self._transmit(frame)
             async with asyncio.timeout(self._send_timeout_s):
                 await self._websocket.close(self._close_code)
         except TimeoutError:
@@ -297,6 +305,14 @@ class Connection:
         except (WebSocketDisconnect, RuntimeError):
             # The socket closed while something was being sent; the reader sees it too.
             pass
+        except Exception as error:
+            # The edge of a connection: an event that can't be sent must not leave a socket that is open and mute.
+            log.exception("socket failed", extra={"user_id": self._user.id}, exc_info=error)
+            self._abort()
+        finally:
+            # Nothing is written any more, so a reader that waits for room must not wait on.
+            self._close_code = self._close_code or TRY_AGAIN
+            self._caught_up.set()
 
     async def _transmit(self, text: str) -> None:
         async with asyncio.timeout(self._send_timeout_s):

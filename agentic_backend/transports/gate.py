@@ -43,7 +43,8 @@ class Gate:
         elif _host_name(headers.get("host", "")) not in self._hosts:
             await _refuse(scope, receive, send, 400, "This host name is not served.")
         else:
-            await self._app(scope, receive, _with_security_headers(send))
+            # A frame of a WebSocket has no headers, and passes here thousands of times.
+            await self._app(scope, receive, _with_security_headers(send) if scope["type"] == "http" else send)
 
 
 def _host_name(host: str) -> str:

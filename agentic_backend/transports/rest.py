@@ -22,6 +22,7 @@ from agentic_backend.protocol.messages import (
     TokenUsage,
 )
 from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.settings import LimitsSettings
@@ -102,12 +103,14 @@ class RestApi:
         agents: AgentManager,
         desk: SessionDesk,
         orchestrator: SessionOrchestrator,
+        relay: Relay,
         limits: LimitsSettings,
     ) -> None:
         self._authenticator = authenticator
         self._agents = agents
         self._desk = desk
         self._orchestrator = orchestrator
+        self._relay = relay
         self._limits = limits
 
     def routes(self) -> list[Route]:
@@ -183,7 +186,7 @@ class RestApi:
             client_exchange_id=body.client_exchange_id,
         )
         exchange = await self._orchestrator.ask(user, ask, Tokens(token) if token else None, uuid4().hex)
-        return event_stream(exchange, 0, self._limits.send_timeout_s)
+        return event_stream(exchange, 0, self._relay, self._limits.send_timeout_s)
 
     async def _complete(self, request: Request, user: User) -> Response:
         await body_of(request, Frame, self._limits.frame_bytes)

@@ -6,12 +6,17 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_backend.protocol.events import ExchangeEvent, Final
 from agentic_backend.sessions.exchange_log import ExchangeLog
-from agentic_backend.transports.pacing import Pacer
+from agentic_backend.sessions.relay import Relay
+from agentic_backend.transports.pacing import Pacer, text_interval_s
+
+_TEXT_INTERVAL_S = 0.05
 
 
-def event_stream(exchange: ExchangeLog | Final, after_seq: int, send_timeout_s: float) -> EventSourceResponse:
+def event_stream(
+    exchange: ExchangeLog | Final, after_seq: int, relay: Relay, send_timeout_s: float
+) -> EventSourceResponse:
     """The events after `after_seq`, up to the final. A client that goes away leaves the exchange running."""
-    events = _single(exchange) if isinstance(exchange, Final) else _follow(exchange, after_seq)
+    events = _single(exchange) if isinstance(exchange, Final) else _follow(exchange, after_seq, relay)
     return EventSourceResponse(events, send_timeout=send_timeout_s, headers={"cache-control": "no-store"})
 
 
@@ -19,8 +24,8 @@ async def _single(final: Final) -> AsyncIterator[ServerSentEvent]:
     yield _rendered(final)
 
 
-async def _follow(exchange: ExchangeLog, after_seq: int) -> AsyncIterator[ServerSentEvent]:
-    pacer = Pacer()
+async def _follow(exchange: ExchangeLog, after_seq: int, relay: Relay) -> AsyncIterator[ServerSentEvent]:
+    pacer = Pacer(lambda: text_interval_s(_TEXT_INTERVAL_S, relay.running_count))
     cursor = exchange.follow(after_seq, pacer.wake, pacer.wake_for_text)
     try:
         while True:

@@ -1,0 +1,113 @@
+"""Where a turn's time goes: a sampled line profile of the server under load, written to PROFILE.md.
+
+Every few milliseconds of processor time the stack of the main thread is noted; a sampling profile does not slow the
+small functions down that a tracing one would blow up. Run as `python line_profile.py`.
+"""
+
+import asyncio
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+import uvloop
+from servers import HERE
+
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.models import load_models
+from agentic_backend.server import running
+from agentic_backend.settings import load_settings
+
+CASES = (("no-delay", 50, 600), ("five-ms", 50, 300))
+# The kernel's clock ticks no faster.
+_INTERVAL_S = 0.004
+_SHOWN = 25
+
+
+class Sampler:
+    """Counts, per sample, the line that runs and every function of ours on the stack above it."""
+
+    def __init__(self) -> None:
+        self.samples = 0
+        self.cpu_s = 0.0
+        self.lines: Counter[str] = Counter()
+        self.functions: Counter[str] = Counter()
+        self.packages: Counter[str] = Counter()
+
+    def __enter__(self) -> "Sampler":
+        signal.signal(signal.SIGPROF, self._note)
+        signal.setitimer(signal.ITIMER_PROF, _INTERVAL_S, _INTERVAL_S)
+        self.cpu_s = time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        self.cpu_s = time.process_time() - self.cpu_s
+
+    def _note(self, _: int, frame: FrameType | None) -> None:
+        self.samples += 1
+        if frame is not None:
+            self.lines[f"{_short(frame)}:{frame.f_lineno}"] += 1
+            self.packages[_package(frame)] += 1
+        seen: set[str] = set()
+        while frame is not None:
+            if "agentic_backend" in frame.f_code.co_filename:
+                seen.add(f"{_short(frame)} {frame.f_code.co_qualname}")
+            frame = frame.f_back
+        self.functions.update(seen)
+
+    def tables(self, turns: int) -> str:
+        """Packages and lines by their own time, our functions by time with all that they call, in ms per turn."""
+        per_turn_ms = self.cpu_s * 1000 / turns
+        parts = [f"{self.samples} samples, {per_turn_ms:.1f} ms of processor time per turn."]
+        for title, counter in (("package", self.packages), ("line", self.lines), ("our function", self.functions)):
+            rows = [
+                f"| {count / self.samples * per_turn_ms:.2f} | {100 * count / self.samples:.1f} % | `{name}` |"
+                for name, count in counter.most_common(_SHOWN)
+            ]
+            parts.append("\n".join([f"| ms/turn | share | {title} |", "|---|---|---|", *rows]))
+        return "\n\n".join(parts)
+
+
+def _short(frame: FrameType) -> str:
+    name = frame.f_code.co_filename
+    return name.partition("site-packages/")[2] or name.partition("python3.")[2].partition("/")[2] or Path(name).name
+
+
+def _package(frame: FrameType) -> str:
+    name = frame.f_code.co_filename
+    if "agentic_backend" in name:
+        return "agentic_backend/" + name.partition("agentic_backend/")[2].partition("/")[0]
+    return _short(frame).partition("/")[0]
+
+
+async def profile(agent: str, concurrency: int, turns: int, data: Path) -> str:
+    settings = load_settings(None, {"server.port": "0", "data.directory": str(data)})
+    agents = AgentManager.load(HERE / "catalog.yaml", settings.models.keys())
+    async with running(settings, agents, load_models(settings.models, settings.openai_model)) as addresses:
+        with Sampler() as sampler:
+            code = "import asyncio, load_client, servers, sys; asyncio.run(load_client.measure(servers.Server(sys.argv[1]"
+            code += ", int(sys.argv[2])), sys.argv[3], int(sys.argv[4]), int(sys.argv[5])))"
+            arguments = [addresses.public, "1", agent, str(concurrency), str(turns)]
+            load = await asyncio.create_subprocess_exec(sys.executable, "-c", code, *arguments, cwd=HERE)
+            await asyncio.wait_for(load.wait(), 300)
+    return f"## {agent}, {concurrency} at a time\n\n{sampler.tables(turns)}\n"
+
+
+def main() -> None:
+    texts = []
+    sys.path.insert(0, str(HERE))
+    with tempfile.TemporaryDirectory() as name:
+        for agent, concurrency, turns in CASES:
+            data = Path(name) / agent
+            data.mkdir()
+            texts.append(uvloop.run(profile(agent, concurrency, turns, data)))
+    text = "# Where a turn's time goes\n\nMade by `make profile`: processor time of the server, sampled.\n\n"
+    (HERE / "PROFILE.md").write_text(text + "\n".join(texts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""The protocol's documentation under test: every event and every error code has its line."""
+
+from pathlib import Path
+
+import pytest
+
+from agentic_backend.errors import AgenticError
+from agentic_backend.protocol.events import Event
+
+DOCUMENT = (Path(__file__).parent.parent / "docs" / "protocol.md").read_text()
+
+
+def subclasses(base: type) -> set[type]:
+    return {found for direct in base.__subclasses__() for found in {direct, *subclasses(direct)}}
+
+
+@pytest.mark.parametrize("event", sorted(subclasses(Event), key=lambda event: event.__name__))
+def test_every_event_has_its_line(event: type[Event]) -> None:
+    event_type = event.model_fields["type"].default
+    if isinstance(event_type, str):
+        assert f"| `{event_type}` |" in DOCUMENT
+
+
+@pytest.mark.parametrize("error", sorted(subclasses(AgenticError), key=lambda error: error.__name__))
+def test_every_error_code_has_its_line(error: type[AgenticError]) -> None:
+    retryable = "yes" if error.retryable else "no"
+    assert f"| `{error.code}` | {error.http_status} | {retryable} |" in DOCUMENT

@@ -5,8 +5,10 @@ ones for a while, and tells whoever watches a session of its new exchanges and i
 """
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
 from cachetools import LRUCache, TTLCache
@@ -18,6 +20,10 @@ from agentic_backend.sessions.exchange_log import ExchangeLog
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
+
+# What an exchange that was interrupted may take to store its last messages; above what the store itself may take.
+_LAST_WORDS_S = 10.0
+_CANCEL_S = 1.0
 
 
 class RunningExchange(Protocol):
@@ -32,6 +38,11 @@ class RunningExchange(Protocol):
     @property
     def client_exchange_id(self) -> str | None:
         """The name that the client gave it, unique for its user."""
+        ...
+
+    @property
+    def settled(self) -> asyncio.Event:
+        """Set when it has ended and no more of it will be stored; a tool that ignores this may still run."""
         ...
 
     async def run(self) -> None:
@@ -60,6 +71,7 @@ class Relay:
         self, *, keep_ended: int, keep_ended_s: float, compact_after: int, max_running: int, grace_s: float
     ) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._admissions: set[asyncio.Task[Any]] = set()
         self._running: dict[str, RunningExchange] = {}
         self._ended: TTLCache[str, RunningExchange] = TTLCache(keep_ended, keep_ended_s)
         self._by_session: dict[str, str] = {}
@@ -79,12 +91,19 @@ class Relay:
     def draining(self) -> bool:
         return self._draining
 
-    def require_room(self) -> None:
-        """Raises ShuttingDown or TooManyRuns where no exchange may start now."""
+    def admit(self, begin: Callable[[], Coroutine[Any, Any, Result]]) -> asyncio.Task[Result]:
+        """Run `begin`, which starts an exchange or refuses it; it takes the room of one until it is done.
+
+        Raises ShuttingDown or TooManyRuns where no exchange may start now.
+        """
         if self._draining:
             raise ShuttingDown
-        if len(self._running) >= self._max_running:
+        if len(self._running) + len(self._admissions) >= self._max_running:
             raise TooManyRuns(retry_after_s=1)
+        admission = self.spawn(begin())
+        self._admissions.add(admission)
+        admission.add_done_callback(self._admissions.discard)
+        return admission
 
     def new_log(self, session_id: str | None, exchange_id: str) -> ExchangeLog:
         return ExchangeLog(session_id, exchange_id, compact_after=self._compact_after)
@@ -103,8 +122,12 @@ class Relay:
                 follower.exchange_started(started)
 
     def spawn(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-        """Run `work` beside the exchanges, in a task that is held here and awaited when the relay closes."""
-        task = asyncio.create_task(work)
+        """Run `work` beside the exchanges, in a task that is held here and awaited when the relay closes.
+
+        It starts in a context of its own: in that of a model's callback, which asks for a title, LangChain would take
+        the title's tokens for tokens of the answer.
+        """
+        task = asyncio.create_task(work, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._let_go)
         return task
@@ -137,20 +160,26 @@ class Relay:
             follower.session_changed(session)
 
     async def aclose(self) -> None:
-        """Start nothing more, let what runs finish within the grace period, then interrupt and await the rest."""
+        """Start nothing more, let what runs finish within the grace period, then interrupt it, and await every task."""
         self._draining = True
-        await self._wait(self._grace_s)
+        await self._wait_settled(self._grace_s)
         for exchange in list(self._running.values()):
             exchange.interrupt()
-        await self._wait(self._grace_s)
-        # What is left ignores its interruption; cancelling is the last thing that can be tried.
+        await self._wait_settled(_LAST_WORDS_S)
+        # What is left names a session, or ignores that its exchange has ended: nobody waits for either any more.
         for task in self._tasks:
             task.cancel()
-        await self._wait(self._grace_s)
-
-    async def _wait(self, timeout_s: float) -> None:
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=timeout_s)
+            await asyncio.wait(self._tasks, timeout=_CANCEL_S)
+
+    async def _wait_settled(self, timeout_s: float) -> None:
+        """Until everything that was admitted has ended and is stored, at most for `timeout_s`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while self._admissions:
+                    await asyncio.wait(self._admissions)
+                for exchange in list(self._running.values()):
+                    await exchange.settled.wait()
 
     def _let_go(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

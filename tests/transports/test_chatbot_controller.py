@@ -44,3 +44,12 @@ async def test_an_interrupt_waits_until_it_is_stopped(server: RunningServer) -> 
         assert final["status"] == "stopped"
         events = await client.ask("hello again", agent_id="echo", session_id=waiting["session_id"])
         assert final_text(events) == "echo: hello again"
+
+
+async def test_the_title_of_a_session_never_shows_up_in_its_exchange(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        events = await client.ask("write 300 words")
+        check_exchange(events)
+        [named] = [event for event in client.events if event["type"] == "session"] or [await client.until("session")]
+    assert len(events[-1]["messages"]) == 2
+    assert named["session"]["title"] not in str(events[-1]["messages"])

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from agentic_backend.protocol.events import Delta, ExchangeEvent, Final, PartialText, Reset, Stream
+from agentic_backend.protocol.events import AwaitingHuman, Delta, ExchangeEvent, Final, PartialText, Reset, Stream
 from agentic_backend.protocol.messages import Channel, ChatMessage
 
 AnyEvent = TypeVar("AnyEvent", bound=ExchangeEvent)
@@ -109,13 +109,13 @@ class ExchangeLog:
             cursor.wake_for_text()
 
     def read(self, after_seq: int) -> list[ExchangeEvent]:
-        """The events after `after_seq`, or one `reset` where that place is gone or unknown."""
+        """The events after `after_seq`; where that place is gone or unknown, a `reset` in the place of all that was."""
         if after_seq == self.last_seq:
             return []
         start = bisect_right(self._entries, after_seq, key=_seq)
         self._read_up_to = self.last_seq
         if after_seq > self.last_seq or self._inside_run(start, after_seq):
-            return [self._reset()]
+            return self._start_anew()
         events: list[ExchangeEvent] = []
         texts: list[str] = []
         for index in range(start, len(self._entries)):
@@ -143,7 +143,14 @@ class ExchangeLog:
                 return True
         return False
 
-    def _reset(self) -> Reset:
+    def _start_anew(self) -> list[ExchangeEvent]:
+        """A `reset`; behind it the end, or what a person is waited for, because no reset holds these."""
+        last = self._entries[-1] if self._entries else None
+        if isinstance(last, AwaitingHuman | Final):
+            return [self._reset(last.seq - 1), last]
+        return [self._reset(self.last_seq)]
+
+    def _reset(self, seq: int) -> Reset:
         partial: dict[int, PartialText] = {}
         for entry in self._entries:
             if isinstance(entry, _TextRun):
@@ -155,7 +162,7 @@ class ExchangeLog:
         return Reset(
             session_id=self.session_id,
             exchange_id=self.exchange_id,
-            seq=self.last_seq,
+            seq=seq,
             messages=self.messages,
             partial=list(partial.values()),
         )

@@ -1,0 +1,88 @@
+/**
+ * The REST client: one method per operation, JSON in and out.
+ *
+ * Every failure is an `ApiError` with the server's `code` and `content`, or code `unreachable`.
+ */
+
+const TIMEOUT_MS = 20_000;
+
+export class ApiError extends Error {
+  constructor({ status = 0, code = "unreachable", content = "The server can't be reached." } = {}) {
+    super(content);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+export class Api {
+  /** `root` is the URL of `/agentic/v1/`; `token` is asked for at each call, so that a renewed one counts. */
+  constructor(root, token) {
+    this.root = root;
+    this.token = token;
+  }
+
+  agents() {
+    return this.#call("GET", "agents");
+  }
+
+  sessions({ query, cursor, limit } = {}) {
+    return this.#call("GET", "sessions", { query: { q: query, cursor, limit } });
+  }
+
+  session(id) {
+    return this.#call("GET", `sessions/${encodeURIComponent(id)}`);
+  }
+
+  rename(id, title) {
+    return this.#call("PATCH", `sessions/${encodeURIComponent(id)}`, { body: { title } });
+  }
+
+  remove(id) {
+    return this.#call("DELETE", `sessions/${encodeURIComponent(id)}`);
+  }
+
+  exchange(id) {
+    return this.#call("GET", `exchanges/${encodeURIComponent(id)}`);
+  }
+
+  /** One page of `{messages, next_rank}` after `afterRank` (null: from the first). */
+  messages(id, { afterRank, limit }) {
+    return this.#call("GET", `sessions/${encodeURIComponent(id)}/messages`, {
+      query: { after_rank: afterRank, limit },
+    });
+  }
+
+  async #call(method, path, { query = {}, body } = {}) {
+    const { response, answer } = await this.#fetch(method, this.#url(path, query), body).catch(() => {
+      throw new ApiError();
+    });
+    if (!response.ok) throw apiError(response.status, answer);
+    return answer;
+  }
+
+  #url(path, query) {
+    const url = new URL(path, this.root);
+    for (const [name, value] of Object.entries(query)) {
+      if (value != null && value !== "") url.searchParams.set(name, value);
+    }
+    return url;
+  }
+
+  async #fetch(method, url, body) {
+    const headers = { Accept: "application/json" };
+    const token = this.token();
+    if (token) headers.Authorization = `Bearer ${token}`;
+    if (body) headers["Content-Type"] = "application/json";
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const response = await fetch(url, { method, headers, signal, body: body && JSON.stringify(body) });
+    const text = await response.text();
+    const isJson = response.headers.get("Content-Type")?.includes("json");
+    return { response, answer: text && isJson ? JSON.parse(text) : null };
+  }
+}
+
+function apiError(status, answer) {
+  const error = answer?.error;
+  if (error?.code) return new ApiError({ status, code: error.code, content: error.content });
+  return new ApiError({ status, code: "internal", content: `The server answered with status ${status}.` });
+}

@@ -1,0 +1,38 @@
+/** Asks before something that can't be undone. `onConfirm` may fail; the dialog then says why and stays. */
+
+import { html, useLayoutEffect, useRef, useState } from "./html.js";
+
+export function ConfirmDialog({ title, text, confirm, onConfirm, onClose }) {
+  const dialog = useRef(null);
+  const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
+  useLayoutEffect(() => dialog.current.showModal(), []);
+
+  const confirmed = async () => {
+    setBusy(true);
+    try {
+      await onConfirm();
+      onClose();
+    } catch (failure) {
+      setError(failure.message);
+      setBusy(false);
+    }
+  };
+  return html`<dialog
+    ref=${dialog}
+    class="dialog"
+    aria-labelledby="dialog-title"
+    data-testid="confirm-dialog"
+    onClose=${onClose}
+  >
+    <h2 id="dialog-title">${title}</h2>
+    <p>${text}</p>
+    ${error && html`<p class="notice error" role="alert">${error}</p>`}
+    <footer>
+      <button type="button" class="button" data-testid="cancel" onClick=${() => dialog.current.close()}>Cancel</button>
+      <button type="button" class="button danger" data-testid="confirm" disabled=${busy} onClick=${confirmed}>
+        ${confirm}
+      </button>
+    </footer>
+  </dialog>`;
+}

@@ -1,0 +1,22 @@
+/** Copies a text and says so for a moment. */
+
+import { copyText } from "../clipboard.js";
+import { html, useState } from "./html.js";
+import { IconButton } from "./icons.js";
+
+const COPIED_MS = 1_500;
+
+export function CopyButton({ text, label }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await copyText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), COPIED_MS);
+  };
+  return html`<${IconButton}
+    name=${copied ? "check" : "copy"}
+    label=${copied ? "Copied" : label}
+    data-testid="copy-answer"
+    onClick=${copy}
+  />`;
+}

@@ -1,0 +1,35 @@
+/** Line icons, drawn in the text's colour; hidden from assistive technology, their buttons have labels. */
+
+import { html } from "./html.js";
+
+const SHAPES = {
+  menu: "M4 7h16M4 12h16M4 17h16",
+  close: "M6 6l12 12M18 6L6 18",
+  plus: "M12 5v14M5 12h14",
+  search: "M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14zM20 20l-4-4",
+  pencil: "M4 20l1-4L16 5l3 3L8 19l-4 1zM14 7l3 3",
+  trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13M10.5 11v5.5M13.5 11v5.5",
+  send: "M12 19V5M6 11l6-6 6 6",
+  stop: "M7 7h10v10H7z",
+  copy: "M9 9h10v11H9zM6 15H5V4h10v2",
+  check: "M5 12.5l4.5 4.5L19 7.5",
+  cross: "M7 7l10 10M17 7L7 17",
+  down: "M12 5v14M6 13l6 6 6-6",
+  chevron: "M9 6l6 6-6 6",
+  tool: "M14.5 6.5a4 4 0 0 1 5-1.5l-2.7 2.7 1.5 1.5L21 6.5a4 4 0 0 1-5.4 5L8 19a1.8 1.8 0 0 1-2.6-2.6L13 9z",
+  warning: "M12 4l9 16H3zM12 10v4.5M12 17.3v.2",
+  retry: "M19 12a7 7 0 1 1-2-5l2 2M19 4v5h-5",
+  link: "M10 14l8-8M12 6h6v6M18 14v4H6V6h4",
+  bulb: "M9.5 18h5M10.5 21h3M12 3a6 6 0 0 0-3.5 10.9c.7.5 1 1.2 1 2.1h5c0-.9.3-1.6 1-2.1A6 6 0 0 0 12 3z",
+  hand: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM9.5 9.5a2.5 2.5 0 1 1 3.5 2.3c-.7.3-1 .8-1 1.7M12 16.8v.2",
+};
+
+export function Icon({ name }) {
+  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${SHAPES[name]} /></svg>`;
+}
+
+export function IconButton({ name, label, ...rest }) {
+  return html`<button type="button" class="icon-button" aria-label=${label} title=${label} ...${rest}>
+    <${Icon} name=${name} />
+  </button>`;
+}

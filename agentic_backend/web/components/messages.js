@@ -1,0 +1,122 @@
+/** The exchanges of the open conversation. The view stays at the newest text as long as the user is there. */
+
+import { askedText, outcome, textOf, timeline } from "../timeline.js";
+import { isOngoing, ongoing } from "../transcript.js";
+import { Exchange } from "./exchange.js";
+import { html, useCallback, useLayoutEffect, useRef, useState } from "./html.js";
+import { Icon } from "./icons.js";
+
+/** This near to its end the view counts as being there, in pixels. */
+const NEAR = 80;
+
+export function Messages({ open: { sessionId, transcript }, agentName, actions: { conversation } }) {
+  const { exchanges, firstRank } = transcript;
+  const { view, content, atEnd, toEnd } = useFollowedEnd(
+    sessionId,
+    exchanges.findLast(({ asked }) => asked !== null)?.key,
+  );
+  const stop = useCallback(() => conversation.stop(), [conversation]);
+  const askAgain = useCallback((exchange) => conversation.askAgain(exchange), [conversation]);
+
+  const loadEarlier = async () => {
+    const below = view.current.scrollHeight - view.current.scrollTop;
+    await conversation.loadEarlier();
+    requestAnimationFrame(() => (view.current.scrollTop = view.current.scrollHeight - below));
+  };
+  return html`<div class="messages" ref=${view} tabindex="0" role="region" aria-label="Messages" data-testid="messages">
+      <div class="column" ref=${content}>
+        ${
+          firstRank > 0 &&
+          html`<button type="button" class="button earlier" data-testid="load-earlier" onClick=${loadEarlier}>
+            Earlier messages
+          </button>`
+        }
+        ${exchanges.map(
+          (exchange, index) => html`<${Exchange}
+            key=${exchange.key}
+            exchange=${exchange}
+            isLast=${index === exchanges.length - 1}
+            agentName=${agentName}
+            onStop=${stop}
+            onAskAgain=${askAgain}
+          />`,
+        )}
+      </div>
+    </div>
+    ${
+      !atEnd &&
+      html`<button
+        type="button"
+        class="to-latest"
+        data-testid="jump-to-latest"
+        aria-label="Jump to latest"
+        title="Jump to latest"
+        onClick=${toEnd}
+      >
+      <${Icon} name="down" />
+    </button>`
+    }
+    <${Announcer} exchange=${exchanges.at(-1)} busy=${Boolean(ongoing(transcript))} />`;
+}
+
+/**
+ * Keeps `view` at its end while `content` grows, until the user scrolls up. Another session, or a question asked on
+ * this page, brings it back there.
+ */
+function useFollowedEnd(sessionId, question) {
+  const view = useRef(null);
+  const content = useRef(null);
+  const follows = useRef(true);
+  const lastTop = useRef(0);
+  const [atEnd, setAtEnd] = useState(true);
+
+  const toEnd = useCallback(() => {
+    follows.current = true;
+    view.current.scrollTop = view.current.scrollHeight;
+    setAtEnd(true);
+  }, []);
+
+  useLayoutEffect(() => {
+    const element = view.current;
+    const scrolled = () => {
+      const near = element.scrollHeight - element.scrollTop - element.clientHeight <= NEAR;
+      // Content that grows also moves the end away; only a move upwards is the user's.
+      if (near) follows.current = true;
+      else if (element.scrollTop < lastTop.current) follows.current = false;
+      lastTop.current = element.scrollTop;
+      setAtEnd(near || follows.current);
+    };
+    const grown = new ResizeObserver(() => {
+      if (follows.current) element.scrollTop = element.scrollHeight;
+    });
+    grown.observe(content.current);
+    grown.observe(element);
+    element.addEventListener("scroll", scrolled, { passive: true });
+    return () => {
+      grown.disconnect();
+      element.removeEventListener("scroll", scrolled);
+    };
+  }, []);
+  useLayoutEffect(toEnd, [sessionId, question]);
+  return { view, content, atEnd, toEnd };
+}
+
+/** Says to screen readers that the agent works, and its answer in one piece when it is there. */
+function Announcer({ exchange, busy }) {
+  const heard = useRef(null);
+  if (exchange && isOngoing(exchange)) heard.current = exchange.key;
+  const text = busy
+    ? "The agent is working."
+    : exchange && heard.current === exchange.key
+      ? spokenAnswer(exchange)
+      : "";
+  return html`<div class="visually-hidden" aria-live="polite" data-testid="announcer">${text}</div>`;
+}
+
+function spokenAnswer(exchange) {
+  const answers = timeline(exchange).filter(({ kind }) => kind === "final");
+  const ending = outcome(exchange) === "stopped" ? "Stopped." : "";
+  return (
+    [...answers.map(({ parts }) => textOf(parts)), ending].join(" ").trim() || `No answer to: ${askedText(exchange)}`
+  );
+}

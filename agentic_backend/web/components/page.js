@@ -1,0 +1,97 @@
+/** The whole page: the list beside the open conversation; on a narrow screen the list is a drawer. */
+
+import { ongoing } from "../transcript.js";
+import { NEW } from "../conversation.js";
+import { Composer } from "./composer.js";
+import { ConnectionNotice } from "./connection-notice.js";
+import { html, useCallback, useEffect, useState } from "./html.js";
+import { IconButton } from "./icons.js";
+import { Messages } from "./messages.js";
+import { Sidebar } from "./sidebar.js";
+import { Welcome } from "./welcome.js";
+
+export function Page({ state, actions }) {
+  const [drawer, setDrawer] = useState(false);
+  const closeDrawer = useCallback(() => setDrawer(false), []);
+  const { agents, conversation: open, sessions, connection } = state;
+  const agentName = useCallback((id) => agents.find((agent) => agent.id === id)?.name ?? id, [agents]);
+  const title = open.session?.title ?? "";
+
+  useEffect(() => {
+    document.title = title ? `${title} – Chat` : "Chat";
+  }, [title]);
+  useEffect(() => {
+    if (!drawer) return undefined;
+    document.querySelector("#sidebar button").focus();
+    const typed = ({ key }) => key === "Escape" && setDrawer(false);
+    addEventListener("keydown", typed);
+    return () => removeEventListener("keydown", typed);
+  }, [drawer]);
+
+  return html`<div class=${drawer ? "page drawer-open" : "page"}>
+    <button type="button" class="skip" onClick=${() => document.getElementById("composer")?.focus()}>
+      Skip to message
+    </button>
+    <${Sidebar} sessions=${sessions} openId=${open.sessionId} actions=${actions} onClose=${closeDrawer} />
+    <div class="backdrop" onClick=${closeDrawer} />
+    <main>
+      <header class="head">
+        <${IconButton}
+          name="menu"
+          label="Conversations"
+          class="icon-button drawer-only"
+          aria-controls="sidebar"
+          aria-expanded=${String(drawer)}
+          onClick=${() => setDrawer(true)}
+        />
+        <span class="head-title" data-testid="title">${title}</span>
+        ${
+          open.session && html`<span class="tag" data-testid="session-agent">${agentName(open.session.agent_id)}</span>`
+        }
+      </header>
+      <${ConnectionNotice} connection=${connection} onConnect=${actions.connect} />
+      <${Body} state=${state} actions=${actions} agentName=${agentName} />
+      <${Foot} state=${state} actions=${actions} />
+    </main>
+  </div>`;
+}
+
+function Body({ state: { conversation: open, agents, agentId, agentsError }, actions, agentName }) {
+  if (open.loadError) {
+    return html`<div class="center" role="alert">
+      <p>${open.loadError}</p>
+      <button type="button" class="button" onClick=${() => actions.conversation.open(open.sessionId)}>Try again</button>
+    </div>`;
+  }
+  if (open.loading)
+    return html`<div class="center"><span class="spinner large" role="img" aria-label="Loading" /></div>`;
+  if (open.transcript.exchanges.length === 0) {
+    const chosen = open.session?.agent_id ?? agentId;
+    return html`<${Welcome}
+      agents=${agents}
+      agentId=${chosen}
+      agentsError=${agentsError}
+      isNew=${!open.sessionId}
+      actions=${actions}
+    />`;
+  }
+  return html`<div class="messages-area"><${Messages} open=${open} agentName=${agentName} actions=${actions} /></div>`;
+}
+
+function Foot({ state: { conversation: open, drafts }, actions }) {
+  if (open.session?.state === "completed") {
+    return html`<div class="composer-area completed">
+      <p class="muted">This conversation is completed.</p>
+      <button type="button" class="button" onClick=${() => actions.conversation.startNew()}>New chat</button>
+    </div>`;
+  }
+  const running = ongoing(open.transcript);
+  return html`<${Composer}
+    draft=${drafts[open.sessionId ?? NEW] ?? ""}
+    running=${Boolean(running)}
+    stopping=${Boolean(running?.stopping)}
+    refusal=${open.refusal}
+    sessionId=${open.sessionId}
+    actions=${actions}
+  />`;
+}

@@ -1,0 +1,83 @@
+/** The parts of a message. Text is Markdown; everything else is shown by preact from its fields. */
+
+import { formatJson, safeHref } from "../format.js";
+import { html } from "./html.js";
+import { Icon } from "./icons.js";
+import { RichText } from "./rich-text.js";
+
+export function Parts({ parts, streaming }) {
+  return parts.map((part, index) => html`<${Part} key=${index} part=${part} streaming=${streaming} />`);
+}
+
+function Part({ part, streaming }) {
+  switch (part.type) {
+    case "text":
+      return html`<${RichText} text=${part.text} streaming=${streaming} />`;
+    case "code":
+      return html`<${RichText} text=${fenced(part)} />`;
+    case "image_url":
+      return html`<${Picture} part=${part} />`;
+    case "link":
+      return html`<${LinkPart} part=${part} />`;
+    case "geo":
+      return html`<${Geography} part=${part} />`;
+    default:
+      return null;
+  }
+}
+
+/** The text of an answer as its author wrote it, to be copied. */
+export const markdownOf = (parts) =>
+  parts
+    .map((part) => (part.type === "text" ? part.text : part.type === "code" ? fenced(part) : null))
+    .filter(Boolean)
+    .join("\n\n");
+
+/** The code as a Markdown fence that is longer than any inside it. */
+function fenced({ code, language }) {
+  const longest = Math.max(2, ...(code.match(/`+/g) ?? []).map((run) => run.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}${(language ?? "").replace(/[`\s]/g, "")}\n${code.replace(/\n$/, "")}\n${fence}`;
+}
+
+function Picture({ part: { url, alt } }) {
+  const source = url.startsWith("data:image/") ? url : safeHref(url);
+  return source && html`<img class="picture" src=${source} alt=${alt ?? ""} loading="lazy" />`;
+}
+
+const LINK_KINDS = {
+  citation: "Source",
+  download: "Download",
+  dashboard: "Dashboard",
+  related: "Related",
+  view: "View",
+};
+
+function LinkPart({ part }) {
+  return html`<p class="chips"><${LinkChip} ...${part} label=${LINK_KINDS[part.kind]} /></p>`;
+}
+
+/** A link, or its title alone where it leads nowhere safe. */
+export function LinkChip({ href, title, file_name: fileName, kind, label }) {
+  const target = safeHref(href);
+  const text = title || fileName || target || "Untitled";
+  const content = html`${label && html`<span class="chip-label">${label}</span>`}
+    <span class="chip-text">${text}</span>`;
+  if (!target) return html`<span class="chip">${content}</span>`;
+  const download = kind === "download" ? (fileName ?? "") : undefined;
+  return html`<a class="chip" href=${target} target="_blank" rel="noopener noreferrer" download=${download}>
+    ${content}<${Icon} name="link" />
+  </a>`;
+}
+
+function Geography({ part: { geojson } }) {
+  const count = geojson.features?.length;
+  return html`<details class="card">
+    <summary class="card-head">
+      Map data${count !== undefined && ` (${count} ${count === 1 ? "feature" : "features"})`}
+      <span class="spacer" />
+      <${Icon} name="chevron" />
+    </summary>
+    <div class="card-body"><pre class="json">${formatJson(geojson)}</pre></div>
+  </details>`;
+}

@@ -1,0 +1,72 @@
+/** One conversation in the list, and its title while it is being renamed. */
+
+import { html, useEffect, useRef, useState } from "./html.js";
+import { IconButton } from "./icons.js";
+
+export function SessionItem({ session, current, onOpen, onRename, onDelete }) {
+  const [renaming, setRenaming] = useState(false);
+  if (renaming) {
+    return html`<li class="session">
+      <${TitleInput} title=${session.title} onRename=${onRename} onClose=${() => setRenaming(false)} />
+    </li>`;
+  }
+  const title = session.title || "New conversation";
+  const state = current ? "session current" : "session";
+  return html`<li class=${state} data-testid="session-item" data-session=${session.id}>
+    <button
+      type="button"
+      class="session-title"
+      aria-current=${current ? "page" : undefined}
+      title=${title}
+      onClick=${() => onOpen(session.id)}
+    >
+      <span>${title}</span>
+      ${
+        session.active_exchange_id && html`<span class="running-dot" role="img" aria-label="Running" title="Running" />`
+      }
+    </button>
+    <span class="session-actions">
+      <${IconButton} name="pencil" label="Rename" data-testid="rename-session" onClick=${() => setRenaming(true)} />
+      <${IconButton} name="trash" label="Delete" data-testid="delete-session" onClick=${() => onDelete(session)} />
+    </span>
+  </li>`;
+}
+
+function TitleInput({ title, onRename, onClose }) {
+  const input = useRef(null);
+  const [error, setError] = useState(null);
+  /** The field also loses the focus when it goes away after Enter or Escape. */
+  const done = useRef(false);
+  useEffect(() => input.current.select(), []);
+
+  const save = async () => {
+    if (done.current) return;
+    done.current = true;
+    const wanted = input.current.value.trim();
+    if (!wanted || wanted === title) return onClose();
+    try {
+      await onRename(wanted);
+      onClose();
+    } catch (failure) {
+      done.current = false;
+      setError(failure.message);
+    }
+  };
+  const typed = (event) => {
+    if (event.key === "Enter" && !event.isComposing) save();
+    if (event.key !== "Escape") return;
+    done.current = true;
+    onClose();
+  };
+  return html`<input
+      ref=${input}
+      class="rename"
+      data-testid="rename-input"
+      aria-label="Title"
+      maxlength="200"
+      defaultValue=${title}
+      onKeyDown=${typed}
+      onBlur=${save}
+    />
+    ${error && html`<p class="muted" role="alert">${error}</p>`}`;
+}

@@ -1,0 +1,42 @@
+/** Numbers, times and addresses as the page shows them. */
+
+const count = new Intl.NumberFormat();
+const time = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+export const formatCount = (value) => count.format(value);
+
+export const formatTime = (timestamp) => time.format(new Date(timestamp));
+
+export function formatDuration(milliseconds) {
+  if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`;
+  const seconds = milliseconds / 1_000;
+  if (seconds < 60) return `${seconds.toFixed(1)} s`;
+  return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
+}
+
+const DAY_MS = 86_400_000;
+
+/** The heading under which a conversation of that time is listed. */
+export function dayGroup(timestamp, now = new Date()) {
+  const today = new Date(now).setHours(0, 0, 0, 0);
+  const at = new Date(timestamp).getTime();
+  if (at >= today) return "Today";
+  if (at >= today - DAY_MS) return "Yesterday";
+  if (at >= today - 7 * DAY_MS) return "Previous 7 days";
+  if (at >= today - 30 * DAY_MS) return "Previous 30 days";
+  return "Older";
+}
+
+/** The entries of an object in one line. */
+export const formatEntries = (entries) =>
+  Object.entries(entries)
+    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join(", ");
+
+export const formatJson = (value) => JSON.stringify(value, null, 2);
+
+/** `href` if it leads to a web or mail address, else null: a link may come from anywhere. */
+export function safeHref(href) {
+  const url = href ? URL.parse(href, document.baseURI) : null;
+  return url && ["https:", "http:", "mailto:"].includes(url.protocol) ? url.href : null;
+}

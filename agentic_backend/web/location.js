@@ -1,0 +1,32 @@
+/**
+ * The address bar: `#s=<session id>` names the open conversation, `#token=…` brings an access token.
+ *
+ * A token is taken out of the address at once and kept for this tab only (memory and sessionStorage).
+ */
+
+const TOKEN_KEY = "agentic.access_token";
+
+const fragment = () => new URLSearchParams(location.hash.slice(1));
+
+/** Takes a token out of the address if there is one, and returns the one in use, or null. */
+export function adoptToken() {
+  const parameters = fragment();
+  const token = parameters.get("token");
+  if (token === null) return sessionStorage.getItem(TOKEN_KEY);
+  parameters.delete("token");
+  history.replaceState(null, "", address(parameters.toString()));
+  sessionStorage.setItem(TOKEN_KEY, token);
+  return token;
+}
+
+export const sessionInAddress = () => fragment().get("s") || null;
+
+/** Shows the session (null: a new conversation) in the address; `replace` leaves no step back. */
+export function showSessionInAddress(sessionId, { replace = false } = {}) {
+  if (sessionInAddress() === sessionId) return;
+  const target = address(sessionId ? new URLSearchParams({ s: sessionId }).toString() : "");
+  if (replace) history.replaceState(null, "", target);
+  else history.pushState(null, "", target);
+}
+
+const address = (hash) => location.pathname + location.search + (hash ? `#${hash}` : "");

@@ -20,6 +20,8 @@ from agentic_backend.sessions.titles import Titles
 from agentic_backend.settings import Settings
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.transports.chatbot_controller import ChatbotController
+from agentic_backend.transports.classic_api import ClassicApi
+from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
 from agentic_backend.transports.rest import RestApi
@@ -78,10 +80,11 @@ async def open_application(
         controller = ChatbotController(
             authenticator=authenticator, orchestrator=orchestrator, relay=relay, kpi=kpi, limits=limits
         )
+        desk = SessionDesk(store, agents, factory, relay)
         rest = RestApi(
             authenticator=authenticator,
             agents=agents,
-            desk=SessionDesk(store, agents, factory, relay),
+            desk=desk,
             orchestrator=orchestrator,
             relay=relay,
             limits=limits,
@@ -90,7 +93,11 @@ async def open_application(
         yield Application(
             public=public_application(
                 controller,
-                rest,
+                [
+                    *rest.routes(),
+                    *ClassicApi(authenticator, desk, limits).routes(),
+                    *MetricsApi(authenticator, store).routes(),
+                ],
                 origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
                 hosts={*names, *settings.server.allowed_hosts},
             ),

@@ -193,8 +193,13 @@ class Store(Protocol):
         """Store the KPIs of an exchange that stores nothing else (query mode)."""
         ...
 
-    async def kpi_records(self, *, user_id: str | None, start: datetime, end: datetime) -> list[KpiRecord]:
-        """KPI records of exchanges that started in [start, end), oldest first; `user_id` None: everybody's."""
+    async def kpi_records(
+        self, *, user_id: str | None, start: datetime, end: datetime, limit: int = 100_000
+    ) -> list[KpiRecord]:
+        """At most `limit` KPI records of exchanges that started in [start, end), oldest first.
+
+        `user_id` None: everybody's.
+        """
         ...
 
     async def aclose(self) -> None: ...

@@ -123,5 +123,7 @@ class SqliteStore:
     async def record_kpi(self, record: KpiRecord) -> None:
         await self._writer.write("record_kpi", lambda db: transactions.record_kpi(db, record))
 
-    async def kpi_records(self, *, user_id: str | None, start: datetime, end: datetime) -> list[KpiRecord]:
-        return await self._searcher.read("kpi_records", lambda db: queries.kpi_records(db, user_id, start, end))
+    async def kpi_records(
+        self, *, user_id: str | None, start: datetime, end: datetime, limit: int = 100_000
+    ) -> list[KpiRecord]:
+        return await self._searcher.read("kpi_records", lambda db: queries.kpi_records(db, user_id, start, end, limit))

@@ -9,6 +9,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any
 from uuid import uuid4
 
@@ -33,7 +34,6 @@ from agentic_backend.protocol.frames import (
     Stop,
     Unfollow,
     decode_object,
-    validate_frame,
 )
 from agentic_backend.protocol.messages import Session
 from agentic_backend.sessions.exchange_log import Cursor, ExchangeLog
@@ -80,8 +80,7 @@ class Connection:
         self._unsent: deque[Event] = deque()
         self._changed: dict[str, Session] = {}
         self._cursors: dict[str, Cursor] = {}
-        self._stopping: set[str] = set()
-        self._idle_after: set[str] = set()
+        self._stops: dict[str, int] = {}
         self._queries: dict[str, None] = {}
         self._watched: dict[str, None] = {}
         self._form = form
@@ -128,7 +127,7 @@ class Connection:
         request_id, raw = uuid4().hex, {}
         try:
             raw = decode_object(data)
-            await self._dispatch(validate_frame(raw), request_id)
+            await self._dispatch(self._form.read(raw), request_id)
         except AgenticError as error:
             self._refuse(error, raw, request_id)
         except Exception as error:
@@ -178,12 +177,10 @@ class Connection:
     async def _stop(self, frame: Stop) -> None:
         stopped = await self._orchestrator.stop(self._user, frame.session_id, frame.exchange_id)
         if not isinstance(stopped, ExchangeLog):
-            self._idle(stopped)
+            self._send(_idle(stopped))
             return
-        # Who stops an exchange sees it end; who asks again is told when nothing runs any more.
-        if stopped.exchange_id in self._stopping:
-            self._idle_after.add(stopped.exchange_id)
-        self._stopping.add(stopped.exchange_id)
+        # Who stops an exchange sees it end; who asks again is told, each time, when nothing runs any more.
+        self._stops[stopped.exchange_id] = self._stops.get(stopped.exchange_id, 0) + 1
         if stopped.exchange_id not in self._cursors:
             self._follow(stopped, stopped.last_seq)
 
@@ -202,12 +199,15 @@ class Connection:
         if running is not None:
             self._follow(running, 0)
         else:
-            self._idle(session)
+            self._send(_idle(session))
 
     def _follow(self, exchange: ExchangeLog, after_seq: int) -> None:
         before = self._cursors.pop(exchange.exchange_id, None)
         if before is not None:
             exchange.unfollow(before)
+        if exchange.final is not None and exchange.final.seq == after_seq:
+            # The client has all that there is; a cursor would hold the log for nothing.
+            return
         self._cursors[exchange.exchange_id] = exchange.follow(after_seq, self._pacer.wake, self._pacer.wake_for_text)
         self._pacer.wake()
 
@@ -231,7 +231,7 @@ class Connection:
     def _drop(self, exchange_id: str) -> None:
         cursor = self._cursors.pop(exchange_id)
         cursor.log.unfollow(cursor)
-        self._stopping.discard(exchange_id)
+        self._stops.pop(exchange_id, None)
         self._queries.pop(exchange_id, None)
 
     def _leave(self) -> None:
@@ -246,9 +246,6 @@ class Connection:
                 query.stop()
         for exchange_id in list(self._cursors):
             self._drop(exchange_id)
-
-    def _idle(self, session: Session | None) -> None:
-        self._send(Idle(session_id=session.id if session else None, next_rank=session.next_rank if session else 0))
 
     def _refuse(self, error: AgenticError, raw: dict[str, Any], request_id: str) -> None:
         def echoed(name: str) -> str | None:
@@ -327,10 +324,9 @@ class Connection:
             for event in cursor.take():
                 yield event
                 if isinstance(event, Final) and self._cursors.get(exchange_id) is cursor:
+                    repeated_stops = self._stops.get(exchange_id, 1) - 1
                     self._drop(exchange_id)
-                    if exchange_id in self._idle_after:
-                        self._idle_after.discard(exchange_id)
-                        self._idle(event.session)
+                    yield from repeat(_idle(event.session), repeated_stops)
         while self._changed:
             yield SessionChanged(session=self._changed.pop(next(iter(self._changed))))
 
@@ -338,3 +334,8 @@ class Connection:
         abort: Callable[[], None] | None = self._websocket.scope["state"].get("abort")
         if abort is not None:
             abort()
+
+
+def _idle(session: Session | None) -> Idle:
+    """Nothing runs in `session`; None is the place of a query."""
+    return Idle(session_id=session.id if session else None, next_rank=session.next_rank if session else 0)

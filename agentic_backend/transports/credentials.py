@@ -1,6 +1,9 @@
 """Where a client's token stands in a request."""
 
-from starlette.requests import HTTPConnection
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
 
 from agentic_backend.auth.user import Authenticator, User
 from agentic_backend.errors import Unauthenticated
@@ -25,6 +28,17 @@ def token_of(connection: HTTPConnection, *, in_query: bool = False) -> str | Non
     if token is not None and len(token) > _LONGEST_TOKEN:
         raise Unauthenticated
     return token
+
+
+def authenticated(
+    authenticator: Authenticator, call: Callable[[Request, User], Awaitable[Response]]
+) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint that knows who calls it."""
+
+    async def endpoint(request: Request) -> Response:
+        return await call(request, await user_of(request, authenticator))
+
+    return endpoint
 
 
 async def user_of(connection: HTTPConnection, authenticator: Authenticator) -> User:

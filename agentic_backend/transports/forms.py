@@ -1,6 +1,6 @@
 """The two forms in which a socket gets its events: Chat Protocol v2, and the classic one of older clients."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from agentic_backend.protocol.events import (
     AwaitingHuman,
@@ -12,6 +12,7 @@ from agentic_backend.protocol.events import (
     Started,
     Stream,
 )
+from agentic_backend.protocol.frames import ClientFrame, validate_frame
 from agentic_backend.protocol.messages import ChatMessage, MessageMetadata, Role, utc_now
 from agentic_backend.protocol.parts import TextPart
 
@@ -20,6 +21,10 @@ class Form(Protocol):
     text_interval_s: float
     """How long text may gather before more of it is sent."""
 
+    def read(self, raw: dict[str, Any]) -> ClientFrame:
+        """The frame that a client sent. Raises BadFrame."""
+        ...
+
     def render(self, event: Event) -> str | None:
         """The frame for `event`; None where this form does not know it."""
         ...
@@ -27,6 +32,9 @@ class Form(Protocol):
 
 class ChatV2:
     text_interval_s = 0.05
+
+    def read(self, raw: dict[str, Any]) -> ClientFrame:
+        return validate_frame(raw)
 
     def render(self, event: Event) -> str | None:
         return event.encode()
@@ -43,6 +51,10 @@ class Classic:
     def __init__(self) -> None:
         self._next_rank: dict[str, int] = {}
         self._open_blocks: dict[str, list[int]] = {}
+
+    def read(self, raw: dict[str, Any]) -> ClientFrame:
+        """Older clients send every field they know, and null for what they have nothing to say of."""
+        return validate_frame({name: value for name, value in raw.items() if value is not None})
 
     def render(self, event: Event) -> str | None:
         match event:

@@ -1,6 +1,6 @@
 """The public listener's application: the WebSocket, the REST calls and the chat page, behind the gate."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -12,14 +12,13 @@ from starlette.staticfiles import StaticFiles
 
 from agentic_backend.transports.chatbot_controller import PATH, ChatbotController
 from agentic_backend.transports.gate import Gate
-from agentic_backend.transports.rest import RestApi
 from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
 
 _WEB = Path(__file__).parent.parent / "web"
 
 
 def public_application(
-    controller: ChatbotController, rest: RestApi, *, origins: Collection[str], hosts: Collection[str]
+    controller: ChatbotController, calls: Iterable[Route], *, origins: Collection[str], hosts: Collection[str]
 ) -> Starlette:
     async def page(request: Request) -> Response:
         return FileResponse(_WEB / "index.html", headers={"cache-control": "no-cache"})
@@ -29,7 +28,7 @@ def public_application(
             Route("/", page),
             Mount("/static", _PageFiles(directory=_WEB)),
             WebSocketRoute(PATH, controller.endpoint),
-            *rest.routes(),
+            *calls,
         ],
         middleware=[Middleware(Gate, origins=origins, hosts=hosts)],
         exception_handlers=EXCEPTION_HANDLERS,

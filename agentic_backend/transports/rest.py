@@ -27,7 +27,7 @@ from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import ExchangeRecord, SessionQuery
-from agentic_backend.transports.credentials import token_of, user_of
+from agentic_backend.transports.credentials import authenticated, token_of
 from agentic_backend.transports.rest_errors import json_response
 from agentic_backend.transports.rest_input import (
     OpenSession,
@@ -127,15 +127,10 @@ class RestApi:
             ("POST", "/sessions/{id}/cancel", self._cancel),
             ("GET", "/exchanges/{id}", self._exchange),
         ]
-        return [Route(PREFIX + path, self._authenticated(call), methods=[method]) for method, path, call in calls]
-
-    def _authenticated(
-        self, call: Callable[[Request, User], Awaitable[Response]]
-    ) -> Callable[[Request], Awaitable[Response]]:
-        async def endpoint(request: Request) -> Response:
-            return await call(request, await user_of(request, self._authenticator))
-
-        return endpoint
+        return [
+            Route(PREFIX + path, authenticated(self._authenticator, call), methods=[method])
+            for method, path, call in calls
+        ]
 
     async def _list_agents(self, request: Request, user: User) -> Response:
         default = self._agents.get(None).settings.id

@@ -1,6 +1,7 @@
 """Typed errors as HTTP responses; the one table that renders them."""
 
 import logging
+from collections.abc import Sequence
 from uuid import uuid4
 
 from starlette.exceptions import HTTPException
@@ -26,6 +27,11 @@ def json_response(body: Value, status: int = 200, headers: dict[str, str] | None
         {"cache-control": "no-store", **(headers or {})},
         media_type="application/json",
     )
+
+
+def json_array_response(bodies: Sequence[Value]) -> Response:
+    rendered = b",".join(body.__pydantic_serializer__.to_json(body) for body in bodies)
+    return Response(b"[" + rendered + b"]", headers={"cache-control": "no-store"}, media_type="application/json")
 
 
 def error_response(error: AgenticError, request_id: str, status: int | None = None) -> Response:

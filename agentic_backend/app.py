@@ -11,6 +11,7 @@ from agentic_backend.agents.agent_flow import AgentServices
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.auth.developer import DeveloperAuthenticator
+from agentic_backend.event_loop_lag import event_loop_lag
 from agentic_backend.kpi import Kpi
 from agentic_backend.sessions.recovery import recover_exchanges
 from agentic_backend.sessions.relay import Relay
@@ -18,6 +19,7 @@ from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.titles import Titles
 from agentic_backend.settings import Settings
+from agentic_backend.stores.sole_use import sole_use
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.classic_api import ClassicApi
@@ -44,11 +46,17 @@ async def open_application(
 ) -> AsyncIterator[Application]:
     """Everything wired and open, for a public listener on `port`; leaving it lets running exchanges end first.
 
-    Raises StoreUnavailable where the store can't be opened.
+    Raises StoreUnavailable or SchemaTooNew where the store can't be opened, OSError where another server has it open.
     """
     limits, kpi = settings.limits, Kpi()
     async with AsyncExitStack() as stack:
-        store = await SqliteStore.open(settings.data.directory / "chat.sqlite3", timeout_s=settings.store.timeout_s)
+        stack.enter_context(sole_use(settings.data.directory))
+        await stack.enter_async_context(event_loop_lag(kpi))
+        store = await SqliteStore.open(
+            settings.data.directory / "chat.sqlite3",
+            timeout_s=settings.store.timeout_s,
+            observe=lambda operation, duration_s, ok: kpi.store_operation(operation, duration_s, ok=ok),
+        )
         stack.push_async_callback(store.aclose)
         await recover_exchanges(store)
         authenticator = DeveloperAuthenticator(settings.auth.developer.user)
@@ -100,6 +108,7 @@ async def open_application(
                 ],
                 origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
                 hosts={*names, *settings.server.allowed_hosts},
+                kpi=kpi,
             ),
             internal=internal_application(kpi, store, relay),
             relay=relay,

@@ -1,6 +1,7 @@
 """The command line: `agentic-backend serve` and `agentic-backend validate`."""
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -10,10 +11,11 @@ import uvloop
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ModelUnavailable, load_models
-from agentic_backend.errors import AgenticError
+from agentic_backend.errors import StoreUnavailable
 from agentic_backend.located_yaml import ConfigError
 from agentic_backend.server import serve
 from agentic_backend.settings import FLAGS, Settings, default_catalog, default_settings_file, load_settings
+from agentic_backend.stores.migrations import SchemaTooNew
 from agentic_backend.telemetry import configure_logging
 
 
@@ -40,17 +42,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _serve(settings: Settings, agents: AgentManager) -> int:
     wanted = {agent.settings.model for agent in agents.served() if agent.settings.model}
     models = load_models(settings.models, settings.openai_model, wanted)
+    for problem in models.problems:
+        print(problem, file=sys.stderr)
     configure_logging(settings.log.level)
+    # Imported modules are here to stay; looking through half a million of their objects at each full collection is not.
+    gc.collect()
+    gc.freeze()
     try:
         settings.data.directory.mkdir(parents=True, exist_ok=True)
         uvloop.run(serve(settings, agents, models))
     except OSError as error:
-        print(f"the server can't start: {error.filename or ''} {error.strerror}", file=sys.stderr)
-        return 1
-    except AgenticError as error:
-        print(f"the server can't start: {error.__cause__ or error}", file=sys.stderr)
-        return 1
+        return _cannot_start(error.filename, error.strerror)
+    except (StoreUnavailable, SchemaTooNew) as error:
+        return _cannot_start(settings.data.directory, error.__cause__ or error)
     return 0
+
+
+def _cannot_start(what: object, reason: object) -> int:
+    print(f"the server can't start: {what}: {reason}", file=sys.stderr)
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:

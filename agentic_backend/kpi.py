@@ -1,67 +1,154 @@
 """Every metric's name, labels and buckets; owned by the application, one registry per instance.
 
-Labels are bounded: agent, status, outcome. Never a session, an exchange or a user: those are in the KPI records in the
-store, and in the logs.
+Labels are bounded: agent, status, outcome, tool, model, operation. Never a session, an exchange or a user: those are in
+the KPI records in the store, in the logs, and in exemplars. What each metric means stands in docs/metrics.md.
 """
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+import platform
+from collections.abc import Callable
+from importlib.metadata import version
 
-_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import choose_encoder
+
+_LONG = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+_SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+# The buckets that OpenTelemetry's GenAI conventions advise for tokens.
+_TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304)
+# A model may call a tool by any name it likes; beyond so many names they are counted together.
+_NAMES_AT_MOST = 100
+_OTHERS = "other"
+
+
+class _BoundedNames:
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def label(self, name: str) -> str:
+        if name not in self._known and len(self._known) < _NAMES_AT_MOST:
+            self._known.add(name)
+        return name if name in self._known else _OTHERS
 
 
 class Kpi:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._exchanges = Counter(
-            "chat_exchange", "Exchanges that ended.", ["agent_id", "status"], registry=self._registry
+        self._tools, self._models = _BoundedNames(), _BoundedNames()
+        self._exchanges = self._counter("chat_exchange", "Exchanges that ended.", "agent_id", "status")
+        self._duration = self._histogram("chat_exchange_duration_seconds", "From the ask to the final.", "agent_id")
+        self._first_token = self._histogram(
+            "chat_time_to_first_token_seconds", "From the ask to the first token.", "agent_id"
         )
-        self._duration = Histogram(
-            "chat_exchange_duration_seconds",
-            "From the ask to the final.",
-            ["agent_id"],
-            buckets=_SECONDS,
-            registry=self._registry,
+        self._queue = self._histogram(
+            "chat_queue_seconds", "From the ask until its agent is ready to run.", "agent_id", buckets=_SHORT
         )
-        self._first_token = Histogram(
-            "chat_time_to_first_token_seconds",
-            "From the ask to the first token.",
-            ["agent_id"],
-            buckets=_SECONDS,
-            registry=self._registry,
+        self._running = self._gauge("chat_running_exchanges", "Exchanges that are running or waiting.")
+        self._sockets = self._gauge("chat_open_sockets", "WebSockets that are open.")
+        self._opened = self._counter("chat_sockets_opened", "WebSockets that were opened.", "form")
+        self._refused = self._counter("chat_sockets_refused", "WebSockets that were refused.", "reason")
+        self._closed = self._counter("chat_sockets_closed", "WebSockets that were closed.", "code")
+        self._follows = self._counter("chat_follows", "Follows of an exchange.", "outcome")
+        self._cache = self._counter("chat_agent_cache", "Agents asked of the cache.", "outcome")
+        self._evictions = self._counter("chat_agent_evictions", "Agents evicted from the cache.")
+        self._cached = self._gauge("chat_cached_agents", "Agents that are kept warm or in use.")
+        self._store = self._histogram(
+            "chat_store_operation_seconds", "Operations of the store.", "operation", "outcome", buckets=_SHORT
         )
-        self._running = Gauge(
-            "chat_running_exchanges", "Exchanges that are running or waiting.", registry=self._registry
+        self._tool = self._histogram("chat_tool_duration_seconds", "From a tool's call to its result.", "tool")
+        self._tool_failures = self._counter("chat_tool_failures", "Tools that failed.", "tool")
+        self._model = self._histogram(
+            "chat_gen_ai_client_operation_duration_seconds",
+            "Calls of chat models.",
+            "gen_ai_operation_name",
+            "gen_ai_response_model",
+            "error_type",
         )
-        self._sockets = Gauge("chat_open_sockets", "WebSockets that are open.", registry=self._registry)
-        self._agent_cache = Counter(
-            "chat_agent_cache", "Agents asked of the cache.", ["outcome"], registry=self._registry
+        self._tokens = self._histogram(
+            "chat_gen_ai_client_token_usage",
+            "Tokens that a call of a chat model used.",
+            "gen_ai_token_type",
+            "gen_ai_response_model",
+            buckets=_TOKENS,
         )
-        self._agent_evictions = Counter(
-            "chat_agent_evictions", "Agents evicted from the cache.", registry=self._registry
-        )
+        self._up = self._gauge("chat_dependency_up", "1 while a dependency answers.", "dependency")
+        self._lag = self._histogram("chat_event_loop_lag_seconds", "How late the event loop is.", buckets=_SHORT)
+        self._gauge("chat_build_info", "What runs; always 1.", "version", "python").labels(
+            version("agentic-backend"), platform.python_version()
+        ).set(1)
 
     def exchange_started(self) -> None:
         self._running.inc()
 
-    def exchange_ended(self, agent_id: str, status: str, duration_s: float, first_token_s: float | None) -> None:
+    def exchange_ready(self, agent_id: str, queued_s: float, exchange_id: str) -> None:
+        """Its agent is there and its graph begins to run."""
+        self._queue.labels(agent_id).observe(queued_s, {"exchange_id": exchange_id})
+
+    def exchange_ended(
+        self, agent_id: str, status: str, duration_s: float, first_token_s: float | None, exchange_id: str
+    ) -> None:
+        exemplar = {"exchange_id": exchange_id}
         self._running.dec()
         self._exchanges.labels(agent_id, status).inc()
-        self._duration.labels(agent_id).observe(duration_s)
+        self._duration.labels(agent_id).observe(duration_s, exemplar)
         if first_token_s is not None:
-            self._first_token.labels(agent_id).observe(first_token_s)
+            self._first_token.labels(agent_id).observe(first_token_s, exemplar)
 
-    def socket_opened(self) -> None:
+    def socket_opened(self, form: str) -> None:
         self._sockets.inc()
+        self._opened.labels(form).inc()
 
-    def socket_closed(self) -> None:
+    def socket_refused(self, reason: str) -> None:
+        self._refused.labels(reason).inc()
+
+    def socket_closed(self, code: int) -> None:
         self._sockets.dec()
+        # A client may send any of the codes that are left to applications.
+        self._closed.labels(str(code) if code < 3000 or code in (4008, 4401, 4403, 4429) else _OTHERS).inc()
+
+    def followed(self, outcome: str) -> None:
+        """`replayed`: from the log; `reset`: its place was gone; `live`: there was nothing to replay."""
+        self._follows.labels(outcome).inc()
 
     def agent_cache(self, *, hit: bool) -> None:
-        self._agent_cache.labels("hit" if hit else "miss").inc()
+        self._cache.labels("hit" if hit else "miss").inc()
 
     def agent_evicted(self) -> None:
-        self._agent_evictions.inc()
+        self._evictions.inc()
 
-    def exposition(self) -> bytes:
-        """The text format of Prometheus."""
-        return generate_latest(self._registry)
+    def agents_cached(self, size: int) -> None:
+        self._cached.set(size)
+
+    def store_operation(self, operation: str, duration_s: float, *, ok: bool) -> None:
+        self._store.labels(operation, "ok" if ok else "error").observe(duration_s)
+        self._up.labels("store").set(int(ok))
+
+    def tool_ended(self, tool: str, duration_s: float, *, ok: bool) -> None:
+        tool = self._tools.label(tool)
+        self._tool.labels(tool).observe(duration_s)
+        if not ok:
+            self._tool_failures.labels(tool).inc()
+
+    def model_called(self, model: str, duration_s: float, *, tokens: tuple[int, int] | None, error: str) -> None:
+        """`tokens` are those of input and output; `error` is empty or the type of the exception."""
+        model = self._models.label(model)
+        self._model.labels("chat", model, error).observe(duration_s)
+        for kind, count in zip(("input", "output"), tokens or (), strict=False):
+            self._tokens.labels(kind, model).observe(count)
+
+    def event_loop_lag(self, lag_s: float) -> None:
+        self._lag.observe(lag_s)
+
+    def exposition(self, accept: str) -> tuple[bytes, str]:
+        """The metrics and their content type: OpenMetrics, with exemplars, where `accept` asks for it."""
+        encode: Callable[[CollectorRegistry], bytes]
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(name, meaning, labels, registry=self._registry)
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(name, meaning, labels, registry=self._registry)
+
+    def _histogram(self, name: str, meaning: str, *labels: str, buckets: tuple[float, ...] = _LONG) -> Histogram:
+        return Histogram(name, meaning, labels, buckets=buckets, registry=self._registry)

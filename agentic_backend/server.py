@@ -7,9 +7,13 @@ then the listeners go.
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
+import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import uvicorn
@@ -25,6 +29,7 @@ log = logging.getLogger(__name__)
 
 _BACKLOG = 2048
 _LAST_WORDS_S = 2
+_THREADS = "blocking"
 
 
 class Listener(uvicorn.Server):
@@ -59,7 +64,7 @@ class Listener(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes any free one. Raises OSError."""
+    """A listening socket; port 0 takes any free one. Raises OSError, which names the address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family)
     try:
@@ -67,9 +72,9 @@ def bind(host: str, port: int) -> socket.socket:
         bound.bind((host, port))
         bound.listen(_BACKLOG)
         bound.setblocking(False)
-    except OSError:
+    except OSError as error:
         bound.close()
-        raise
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
     return bound
 
 
@@ -90,7 +95,8 @@ class Addresses:
 async def running(settings: Settings, agents: AgentManager, models: ChatModels) -> AsyncIterator[Addresses]:
     """A running server; leaving it lets what runs come to its end and closes the listeners.
 
-    Raises OSError where an address can't be had, StoreUnavailable where the store can't be opened.
+    Raises OSError where an address or the data directory can't be had, StoreUnavailable or SchemaTooNew where the store
+    can't be opened.
     """
     async with contextlib.AsyncExitStack() as stack:
         public = stack.enter_context(bind(settings.server.host, settings.server.port))
@@ -118,11 +124,32 @@ async def running(settings: Settings, agents: AgentManager, models: ChatModels) 
 
 async def serve(settings: Settings, agents: AgentManager, models: ChatModels) -> None:
     """Serve until SIGINT or SIGTERM. Raises what `running` raises."""
-    stop = asyncio.Event()
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, stop.set)
+    # Blocking code of agents runs in threads; on a machine of two cores asyncio has six of them for all exchanges.
+    threads = ThreadPoolExecutor(settings.limits.max_running, thread_name_prefix=_THREADS)
+    loop.set_default_executor(threads)
     async with running(settings, agents, models) as addresses:
         inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
         print(f"Chat at {addresses.public}{inside}", flush=True)
         await stop.wait()
         log.info("stopping")
+    threads.shutdown(wait=False, cancel_futures=True)
+    await _end_without_stragglers()
+
+
+async def _end_without_stragglers() -> None:
+    """End the process here where code of an agent still runs: Python itself would wait for it, however long."""
+    for _ in range(10):
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        threads = [thread for thread in threading.enumerate() if thread.name.startswith(_THREADS)]
+        if not tasks and not threads:
+            return
+        for task in tasks:
+            task.cancel()
+        await asyncio.sleep(0.05)
+    log.warning("agents still at work are left behind", extra={"tasks": len(tasks), "threads": len(threads)})
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

@@ -89,10 +89,8 @@ async def profile(agent: str, concurrency: int, turns: int, data: Path) -> str:
     agents = AgentManager.load(HERE / "catalog.yaml", settings.models.keys())
     async with running(settings, agents, load_models(settings.models, settings.openai_model)) as addresses:
         with Sampler() as sampler:
-            code = "import asyncio, load_client, servers, sys; asyncio.run(load_client.measure(servers.Server(sys.argv[1]"
-            code += ", int(sys.argv[2])), sys.argv[3], int(sys.argv[4]), int(sys.argv[5])))"
-            arguments = [addresses.public, "1", agent, str(concurrency), str(turns)]
-            load = await asyncio.create_subprocess_exec(sys.executable, "-c", code, *arguments, cwd=HERE)
+            arguments = ["load_client.py", addresses.public, agent, str(concurrency), str(turns)]
+            load = await asyncio.create_subprocess_exec(sys.executable, *arguments, cwd=HERE)
             await asyncio.wait_for(load.wait(), 300)
     return f"## {agent}, {concurrency} at a time\n\n{sampler.tables(turns)}\n"
 

@@ -1,7 +1,12 @@
-"""The load: asks over WebSockets to a server on loopback, each answer read to its end. Bounded, and stops by itself."""
+"""The load: asks over WebSockets to a server on loopback, each answer read to its end. Bounded, and stops by itself.
+
+Run as `python load_client.py ADDRESS AGENT CONCURRENCY TURNS` it is load only.
+"""
 
 import asyncio
 import json
+import os
+import sys
 import time
 from dataclasses import dataclass, field
 
@@ -90,3 +95,8 @@ async def idle_sockets(server: Server, count: int) -> float:
     grown = server.memory_kib() - before
     await asyncio.gather(*[socket.close() for socket in sockets])
     return grown / count
+
+
+if __name__ == "__main__":
+    address, agent, at_once, asks = sys.argv[1:]
+    asyncio.run(measure(Server(address, os.getpid()), agent, int(at_once), int(asks)))

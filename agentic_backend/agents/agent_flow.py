@@ -5,17 +5,18 @@ then on the instance serves one exchange after the other until `aclose()`. An au
 `get_compiled_graph`; whoever has a compiled graph needs no class at all (see GraphFlow).
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+import copy
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 
 from agentic_backend.agents.catalog import AgentSettings, AgentTuning
+from agentic_backend.agents.kept_state import FirstCheckpoint, kept_channels
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
@@ -63,12 +64,18 @@ class AgentFlow:
         """The graph that answers. Its state has a `messages` channel."""
         raise AgentUnavailable(f"The agent '{self.settings.id}' has no graph: get_compiled_graph() is not implemented.")
 
-    def astream_updates(self, state: Mapping[str, Any], config: RunnableConfig) -> AsyncIterator[StreamPart]:
+    def astream_updates(
+        self, state: Mapping[str, Any], config: RunnableConfig, kept: bytes | None = None
+    ) -> AsyncIterator[StreamPart]:
         """Run the graph on `state`: node updates and custom events, subgraphs included; tokens come by callback.
 
-        The values of the root graph come too where it keeps more than messages between exchanges.
+        `kept` is what the graph kept of the exchange before (see kept_state). The values of the root graph come too
+        where it keeps more than messages.
         """
-        graph = self.get_compiled_graph()
+        # A copy, because the graph is shared by all its sessions. A checkpointer of the author's would collect every
+        # exchange for good.
+        graph = copy.copy(self.get_compiled_graph())
+        graph.checkpointer = FirstCheckpoint(kept) if kept is not None else None
         modes = ["updates", "custom"]
         if self.kept_channels:
             modes.append("values")
@@ -78,14 +85,14 @@ class AgentFlow:
             context=self.runtime_context,
             stream_mode=cast(Any, modes),
             subgraphs=True,
+            durability="exit" if kept is not None else None,
         )
         return cast(AsyncIterator[StreamPart], stream)
 
     @cached_property
     def kept_channels(self) -> frozenset[str]:
-        """The channels beside `messages` that a graph gives back and takes in, such as a swarm's active agent."""
-        graph = self.get_compiled_graph()
-        return (_names(graph.output_channels) & input_channels(graph)) - {"messages"}
+        """The channels beside `messages` whose values the next exchange starts from."""
+        return kept_channels(self.get_compiled_graph())
 
     async def refresh_user_access_token(self) -> str:
         """Trade the user's refresh token for a newer access token, for this and the following calls.
@@ -114,14 +121,3 @@ class GraphFlow(AgentFlow):
 
     def get_compiled_graph(self) -> CompiledGraph:
         return self._graph
-
-
-def input_channels(graph: CompiledGraph) -> frozenset[str]:
-    """The channels that a graph takes as input. A state graph's own `input_channels` holds only its start channel."""
-    if isinstance(graph, CompiledStateGraph):
-        return frozenset(graph.builder.schemas[graph.builder.input_schema])
-    return _names(graph.input_channels)
-
-
-def _names(channels: str | Iterable[str]) -> frozenset[str]:
-    return frozenset([channels] if isinstance(channels, str) else channels)

@@ -23,9 +23,14 @@ class ModelFailures(BaseCallbackHandler):
     def typed(self, error: BaseException) -> AgenticError | None:
         """The typed error for a failure of a model within `error`; None where no model failed."""
         for cause in _causes(error):
-            if any(cause is failure for failure in self._failures):
+            if any(_same(cause, failure) for failure in self._failures):
                 return ModelTimeout() if _is_timeout(cause) else ModelError()
         return None
+
+
+def _same(error: BaseException, failure: BaseException) -> bool:
+    # asyncio makes a new TimeoutError of one that comes out of a thread.
+    return error is failure or type(error) is type(failure) is TimeoutError
 
 
 def _is_timeout(error: BaseException) -> bool:

@@ -1,14 +1,16 @@
 """ChatModels: the chat models that settings and catalog name, built once at the start and shared by all agents."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
+from pydantic import ValidationError
 
 from agentic_backend.agents.offline_model import OfflineChatModel
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.settings import ModelSettings
+from agentic_backend.telemetry import redact
 
 DEFAULT = "default"
 
@@ -18,8 +20,11 @@ class ModelUnavailable(Exception):
 
 
 class ChatModels:
-    def __init__(self, models: Mapping[str, BaseChatModel]) -> None:
+    """`problems` says of each model that a catalog entry wants, and that can't be built, why."""
+
+    def __init__(self, models: Mapping[str, BaseChatModel], problems: Sequence[str] = ()) -> None:
         self._models = models
+        self.problems = problems
 
     def get(self, name: str | None = None) -> BaseChatModel:
         """The model called `name`, or the default one. Raises AgentUnavailable where there is none."""
@@ -32,20 +37,26 @@ class ChatModels:
 def load_models(named: Mapping[str, ModelSettings], openai_model: str, also: Collection[str] = ()) -> ChatModels:
     """Build the `named` models, and those `also` wanted by catalog entries as `provider:model`.
 
-    Blocks: providers' packages are imported. Raises ModelUnavailable for a named model only; the agent of another one
-    is not available.
+    Blocks: providers' packages are imported. Raises ModelUnavailable for a named model only; another one is a problem,
+    and its agent is not available.
     """
-    models = {name: build_model(name, settings, openai_model) for name, settings in named.items()}
-    for wanted in set(also) - models.keys():
+    models: dict[str, BaseChatModel] = {}
+    for name, settings in named.items():
         try:
-            models[wanted] = build_model(wanted, ModelSettings(model=wanted), openai_model)
-        except ModelUnavailable:
-            continue
-    return ChatModels(models)
+            models[name] = build_model(settings, openai_model)
+        except ModelUnavailable as error:
+            raise ModelUnavailable(f"models.{name}: {error}") from error
+    problems = []
+    for wanted in sorted(set(also) - models.keys()):
+        try:
+            models[wanted] = build_model(ModelSettings(model=wanted), openai_model)
+        except ModelUnavailable as error:
+            problems.append(str(error))
+    return ChatModels(models, problems)
 
 
-def build_model(name: str, settings: ModelSettings, openai_model: str) -> BaseChatModel:
-    """The model that `settings` describe. Raises ModelUnavailable."""
+def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
+    """The model that `settings` describe. Raises ModelUnavailable, which says why."""
     model = settings.model
     if model == "auto":
         model = f"openai:{openai_model}" if os.environ.get("OPENAI_API_KEY") else "offline"
@@ -54,8 +65,15 @@ def build_model(name: str, settings: ModelSettings, openai_model: str) -> BaseCh
             return OfflineChatModel(**settings.options)
         built = init_chat_model(model, **settings.options)
     except Exception as error:
-        # Providers raise errors of their own kinds for a missing key, an unknown option, a missing package.
-        reason = str(error) if isinstance(error, ImportError) else type(error).__name__
-        raise ModelUnavailable(f"models.{name}: the model '{model}' can't be built: {reason}") from error
+        # Providers raise errors of their own kinds for a missing key, a wrong option, a missing package.
+        raise ModelUnavailable(f"the model '{model}' can't be built: {_reason(error)}") from error
     assert isinstance(built, BaseChatModel), "init_chat_model makes a configurable model only where none is named"
     return built
+
+
+def _reason(error: Exception) -> str:
+    """What `error` says, without the values of options: a key may be among them."""
+    if isinstance(error, ValidationError):
+        problems = error.errors(include_url=False, include_input=False, include_context=False)
+        return "; ".join(": ".join([*map(str, problem["loc"]), problem["msg"]]) for problem in problems)
+    return redact(next(iter(str(error).splitlines()), type(error).__name__))

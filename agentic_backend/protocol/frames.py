@@ -13,7 +13,8 @@ from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.parts import Value
 
 Token = Annotated[str, Field(min_length=1, max_length=16_384)]
-Id = Annotated[str, Field(min_length=1, max_length=128)]
+LONGEST_ID = 128
+Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
 
 
 class Frame(Value):

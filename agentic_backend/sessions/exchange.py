@@ -8,10 +8,10 @@ import asyncio
 import contextlib
 import logging
 from dataclasses import dataclass
-from datetime import datetime
 
 from agentic_backend.errors import (
     AgenticError,
+    AgentUnavailable,
     Internal,
     Interrupted,
     ModelTimeout,
@@ -20,42 +20,26 @@ from agentic_backend.errors import (
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, HumanRequests, Started, Stream
 from agentic_backend.protocol.messages import (
-    ChatMessage,
     ExchangeStatus,
     FinishReason,
-    Session,
     TokenUsage,
     utc_now,
 )
-from agentic_backend.protocol.parts import text_of
 from agentic_backend.sessions.delivery import Delivery, error_message
+from agentic_backend.sessions.exchange_kpis import Asked, ExchangeKpis
 from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.graph_run import GraphRun
 from agentic_backend.sessions.ledger import Ledger
 from agentic_backend.sessions.recall import Recall
 from agentic_backend.settings import LimitsSettings
-from agentic_backend.stores.base import ExchangeEnd, FencedOut, KpiRecord
+from agentic_backend.stores.base import ExchangeEnd, FencedOut
 from agentic_backend.streaming.drafts import CompleteDraft
-from agentic_backend.telemetry import error_text
 
 log = logging.getLogger(__name__)
 
 # A tool may ignore its cancellation; the exchange ends without it after this time.
 _CUT_GRACE_S = 0.5
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.5, 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What was asked, by whom, and under which names."""
-
-    user_id: str
-    agent_id: str
-    client_exchange_id: str | None
-    request_id: str
-    started_at: datetime
-    session: Session | None
-    opening: ChatMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +69,12 @@ class Exchange:
         """Set when there is something to do: messages to write, a cut, the graph's end."""
         self._delivery = Delivery(ledger, exchange_log, self._stir)
         self._recall = recall
-        self._kpi = kpi
+        self._kpis = ExchangeKpis(kpi, asked, graph_run)
         self._limits = limits
         self._clock = asyncio.get_running_loop().time
-        self._began = self._clock()
         self._cut: Outcome | None = None
+        self._process_goes = asyncio.Event()
+        self.settled = asyncio.Event()
 
     @property
     def log(self) -> ExchangeLog:
@@ -107,10 +92,11 @@ class Exchange:
         self._cut_with(_STOPPED)
 
     def interrupt(self) -> None:
+        self._process_goes.set()
         self._cut_with(Outcome(ExchangeStatus.INTERRUPTED, Interrupted()))
 
     async def run(self) -> None:
-        self._kpi.exchange_started()
+        self._kpis.start()
         asked = self._asked
         self.log.append(
             Started, client_exchange_id=asked.client_exchange_id, agent_id=asked.agent_id, session=asked.session
@@ -119,16 +105,26 @@ class Exchange:
         graph = asyncio.create_task(self._graph_run.run(asked.opening, self._delivery))
         graph.add_done_callback(lambda _: self._stir.set())
         try:
-            outcome = await self._await_outcome(graph)
-        except Exception as error:
-            # The edge of an exchange: whatever went wrong is its own ending, and stays in the log.
-            outcome = self._failed(error)
-        graph.cancel()
-        await self._settle(outcome)
+            outcome = await self._outcome(graph)
+            await self._settle(outcome)
+        finally:
+            # Also where the process goes and cancels this task before the exchange has ended.
+            graph.cancel()
+            self.settled.set()
         # The graph's task is ours to the end, though it may ignore its cancellation.
         await asyncio.wait({graph})
         if not graph.cancelled() and (late := graph.exception()) is not None and outcome.error is None:
             log.warning("a graph failed after its exchange had ended", exc_info=late, extra=self._names())
+
+    async def _outcome(self, graph: asyncio.Task[None]) -> Outcome:
+        """How the exchange has ended; its graph is then cancelled, where it still runs."""
+        try:
+            return await self._await_outcome(graph)
+        except Exception as error:
+            # The edge of an exchange: whatever went wrong is its own ending, and stays in the log.
+            return self._failed(error)
+        finally:
+            graph.cancel()
 
     def _cut_with(self, outcome: Outcome) -> None:
         if self._cut is None:
@@ -161,21 +157,23 @@ class Exchange:
                 self._cut_with(Outcome(ExchangeStatus.ERROR, self._timeout()))
                 return
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(patience_s):
+                # No longer than the shortest patience: once the agent is there, another one holds.
+                async with asyncio.timeout(min(patience_s, self._limits.model_timeout_s)):
                     await self._stir.wait()
 
     @property
     def _patience_s(self) -> float:
         """How long the graph may give no sign of life, in seconds."""
         transcoder = self._graph_run.transcoder
-        tools_run = transcoder is not None and bool(transcoder.calls)
-        return self._limits.tool_timeout_s if tools_run else self._limits.model_timeout_s
+        if transcoder is None:
+            return self._graph_run.start_timeout_s
+        return self._limits.tool_timeout_s if transcoder.calls else self._limits.model_timeout_s
 
     def _timeout(self) -> AgenticError:
         transcoder = self._graph_run.transcoder
-        if transcoder is not None and transcoder.calls:
-            return Internal("A tool did not end in time.")
-        return ModelTimeout()
+        if transcoder is None:
+            return AgentUnavailable()
+        return Internal("A tool did not end in time.") if transcoder.calls else ModelTimeout()
 
     async def _await_human(self, requests: HumanRequests) -> Outcome:
         """The graph has paused. Nothing but a stop ends the exchange now."""
@@ -191,15 +189,7 @@ class Exchange:
 
     def _failed(self, error: Exception) -> Outcome:
         typed = Interrupted() if isinstance(error, FencedOut) else self._graph_run.typed(error)
-        log.error(
-            "exchange failed",
-            exc_info=error,
-            extra={
-                **self._names(),
-                "code": typed.code,
-                "cause": error_text(error, [text_of(self._asked.opening.parts)]),
-            },
-        )
+        log.error("exchange failed", exc_info=error, extra={**self._names(), "code": typed.code})
         status = ExchangeStatus.INTERRUPTED if isinstance(typed, Interrupted) else ExchangeStatus.ERROR
         return Outcome(status, typed)
 
@@ -208,18 +198,20 @@ class Exchange:
         end = self._end(outcome)
         try:
             await self._delivery.write(end)
-            self._delivery.show_end(end)
-            self._remember(end)
-        except FencedOut as error:
-            end = self._end(self._failed(error))
-            self._delivery.show_end(end)
-        except StoreUnavailable as error:
-            end = self._end(self._failed(error))
+        except Exception as error:
+            # Whatever keeps it from being stored, who follows the exchange sees it end, and once.
+            failure = self._failed(error)
+            if outcome.error is None:
+                self._delivery.close(self._error_message(failure))
+            end = self._end(failure)
             self._delivery.show_end(end)
             self._count(end)
-            await self._store_late(end)
-            return
-        self._count(end)
+            if not isinstance(error, FencedOut):
+                await self._store_late(end)
+        else:
+            self._delivery.show_end(end)
+            self._count(end)
+            self._remember(end)
 
     def _closing(self, outcome: Outcome) -> list[CompleteDraft]:
         """The last messages: what was open, the final, and what a failure leaves."""
@@ -234,56 +226,46 @@ class Exchange:
                 case _:
                     last = transcoder.close(now, FinishReason.OTHER, "The exchange failed before it gave a result.")
             drafts += [draft for draft in last if isinstance(draft, CompleteDraft)]
-        if outcome.error is not None:
-            error = ErrorInfo.of(outcome.error, self._asked.request_id)
-            drafts.append(error_message(self._asked.agent_id, error))
-        return drafts
+        return drafts + self._error_message(outcome)
+
+    def _error_message(self, outcome: Outcome) -> list[CompleteDraft]:
+        if outcome.error is None:
+            return []
+        return [error_message(self._asked.agent_id, ErrorInfo.of(outcome.error, self._asked.request_id))]
 
     def _end(self, outcome: Outcome) -> ExchangeEnd:
         run, transcoder = self._graph_run, self._graph_run.transcoder
         error = ErrorInfo.of(outcome.error, self._asked.request_id) if outcome.error else None
         state = None
-        if outcome.status is ExchangeStatus.OK and run.warm is not None and transcoder is not None:
-            state = self._recall.session_state(run.warm, transcoder.state)
+        if run.warm is not None and run.memory is not None and transcoder is not None:
+            # However it ended: what the graph had after its last whole step is what the transcript tells of.
+            state = self._recall.session_state(run.warm, run.memory, transcoder.state)
         return ExchangeEnd(
             status=outcome.status,
             ended_at=utc_now(),
             usage=transcoder.usage if transcoder else TokenUsage(),
             last_seq=self._delivery.seq_after_all + (error is not None) + 1,
             error=error,
-            kpi=self._kpi_record(outcome.status),
+            kpi=self._kpis.record(outcome.status),
             session_state=state,
-        )
-
-    def _kpi_record(self, status: ExchangeStatus) -> KpiRecord:
-        asked, transcoder = self._asked, self._graph_run.transcoder
-        first_token_at = transcoder.first_token_at if transcoder else None
-        return KpiRecord(
-            exchange_id=asked.opening.exchange_id,
-            session_id=asked.opening.session_id,
-            user_id=asked.user_id,
-            agent_id=asked.agent_id,
-            status=status,
-            started_at=asked.started_at,
-            latency_ms=round((self._clock() - self._began) * 1000),
-            first_token_ms=None if first_token_at is None else round((first_token_at - self._began) * 1000),
-            usage=transcoder.usage if transcoder else TokenUsage(),
-            model=transcoder.model if transcoder else None,
-            tools=transcoder.calls.names if transcoder else [],
-            failed_tools=transcoder.calls.failed if transcoder else 0,
         )
 
     async def _store_late(self, end: ExchangeEnd) -> None:
         """The store is away: try until it has the end, or the process goes. Until then the session stays busy."""
         retry_s = _FIRST_RETRY_S
-        while self._cut is None or self._cut.status is not ExchangeStatus.INTERRUPTED:
-            await asyncio.sleep(retry_s)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(retry_s):
+                    await self._process_goes.wait()
             retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
             try:
                 await self._delivery.ledger.write(self._delivery.unwritten, end)
+                log.info("exchange stored late", extra=self._names())
                 return
             except StoreUnavailable:
-                continue
+                if self._process_goes.is_set():
+                    log.error("exchange not stored", extra=self._names())
+                    return
             except FencedOut:
                 return
 
@@ -291,14 +273,14 @@ class Exchange:
         run, session = self._graph_run, self._delivery.ledger.session
         if session is None or run.warm is None or run.memory is None:
             return
-        state = run.transcoder.state if run.transcoder and end.status is ExchangeStatus.OK else None
-        self._recall.remember(run.warm, run.memory, self.log.messages, session.next_rank, state)
+        self._recall.remember(run.warm, run.memory, self.log.messages, session.next_rank, end.session_state)
 
     def _count(self, end: ExchangeEnd) -> None:
         assert end.kpi is not None
-        first_token_s = None if end.kpi.first_token_ms is None else end.kpi.first_token_ms / 1000
-        self._kpi.exchange_ended(self._asked.agent_id, end.status, self._clock() - self._began, first_token_s)
-        log.info("exchange ended", extra={**self._names(), "status": str(end.status), "latency_ms": end.kpi.latency_ms})
+        self._kpis.end(end.kpi, self.log.messages)
+        error = {"code": end.error.code} if end.error else {}
+        how = {"status": str(end.status), "latency_ms": end.kpi.latency_ms, **error}
+        log.log(logging.WARNING if error else logging.INFO, "exchange ended", extra={**self._names(), **how})
 
     def _names(self) -> dict[str, object]:
         return {

@@ -1,21 +1,32 @@
 """The event log of one exchange, and the cursors that read it.
 
 Append-only; its exchange is the only writer. There is no queue per client: a cursor is a place in the log, and a
-reader that is behind gets adjacent deltas merged into one. Text that nobody has read yet grows in place, and text that
-everybody has read is merged once there is much of it, so that memory follows the length of the text and not the number
-of tokens. A cursor inside merged text can't go on from there: it gets a `reset`, never a text twice.
+reader that is behind gets adjacent deltas merged into one. Text that everybody has read, or nobody, is merged once
+there is much of it, so that memory follows the length of the text and not the number of tokens; of progress there only
+the last is kept. A cursor inside merged text can't go on from there: it gets a `reset`, never a text twice.
 """
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from agentic_backend.protocol.events import AwaitingHuman, Delta, ExchangeEvent, Final, PartialText, Reset, Stream
+from agentic_backend.protocol.events import (
+    Activity,
+    AwaitingHuman,
+    Delta,
+    ExchangeEvent,
+    Final,
+    PartialText,
+    Reset,
+    Stream,
+)
 from agentic_backend.protocol.messages import Channel, ChatMessage
 
 AnyEvent = TypeVar("AnyEvent", bound=ExchangeEvent)
+
+_UNKNOWN = -1
 
 
 @dataclass(slots=True)
@@ -71,7 +82,10 @@ class ExchangeLog:
         self, after_seq: int, wake: Callable[[], None], wake_for_text: Callable[[], None] | None = None
     ) -> Cursor:
         """A cursor that has everything up to `after_seq`; give it back with `unfollow`."""
-        cursor = Cursor(self, after_seq, wake, wake_for_text or wake)
+        # A place beyond the end is unknown, and stays so though the log may grow beyond it before it is read.
+        position = after_seq if after_seq <= self.last_seq else _UNKNOWN
+        self._read_up_to = max(self._read_up_to, position)
+        cursor = Cursor(self, position, wake, wake_for_text or wake)
         self._cursors.add(cursor)
         return cursor
 
@@ -86,7 +100,7 @@ class ExchangeLog:
         """Add an event of this type with the next seq, and wake the readers."""
         self.last_seq += 1
         event = event_type(session_id=self.session_id, exchange_id=self.exchange_id, seq=self.last_seq, **fields)
-        self._entries.append(event)
+        self._add(event)
         if isinstance(event, Final):
             self.final = event
             self._ended.set()
@@ -102,20 +116,19 @@ class ExchangeLog:
             last.texts.append(text)
             last.seq = self.last_seq
         else:
-            self._entries.append(_TextRun(self.last_seq, self.last_seq, block, channel, [text]))
-            if len(self._entries) >= self._compact_at:
-                self._compact()
+            self._add(_TextRun(self.last_seq, self.last_seq, block, channel, [text]))
         for cursor in self._cursors:
             cursor.wake_for_text()
 
     def read(self, after_seq: int) -> list[ExchangeEvent]:
         """The events after `after_seq`; where that place is gone or unknown, a `reset` in the place of all that was."""
-        if after_seq == self.last_seq:
+        replay = self.replay_from(after_seq)
+        if replay == "live":
             return []
-        start = bisect_right(self._entries, after_seq, key=_seq)
         self._read_up_to = self.last_seq
-        if after_seq > self.last_seq or self._inside_run(start, after_seq):
+        if replay == "reset":
             return self._start_anew()
+        start = bisect_right(self._entries, after_seq, key=_seq)
         events: list[ExchangeEvent] = []
         texts: list[str] = []
         for index in range(start, len(self._entries)):
@@ -129,6 +142,15 @@ class ExchangeLog:
                 events.append(self._delta(entry, "".join(texts)))
                 texts = []
         return events
+
+    def replay_from(self, after_seq: int) -> Literal["live", "reset", "replayed"]:
+        """What `read` would give: nothing yet, a reset, or the events after `after_seq`."""
+        if after_seq == self.last_seq:
+            return "live"
+        if after_seq == _UNKNOWN or after_seq > self.last_seq:
+            return "reset"
+        start = bisect_right(self._entries, after_seq, key=_seq)
+        return "reset" if self._inside_run(start, after_seq) else "replayed"
 
     @property
     def messages(self) -> list[ChatMessage]:
@@ -177,24 +199,47 @@ class ExchangeLog:
             text=text,
         )
 
+    def _add(self, entry: _Entry) -> None:
+        self._entries.append(entry)
+        if len(self._entries) >= self._compact_at:
+            self._compact()
+
     def _compact(self) -> None:
-        """Merge the text that every cursor has read, block by block, between other events."""
-        read = min((cursor.position for cursor in self._cursors), default=self._read_up_to)
-        end = bisect_right(self._entries, read, key=_seq)
-        merged: list[_Entry] = []
-        stretch: dict[int, _TextRun] = {}
-        for entry in self._entries[:end]:
-            if isinstance(entry, _TextRun):
-                before = stretch.pop(entry.block, None)
-                if before is not None:
-                    texts = ["".join(before.texts + entry.texts)]
-                    entry = _TextRun(before.first_seq, entry.seq, entry.block, entry.channel, texts)
-                stretch[entry.block] = entry
-            else:
-                merged += [*stretch.values(), entry]
-                stretch = {}
-        self._entries[:end] = [*merged, *stretch.values()]
+        """Merge what no reader's place lies within: what every cursor has read, and what nobody has."""
+        read_by_all = min((cursor.position for cursor in self._cursors), default=self._read_up_to)
+        read = bisect_right(self._entries, read_by_all, key=_seq)
+        unread = bisect_right(self._entries, self._read_up_to, key=_seq)
+        between = self._entries[read:unread]
+        self._entries = [*_merged(self._entries[:read]), *between, *_merged(self._entries[unread:])]
         self._compact_at = len(self._entries) + self._compact_after
+
+
+def _merged(entries: Sequence[_Entry]) -> list[_Entry]:
+    """`entries` with text merged block by block between other events, and of progress only the last."""
+    last_progress = next((entry for entry in reversed(entries) if _is_progress(entry)), None)
+    merged: list[_Entry] = []
+    runs: dict[int, _TextRun] = {}
+    for entry in entries:
+        if isinstance(entry, _TextRun):
+            run = runs.pop(entry.block, None)
+            if run is None:
+                run = entry
+            else:
+                run.seq = entry.seq
+                run.texts += entry.texts
+            runs[entry.block] = run
+        elif entry is last_progress or not _is_progress(entry):
+            merged += [*runs.values(), entry]
+            runs = {}
+    merged += runs.values()
+    for entry in merged:
+        if isinstance(entry, _TextRun):
+            entry.texts = ["".join(entry.texts)]
+    return merged
+
+
+def _is_progress(entry: _Entry) -> bool:
+    return isinstance(entry, Activity) and entry.kind == "progress"
 
 
 def _seq(entry: _Entry) -> int:

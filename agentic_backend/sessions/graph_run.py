@@ -6,7 +6,7 @@ Its exchange owns the task that awaits `run`, watches its silence and may cancel
 import asyncio
 from collections.abc import Callable
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
 
@@ -19,7 +19,7 @@ from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.sessions.delivery import Delivery
 from agentic_backend.sessions.recall import Memory, Recall
-from agentic_backend.streaming.model_stream import ModelStream
+from agentic_backend.streaming.model_stream import ModelCall, ModelStream
 from agentic_backend.streaming.stream_transcoder import StreamTranscoder
 
 
@@ -47,6 +47,8 @@ class GraphRun:
         self._clock = asyncio.get_running_loop().time
         self.last_sign = self._clock()
         """When the graph gave its last sign of life."""
+        self.ready_at: float | None = None
+        """When the agent was there and its graph began to run."""
         self.transcoder: StreamTranscoder | None = None
         self.warm: WarmAgent | None = None
         self.memory: Memory | None = None
@@ -60,7 +62,17 @@ class GraphRun:
             messages = [*memory.history.messages, asked]
             self.warm, self.memory = warm, memory
             self.transcoder = StreamTranscoder(self._entry.settings.id, messages, self._clock())
-            await self._pump(warm, {**memory.channels, "messages": messages}, self.transcoder, delivery)
+            await self._pump(warm, messages, memory.states.get(self._entry.settings.id), self.transcoder, delivery)
+
+    @property
+    def start_timeout_s(self) -> float:
+        """How long its agent may take to start, in seconds; the factory gives up by itself before."""
+        return 2 * self._factory.build_timeout_s
+
+    @property
+    def model_calls(self) -> list[ModelCall]:
+        """The model calls that have ended."""
+        return self._model_stream.ended if self._model_stream is not None else []
 
     def typed(self, error: Exception) -> AgenticError:
         """What an exception that came out of `run` is called on the wire."""
@@ -72,7 +84,12 @@ class GraphRun:
         return model_error or Internal()
 
     async def _pump(
-        self, warm: WarmAgent, state: dict[str, object], transcoder: StreamTranscoder, delivery: Delivery
+        self,
+        warm: WarmAgent,
+        messages: list[BaseMessage],
+        kept: bytes | None,
+        transcoder: StreamTranscoder,
+        delivery: Delivery,
     ) -> None:
         def take(part: StreamPart) -> None:
             self.last_sign = self._clock()
@@ -81,8 +98,12 @@ class GraphRun:
                 self._awaits_first_token = False
                 self._on_first_token()
 
+        self.ready_at = self._clock()
         self._model_stream = ModelStream(take)
         config = RunnableConfig(configurable={"thread_id": self._context.exchange_id}, callbacks=[self._model_stream])
         self.last_sign = self._clock()
-        async for part in warm.flow.astream_updates(state, config):
-            take(part)
+        try:
+            async for part in warm.flow.astream_updates({"messages": messages}, config, kept):
+                take(part)
+        finally:
+            self._model_stream.cut()

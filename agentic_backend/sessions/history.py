@@ -1,18 +1,21 @@
 """History: stored messages, by rank, as the LangChain messages that a graph starts from.
 
 Providers want each model message with calls directly followed by the results of exactly these calls, and its text
-within it. So within an exchange an observation is joined with the calls that follow it, results move up to their
-calls, and a result without its call, or a call without its result, is left out.
+within it. So within an exchange an observation is joined with the calls that it stood beside, results move up to their
+calls, and a result without its call, or a call without its result, is left out. What only a sub-agent had is left out
+too (see reach).
 """
 
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from itertools import groupby
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import BaseMessage
 
 from agentic_backend.protocol.messages import Channel, ChatMessage
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.streaming.content import to_langchain
+from agentic_backend.streaming.reach import rows_that_reached
 
 # Thoughts are the model's own business, errors and notes are the server's: the model sees none of them again.
 _UNSEEN = {Channel.THOUGHT, Channel.PLAN, Channel.ERROR, Channel.SYSTEM_NOTE}
@@ -40,30 +43,42 @@ class History:
 
 def restore_exchange(rows: Sequence[ChatMessage]) -> list[BaseMessage]:
     """The messages of one exchange, given by rank, as a model may see them."""
-    results = {
-        part.call_id: to_langchain(row) for row in rows for part in row.parts if isinstance(part, ToolResultPart)
-    }
+    rows = rows_that_reached(rows)
+    # In the order in which they came: a model may use the id of a call again once that has its result.
+    results: dict[str, deque[BaseMessage]] = defaultdict(deque)
+    for row in rows:
+        for part in row.parts:
+            if isinstance(part, ToolResultPart):
+                results[part.call_id].append(to_langchain(row))
     restored: list[BaseMessage] = []
+    beside_calls: BaseMessage | None = None
     for row in rows:
         if row.channel in _UNSEEN or row.channel is Channel.TOOL_RESULT:
             continue
         if row.channel is Channel.TOOL_CALL:
-            _add_calls(restored, row, results)
-        else:
-            restored.append(to_langchain(row))
+            _add_calls(restored, row, beside_calls, results)
+            continue
+        message = to_langchain(row)
+        # A text of its own has a finish reason; the calls beside which the others stand have it for them.
+        is_beside_calls = row.channel is Channel.OBSERVATION and row.metadata.finish_reason is None
+        beside_calls = message if is_beside_calls else None
+        # Providers refuse a message without a word.
+        if message.text.strip():
+            restored.append(message)
     return restored
 
 
-def _add_calls(restored: list[BaseMessage], row: ChatMessage, results: dict[str, BaseMessage]) -> None:
-    answered = [part for part in row.parts if isinstance(part, ToolCallPart) and part.call_id in results]
+def _add_calls(
+    restored: list[BaseMessage], row: ChatMessage, beside: BaseMessage | None, results: dict[str, deque[BaseMessage]]
+) -> None:
+    answered = [part for part in row.parts if isinstance(part, ToolCallPart) and results[part.call_id]]
     if not answered:
         return
     calls = to_langchain(row.model_copy(update={"parts": answered}))
-    assert isinstance(calls, AIMessage)
-    before = restored[-1] if restored else None
-    if isinstance(before, AIMessage) and not before.tool_calls:
-        # The text of the same model message was stored as an observation of its own.
-        calls.content = before.content
-        restored.pop()
+    if beside is not None and restored[-1] is beside:
+        calls.content = restored.pop().content
     restored.append(calls)
-    restored += [result for part in answered if isinstance(result := results[part.call_id], ToolMessage)]
+    for part in answered:
+        result = results[part.call_id].popleft()
+        result.name = part.name
+        restored.append(result)

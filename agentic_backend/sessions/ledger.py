@@ -1,11 +1,15 @@
 """Where an exchange writes its messages: the store, or nowhere in query mode. Both place them by rank."""
 
+import logging
 from collections.abc import Sequence
 from typing import Protocol
 
+from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.events import HumanRequests
 from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session, place, utc_now
-from agentic_backend.stores.base import ExchangeEnd, Fence, Store
+from agentic_backend.stores.base import ExchangeEnd, Fence, FencedOut, Store
+
+log = logging.getLogger(__name__)
 
 
 class Ledger(Protocol):
@@ -15,7 +19,11 @@ class Ledger(Protocol):
         ...
 
     async def write(self, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None) -> list[ChatMessage]:
-        """Place the messages behind the last ones. Raises StoreUnavailable or FencedOut, and then wrote nothing."""
+        """Place the messages behind the last ones.
+
+        Raises FencedOut, and has written nothing then; or StoreUnavailable, and the next write begins with the same
+        messages.
+        """
         ...
 
     async def set_waiting(self, pending: HumanRequests) -> None: ...
@@ -28,6 +36,7 @@ class StoredLedger:
         self._store = store
         self._exchange_id = exchange_id
         self._session = session
+        self._unsure = False
 
     @property
     def session(self) -> Session | None:
@@ -38,9 +47,21 @@ class StoredLedger:
         return Fence(self._session.id, self._exchange_id, self._session.next_rank)
 
     async def write(self, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None) -> list[ChatMessage]:
-        written = await self._store.append(self._fence, drafts, end)
+        stored = await self._stored_unheard(len(drafts)) if self._unsure else []
+        self._unsure = True
+        written = await self._store.append(self._fence, drafts[len(stored) :], end)
+        self._unsure = False
         self._session = written.session
-        return written.messages
+        return stored + written.messages
+
+    async def _stored_unheard(self, limit: int) -> list[ChatMessage]:
+        """The messages of the last write, where the store has them and only its answer was lost."""
+        session = await self._store.get_session(self._session.id)
+        if session is None or session.active_exchange_id != self._exchange_id:
+            raise FencedOut
+        messages = await self._store.messages_after(session.id, self._session.next_rank - 1, limit)
+        self._session = session
+        return messages
 
     async def set_waiting(self, pending: HumanRequests) -> None:
         await self._store.set_waiting(self._fence, pending)
@@ -62,7 +83,11 @@ class QueryLedger:
         )
         self._next_rank += len(messages)
         if end is not None and end.kpi is not None:
-            await self._store.record_kpi(end.kpi)
+            try:
+                await self._store.record_kpi(end.kpi)
+            except StoreUnavailable:
+                # Nobody's answer is worth less than its KPIs.
+                log.warning("the KPIs of a query are lost", extra={"exchange_id": self._exchange_id})
         return messages
 
     async def set_waiting(self, pending: HumanRequests) -> None:

@@ -1,4 +1,7 @@
-"""Recovery: ends, at the start, the exchanges that a dead process left running or waiting."""
+"""Recovery: ends the exchanges that a dead process left running or waiting.
+
+The process that recovers is the only one on its store: what it doesn't run itself, nobody runs.
+"""
 
 import logging
 
@@ -28,7 +31,7 @@ async def recover_exchanges(store: Store) -> int:
     unended = await store.unended_exchanges()
     for record in unended:
         try:
-            await _end(store, record)
+            await recover_exchange(store, record)
         except FencedOut:
             log.warning("exchange was ended by another", extra={"exchange_id": record.id})
         else:
@@ -36,7 +39,8 @@ async def recover_exchanges(store: Store) -> int:
     return len(unended)
 
 
-async def _end(store: Store, record: ExchangeRecord) -> None:
+async def recover_exchange(store: Store, record: ExchangeRecord) -> None:
+    """Mark an exchange that nobody runs any more as interrupted. Raises FencedOut where somebody does."""
     session = await store.get_session(record.session_id)
     if session is None:
         raise FencedOut

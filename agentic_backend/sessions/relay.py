@@ -140,6 +140,13 @@ class Relay:
         """What the user's ask of this name began, while its log is here."""
         return self.find(self._by_name.get((owner_id, client_exchange_id), ""))
 
+    def forget(self, session_id: str) -> None:
+        """Keep nothing of a session that is being deleted; its exchanges have ended."""
+        for exchanges in (self._running, self._ended):
+            for exchange_id in [id for id, exchange in exchanges.items() if exchange.log.session_id == session_id]:
+                # One that has just expired is gone already.
+                exchanges.pop(exchange_id, None)
+
     def running_in(self, session_id: str) -> RunningExchange | None:
         exchange = self._running.get(self._by_session.get(session_id, ""))
         return exchange if exchange is not None and exchange.log.final is None else None
@@ -192,7 +199,7 @@ class Relay:
         try:
             await exchange.run()
         finally:
-            del self._running[exchange_id]
-            self._ended[exchange_id] = exchange
+            if self._running.pop(exchange_id, None) is not None:
+                self._ended[exchange_id] = exchange
             if session_id is not None and self._by_session.get(session_id) == exchange_id:
                 del self._by_session[session_id]

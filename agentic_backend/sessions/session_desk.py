@@ -62,14 +62,14 @@ class SessionDesk:
     async def complete(self, user: User, session_id: str) -> Session:
         """End the session for good: nothing is asked in it any more, and what runs is stopped first."""
         session = await owned_session(self._store, user.id, session_id)
-        if session.state is SessionState.COMPLETED:
-            return session
         # First the state, so that no exchange begins between the stop and the end.
         await self._store.complete_session(session_id, utc_now())
+        # Also where it was completed already: whoever completed it may still wait for the end.
         await self._stop(session_id)
         await self._factory.teardown_session_agents(session_id)
         completed = await owned_session(self._store, user.id, session_id)
-        self._relay.session_changed(completed)
+        if session.state is not SessionState.COMPLETED:
+            self._relay.session_changed(completed)
         return completed
 
     async def cancel(self, user: User, session_id: str) -> bool:
@@ -84,6 +84,7 @@ class SessionDesk:
         await self._stop(session_id)
         await self._factory.teardown_session_agents(session_id)
         await self._store.delete_session(session_id)
+        self._relay.forget(session_id)
 
     async def exchange(self, user: User, exchange_id: str) -> ExchangeRecord:
         return await owned_exchange(self._store, user.id, exchange_id)

@@ -14,7 +14,7 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens, User
-from agentic_backend.errors import BadFrame, ExchangeNotFound, MessageTooLarge
+from agentic_backend.errors import BadFrame, ExchangeNotFound, MessageTooLarge, SessionBusy
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import Final
 from agentic_backend.protocol.frames import Ask
@@ -27,15 +27,17 @@ from agentic_backend.protocol.messages import (
 )
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.sessions.access import owned_exchange, owned_session
-from agentic_backend.sessions.exchange import Asked, Exchange
+from agentic_backend.sessions.exchange import Exchange
+from agentic_backend.sessions.exchange_kpis import Asked
 from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.graph_run import GraphRun
 from agentic_backend.sessions.ledger import Ledger, QueryLedger, StoredLedger
 from agentic_backend.sessions.recall import Recall
+from agentic_backend.sessions.recovery import recover_exchange
 from agentic_backend.sessions.relay import Relay, RunningExchange
 from agentic_backend.sessions.titles import UNNAMED, Titles, provisional_title
 from agentic_backend.settings import LimitsSettings
-from agentic_backend.stores.base import AlreadyAsked, ExchangeRecord, Store
+from agentic_backend.stores.base import AlreadyAsked, ExchangeRecord, FencedOut, Store, Written
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +76,7 @@ class SessionOrchestrator:
             return asked_before.log
         admission = self._admissions.get(name)
         if admission is None:
-            self._relay.require_room()
-            admission = self._relay.spawn(self._begin(user, ask, tokens, request_id))
+            admission = self._relay.admit(lambda: self._begin(user, ask, tokens, request_id))
             self._admissions[name] = admission
             admission.add_done_callback(lambda _: self._admissions.pop(name, None))
         # Shielded: an exchange that has been admitted is started, though its asker may be gone by then.
@@ -83,20 +84,19 @@ class SessionOrchestrator:
 
     async def view(self, user: User, exchange_id: str, session_id: str | None = None) -> ExchangeLog | Final:
         """The log of one exchange or, where its events are gone, its final. Raises ExchangeNotFound."""
-        exchange = self._relay.find(exchange_id)
-        if exchange is not None:
-            if exchange.owner_id != user.id or session_id not in (None, exchange.log.session_id):
-                raise ExchangeNotFound
+        exchange = await self._named(user, exchange_id, session_id)
+        if not isinstance(exchange, ExchangeRecord):
             return exchange.log
-        record = await owned_exchange(self._store, user.id, exchange_id)
-        if session_id not in (None, record.session_id) or not record.status.ended:
+        if not exchange.status.ended:
             raise ExchangeNotFound
-        return await self._final_of(record)
+        return await self._final_of(exchange)
 
     async def running_in(self, user: User, session_id: str) -> tuple[Session, ExchangeLog | None]:
         """The user's session and the log of what runs in it. Raises SessionNotFound."""
-        session = await owned_session(self._store, user.id, session_id)
         running = self._relay.running_in(session_id)
+        session = await owned_session(self._store, user.id, session_id)
+        # What ended while the session was read may be missing in its next rank; it is followed to its end.
+        running = self._relay.running_in(session_id) or running
         return session, running.log if running else None
 
     async def stop(self, user: User, session_id: str | None, exchange_id: str | None) -> ExchangeLog | Session | None:
@@ -104,26 +104,46 @@ class SessionOrchestrator:
 
         Raises SessionNotFound or ExchangeNotFound.
         """
-        exchange: RunningExchange | None
-        session = await owned_session(self._store, user.id, session_id) if session_id is not None else None
+        exchange: RunningExchange | ExchangeRecord | None
+        if session_id is not None:
+            await owned_session(self._store, user.id, session_id)
         if exchange_id is None:
             exchange = self._relay.running_in(session_id or "")
         else:
-            exchange = self._relay.find(exchange_id)
-            if exchange is None:
-                record = await owned_exchange(self._store, user.id, exchange_id)
-                return session or await owned_session(self._store, user.id, record.session_id)
-            if exchange.owner_id != user.id or session_id not in (None, exchange.log.session_id):
-                raise ExchangeNotFound
-        if exchange is None or exchange.log.final is not None:
-            return session or (exchange.log.final.session if exchange and exchange.log.final else None)
-        exchange.stop()
-        return exchange.log
+            exchange = await self._named(user, exchange_id, session_id)
+        if isinstance(exchange, ExchangeRecord):
+            session_id = exchange.session_id
+        elif exchange is not None:
+            if exchange.log.final is None:
+                exchange.stop()
+                return exchange.log
+            session_id = exchange.log.session_id
+        # Read once it is known that nothing runs: before, its next rank might have been another.
+        return await owned_session(self._store, user.id, session_id) if session_id is not None else None
+
+    async def _named(self, user: User, exchange_id: str, session_id: str | None) -> RunningExchange | ExchangeRecord:
+        """The user's exchange while its events are here, else as it is stored. Raises ExchangeNotFound."""
+        found: RunningExchange | ExchangeRecord
+        running = self._relay.find(exchange_id)
+        if running is None:
+            found = await owned_exchange(self._store, user.id, exchange_id)
+            found_in: str | None = found.session_id
+        elif running.owner_id == user.id:
+            found, found_in = running, running.log.session_id
+        else:
+            raise ExchangeNotFound
+        if session_id not in (None, found_in):
+            raise ExchangeNotFound
+        return found
 
     def _check_size(self, ask: Ask) -> None:
         if len(ask.message.encode()) > self._limits.message_bytes:
             raise MessageTooLarge(f"message: larger than the limit of {self._limits.message_bytes} bytes")
-        if len(orjson.dumps(ask.runtime_context)) > self._limits.runtime_context_bytes:
+        try:
+            runtime_context = orjson.dumps(ask.runtime_context)
+        except orjson.JSONEncodeError:
+            raise BadFrame("runtime_context: nested too deeply") from None
+        if len(runtime_context) > self._limits.runtime_context_bytes:
             raise BadFrame(f"runtime_context: larger than the limit of {self._limits.runtime_context_bytes} bytes")
 
     async def _begin(self, user: User, ask: Ask, tokens: Tokens | None, request_id: str) -> ExchangeLog | Final:
@@ -148,7 +168,7 @@ class SessionOrchestrator:
             )
             new_session = session if ask.session_id is None else None
             try:
-                written = await self._store.begin_exchange(record, draft, new_session)
+                written = await self._admit(record, draft, new_session)
             except AlreadyAsked as already:
                 return await self.view(user, already.exchange_id)
             session, [opening] = written.session, written.messages
@@ -163,6 +183,31 @@ class SessionOrchestrator:
             opening=opening,
         )
         return self._start(asked, ask, entry, ledger, tokens)
+
+    async def _admit(self, exchange: ExchangeRecord, opening: MessageDraft, new_session: Session | None) -> Written:
+        """Begin the exchange in the store. Raises what `begin_exchange` raises."""
+        try:
+            return await self._store.begin_exchange(exchange, opening, new_session)
+        except AlreadyAsked as already:
+            await self._end_if_left(already.exchange_id)
+            raise
+        except SessionBusy:
+            session = await owned_session(self._store, exchange.user_id, exchange.session_id)
+            if not await self._end_if_left(session.active_exchange_id):
+                raise
+            return await self._store.begin_exchange(exchange, opening, new_session)
+
+    async def _end_if_left(self, exchange_id: str | None) -> bool:
+        """End an exchange that the store began though its answer got lost, so that it was refused and never ran."""
+        record = await self._store.get_exchange(exchange_id or "")
+        running = self._relay.find(exchange_id or "")
+        if record is None or record.status.ended or (running is not None and not running.settled.is_set()):
+            return False
+        try:
+            await recover_exchange(self._store, record)
+        except FencedOut:
+            return False
+        return True
 
     async def _session_for(self, user: User, ask: Ask) -> tuple[Session, CatalogAgent]:
         if ask.session_id is not None:

@@ -25,7 +25,7 @@ from agentic_backend.stores.base import (
     Written,
 )
 from agentic_backend.stores.migrations import migrate
-from agentic_backend.stores.sqlite_connection import SqliteConnection
+from agentic_backend.stores.sqlite_connection import Observer, SqliteConnection
 
 
 class SqliteStore:
@@ -41,7 +41,7 @@ class SqliteStore:
         self._closing = closing
 
     @classmethod
-    async def open(cls, path: Path, *, timeout_s: float) -> Self:
+    async def open(cls, path: Path, *, timeout_s: float, observe: Observer | None = None) -> Self:
         """Open the file at `path`, made where there is none, and bring its schema up to date.
 
         Every operation has `timeout_s`. Raises StoreUnavailable, and SchemaTooNew where a newer server wrote the file.
@@ -49,7 +49,7 @@ class SqliteStore:
         async with AsyncExitStack() as opened:
 
             async def connect() -> SqliteConnection:
-                connection = await SqliteConnection.open(path, timeout_s=timeout_s)
+                connection = await SqliteConnection.open(path, timeout_s=timeout_s, observe=observe)
                 opened.push_async_callback(connection.aclose)
                 return connection
 

@@ -9,6 +9,7 @@ can leave a call behind; StoreUnavailable then says no more than that.
 import asyncio
 import logging
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +22,8 @@ from agentic_backend.errors import StoreUnavailable
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
+Observer = Callable[[str, float, bool], None]
+"""Told of each operation: its name, how long it took in seconds, and whether the store answered."""
 
 _LOG = logging.getLogger("agentic_backend.stores.sqlite")
 # How long one attempt waits for another connection's lock, and how many steps of SQLite's machine pass, before the
@@ -39,19 +42,25 @@ class _Call:
 
 
 class SqliteConnection:
-    def __init__(self, path: Path, *, timeout_s: float) -> None:
+    def __init__(self, path: Path, *, timeout_s: float, observe: Observer | None = None) -> None:
         self._path = path
+        self._observe = observe
         self._timeout_s = timeout_s
         self._call = _Call()
         self._thread = aiosqlite.Connection(self._connect, iter_chunk_size=1)
 
     @classmethod
-    async def open(cls, path: Path, *, timeout_s: float) -> Self:
+    async def open(cls, path: Path, *, timeout_s: float, observe: Observer | None = None) -> Self:
         """Open or create the file at `path`; each later call may take `timeout_s`. Raises StoreUnavailable."""
-        connection = cls(path, timeout_s=timeout_s)
+        connection = cls(path, timeout_s=timeout_s, observe=observe)
         with _unavailable("open"):
-            async with asyncio.timeout(timeout_s + _GRACE_S):
-                await connection._thread
+            try:
+                async with asyncio.timeout(timeout_s + _GRACE_S):
+                    await connection._thread
+            except BaseException:
+                # aiosqlite stops its thread but doesn't wait for it; it must not outlive the event loop.
+                await asyncio.to_thread(connection._thread._thread.join, _GRACE_S)
+                raise
         return connection
 
     async def aclose(self) -> None:
@@ -62,11 +71,22 @@ class SqliteConnection:
 
     async def read(self, operation: str, work: Work[T]) -> T:
         """What `work` returns; it may run more than once. Raises StoreUnavailable, and what `work` raises itself."""
-        return await self._run(operation, work)
+        return await self._observed(operation, work)
 
     async def write(self, operation: str, work: Work[T]) -> T:
         """Like `read`, with `work` as one transaction: committed when it returns, rolled back when it raises."""
-        return await self._run(operation, partial(self._transact, work))
+        return await self._observed(operation, partial(self._transact, work))
+
+    async def _observed(self, operation: str, work: Work[T]) -> T:
+        began, answered = time.perf_counter(), True
+        try:
+            return await self._run(operation, work)
+        except StoreUnavailable:
+            answered = False
+            raise
+        finally:
+            if self._observe is not None:
+                self._observe(operation, time.perf_counter() - began, answered)
 
     async def _run(self, operation: str, work: Work[T]) -> T:
         call = _Call()

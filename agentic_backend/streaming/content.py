@@ -1,11 +1,11 @@
 """LangChain content to protocol values, and back. Pure functions."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from agentic_backend.protocol.messages import Channel, ChatMessage, FinishReason, Role, TokenUsage
 from agentic_backend.protocol.parts import (
@@ -33,6 +33,9 @@ _FINISH_REASONS = {
     "refusal": FinishReason.CONTENT_FILTER,
 }
 
+# Readers of JSON give up at some 200.
+_DEEPEST = 100
+
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -45,39 +48,63 @@ def delta_of(chunk: AIMessage) -> tuple[str, str]:
     """The new (thought, text) of a chunk."""
     content = chunk.content
     if isinstance(content, str):
-        thought = chunk.additional_kwargs.get("reasoning_content") or "" if chunk.additional_kwargs else ""
-        return thought, content
+        thought = chunk.additional_kwargs.get("reasoning_content") if chunk.additional_kwargs else None
+        return thought if isinstance(thought, str) else "", content
     thoughts, texts = [], []
-    for block in chunk.content_blocks:
-        if block["type"] == "text":
-            texts.append(block.get("text", ""))
-        elif block["type"] == "reasoning":
-            thoughts.append(block.get("reasoning", ""))
+    for block in _blocks_of(chunk):
+        if block.get("type") == "text":
+            texts.append(_text(block.get("text")))
+        elif block.get("type") == "reasoning":
+            thoughts.append(_text(block.get("reasoning")))
     return "".join(thoughts), "".join(texts)
 
 
 def parts_of(message: AIMessage) -> list[Part]:
     """What a model message shows beside its thoughts and its calls: text and images."""
-    if isinstance(message.content, str):
-        return [TextPart(text=clean(message.content))] if message.content else []
     text = clean(delta_of(message)[1])
     parts: list[Part] = [TextPart(text=text)] if text else []
-    parts += [
-        ImageUrlPart(url=block["url"])
-        for block in message.content_blocks
-        if block["type"] == "image" and block.get("url")
-    ]
+    if not isinstance(message.content, str):
+        urls = [_text(block.get("url")) for block in _blocks_of(message) if block.get("type") == "image"]
+        parts += [ImageUrlPart(url=clean(url)) for url in urls if url]
     return parts
+
+
+def _blocks_of(message: AIMessage) -> list[Mapping[str, Any]]:
+    """The content in LangChain's standard blocks or, where LangChain can't read what the provider sent, as it came."""
+    blocks: Sequence[Any]
+    try:
+        blocks = message.content_blocks
+    except (LookupError, TypeError, ValueError, AttributeError):
+        blocks = message.content
+    return [block for block in blocks if isinstance(block, Mapping)]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def as_chunk(message: AIMessage) -> AIMessageChunk:
+    """The text and thought of a message that came whole, as the one chunk of its stream."""
+    return AIMessageChunk(
+        content=message.content,
+        additional_kwargs=message.additional_kwargs,
+        response_metadata=message.response_metadata,
+        usage_metadata=message.usage_metadata,
+        id=message.id,
+        chunk_position="last",
+    )
 
 
 def calls_of(message: AIMessage) -> list[ToolCallPart]:
     """The calls of a model message; arguments that are no JSON are kept as text, so that the call still has a card."""
     calls = [
-        ToolCallPart(call_id=call["id"] or f"call_{index}", name=call["name"], args=plain(call["args"]))
-        for index, call in enumerate(message.tool_calls)
+        ToolCallPart(call_id=clean(call["id"] or ""), name=clean(call["name"]), args=plain(call["args"]))
+        for call in message.tool_calls
     ]
     calls += [
-        ToolCallPart(call_id=call["id"], name=call["name"] or "", args={"_invalid": clean(call["args"] or "")})
+        ToolCallPart(
+            call_id=clean(call["id"]), name=clean(call["name"] or ""), args={"_invalid": clean(call["args"] or "")}
+        )
         for call in message.invalid_tool_calls
         if call["id"]
     ]
@@ -88,7 +115,7 @@ def result_of(message: ToolMessage, latency_ms: int | None) -> ToolResultPart:
     content = message.content
     text = content if isinstance(content, str) else _joined(content)
     return ToolResultPart(
-        call_id=message.tool_call_id, ok=message.status != "error", latency_ms=latency_ms, content=clean(text)
+        call_id=clean(message.tool_call_id), ok=message.status != "error", latency_ms=latency_ms, content=clean(text)
     )
 
 
@@ -99,7 +126,7 @@ def _joined(blocks: list[str | dict[str, Any]]) -> str:
         if isinstance(block, str):
             lines.append(block)
         else:
-            lines.append(str(block["text"]) if "text" in block else f"[{block.get('type', 'content')}]")
+            lines.append(_text(block.get("text")) or f"[{block.get('type', 'content')}]")
     return "\n".join(lines)
 
 
@@ -115,6 +142,9 @@ def usage_of(message: AIMessage) -> TokenUsage | None:
 def finish_reason_of(message: AIMessage) -> FinishReason:
     metadata = message.response_metadata
     reason = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
+    if isinstance(incomplete := metadata.get("incomplete_details"), Mapping):
+        # OpenAI's Responses API tells only why it did not say all.
+        reason = reason or incomplete.get("reason")
     if reason is None:
         return FinishReason.TOOL_CALLS if message.tool_calls else FinishReason.STOP
     return _FINISH_REASONS.get(str(reason).lower(), FinishReason.OTHER)
@@ -123,17 +153,45 @@ def finish_reason_of(message: AIMessage) -> FinishReason:
 def model_of(message: AIMessage) -> str | None:
     metadata = message.response_metadata
     name = metadata.get("model_name") or metadata.get("model")
-    return str(name) if name else None
+    return clean(str(name)) if name else None
+
+
+def agent_of(message: AIMessage) -> dict[str, Any]:
+    """The name of the agent within the graph that speaks, where it has one, as the extras of its rows."""
+    return {"agent": clean(message.name)} if message.name else {}
 
 
 def plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """`value` as plain JSON; what JSON does not know is shown as its type, what is too deep as a text."""
+    """`value` as JSON that every store and client can read, however it came about.
+
+    What JSON does not know is shown as its type, an integer beyond 64 bits as its digits. What can't be shown (it
+    contains itself, say) or is too deep to be read back is `{"_unreadable": …}`.
+    """
     try:
-        encoded = orjson.dumps(value, default=_type_name, option=orjson.OPT_NON_STR_KEYS)
-    except (orjson.JSONEncodeError, RecursionError):
+        decoded = orjson.loads(orjson.dumps(_encodable(value), default=_type_name, option=orjson.OPT_NON_STR_KEYS))
+    except (orjson.JSONEncodeError, RecursionError, ValueError):
         return {"_unreadable": type(value).__name__}
-    decoded = orjson.loads(encoded)
+    if _depth(decoded) > _DEEPEST:
+        return {"_unreadable": type(value).__name__}
     return decoded if isinstance(decoded, dict) else {"value": decoded}
+
+
+def _encodable(value: Any) -> Any:
+    """`value` without the texts and integers that JSON encoders refuse."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
+    return str(value) if isinstance(value, int) and value.bit_length() > 63 else value
+
+
+def _depth(value: Any) -> int:
+    """How many objects and lists lie within each other."""
+    if not isinstance(value, dict | list):
+        return 0
+    return 1 + max(map(_depth, value.values() if isinstance(value, dict) else value), default=0)
 
 
 def _type_name(value: object) -> str:
@@ -156,4 +214,4 @@ def to_langchain(message: ChatMessage) -> BaseMessage:
         for part in message.parts
         if isinstance(part, ToolCallPart)
     ]
-    return AIMessage(text, tool_calls=calls, id=message_id)
+    return AIMessage(text, tool_calls=calls, name=message.metadata.extras.get("agent"), id=message_id)

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 import rfc8785
 from langgraph.types import Interrupt
 
@@ -31,47 +32,54 @@ def _big_integers_as_text(value: Any) -> Any:
 
 def requests_of(interrupt: Interrupt) -> list[HumanRequest]:
     """What `interrupt` asks: tool calls to approve (HumanInTheLoopMiddleware's form), or a question."""
-    value = interrupt.value
-    if isinstance(value, Mapping) and isinstance(value.get("action_requests"), list):
-        allowed = {
-            str(config.get("action_name")): [str(decision) for decision in config.get("allowed_decisions", [])]
-            for config in value.get("review_configs", [])
-            if isinstance(config, Mapping)
-        }
-        return [
-            _approval(interrupt.id, request, allowed)
-            for request in value["action_requests"]
-            if isinstance(request, Mapping)
-        ]
-    if isinstance(value, Mapping):
-        question = value.get("question") or value.get("message") or value.get("title")
-        choices = [_choice(choice) for choice in value.get("choices") or value.get("options") or []]
-        text = str(question) if question else str(plain(value))
-        return [HumanRequest(interrupt_id=interrupt.id, question=text, choices=choices or None, allowed=["answer"])]
-    return [HumanRequest(interrupt_id=interrupt.id, question=str(value), allowed=["answer"])]
+    # As JSON first, so that whatever a graph asks with can be shown and stored.
+    value = plain({"value": interrupt.value}).get("value")
+    if not isinstance(value, dict):
+        return [HumanRequest(interrupt_id=interrupt.id, question=_text(value), allowed=["answer"])]
+    calls = _mappings(value.get("action_requests"))
+    if calls:
+        configs = _mappings(value.get("review_configs"))
+        allowed = {_text(config.get("action_name")): _list(config.get("allowed_decisions")) for config in configs}
+        return [_approval(interrupt.id, call, allowed) for call in calls]
+    question = value.get("question") or value.get("message") or value.get("title") or value
+    choices = [_choice(choice) for choice in _list(value.get("choices")) or _list(value.get("options"))]
+    return [
+        HumanRequest(interrupt_id=interrupt.id, question=_text(question), choices=choices or None, allowed=["answer"])
+    ]
 
 
-def _approval(interrupt_id: str, request: Mapping[str, Any], allowed: dict[str, list[str]]) -> HumanRequest:
-    name, args = str(request.get("name", "")), plain(request.get("args") or {})
-    description = request.get("description")
+def _approval(interrupt_id: str, call: Mapping[str, Any], allowed: Mapping[str, list[Any]]) -> HumanRequest:
+    name, args = _text(call.get("name", "")), plain(call.get("args") or {})
     return HumanRequest(
         interrupt_id=interrupt_id,
-        call_id=str(request["id"]) if request.get("id") else None,
+        call_id=_text(call["id"]) if call.get("id") else None,
         name=name,
         args=args,
         args_sha256=args_sha256(args),
-        question=str(description) if description else None,
-        allowed=allowed.get(name, []),
+        question=_text(call["description"]) if call.get("description") else None,
+        allowed=[_text(decision) for decision in allowed.get(name, [])],
     )
 
 
 def _choice(choice: Any) -> Choice:
-    if isinstance(choice, Mapping):
-        label = choice.get("label") or choice.get("id") or ""
-        description = choice.get("description")
-        return Choice(
-            id=str(choice.get("id") or label),
-            label=str(label),
-            description=str(description) if description else None,
-        )
-    return Choice(id=str(choice), label=str(choice))
+    if not isinstance(choice, Mapping):
+        return Choice(id=_text(choice), label=_text(choice))
+    label = choice.get("label") or choice.get("id") or ""
+    description = choice.get("description")
+    return Choice(
+        id=_text(choice.get("id") or label),
+        label=_text(label),
+        description=_text(description) if description else None,
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in _list(value) if isinstance(item, Mapping)]

@@ -6,19 +6,32 @@ per token, which are half of that mode's cost.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
 from langgraph.constants import TAG_NOSTREAM
 
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.model_failures import ModelFailures
+from agentic_backend.streaming.content import model_of, usage_of
 
 Output = TypeVar("Output")
 _Call = tuple[tuple[str, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One ended call: `tokens` are those of input and output, `error` is empty or the exception's type."""
+
+    model: str
+    duration_s: float
+    tokens: tuple[int, int] | None = None
+    error: str = ""
 
 
 class ModelStream(ModelFailures):
@@ -37,6 +50,13 @@ class ModelStream(ModelFailures):
         self._thread = threading.get_ident()
         self._calls: dict[UUID, _Call] = {}
         self._streamed: set[UUID] = set()
+        self._begun: dict[UUID, tuple[float, str]] = {}
+        self.ended: list[ModelCall] = []
+        self._is_cut = False
+
+    def cut(self) -> None:
+        """The run is over. A model in a thread, which nothing can cancel, ends at its next token or call."""
+        self._is_cut = True
 
     def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[Output]) -> AsyncIterator[Output]:
         return output
@@ -55,11 +75,16 @@ class ModelStream(ModelFailures):
         **_: Any,
     ) -> None:
         """A model call begins; one tagged `nostream` stays unseen."""
+        if self._is_cut:
+            self._end_thread()
+        self._begun[run_id] = (time.monotonic(), str((metadata or {}).get("ls_model_name") or "unknown"))
         if metadata is not None and TAG_NOSTREAM not in (tags or ()):
-            namespace = tuple(str(metadata.get("langgraph_checkpoint_ns", "")).split("|"))[:-1]
-            self._calls[run_id] = (namespace, metadata)
+            # A provider may give its own id to some of a message's chunks only; the run's is that of all.
+            self._calls[run_id] = (_namespace(metadata), {**metadata, "run_id": str(run_id)})
 
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
+        if self._is_cut:
+            self._end_thread()
         call = self._calls.get(run_id)
         if call is not None and isinstance(chunk, ChatGenerationChunk):
             self._streamed.add(run_id)
@@ -68,18 +93,36 @@ class ModelStream(ModelFailures):
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         """A call has ended; the message of one that did not stream is shown as a whole."""
         call = self._calls.pop(run_id, None)
+        generation = response.generations[0][0] if response.generations and response.generations[0] else None
+        message = generation.message if isinstance(generation, ChatGeneration) else None
+        self._note_end(run_id, message if isinstance(message, AIMessage) else None)
         if run_id in self._streamed:
             self._streamed.discard(run_id)
-        elif call is not None and response.generations and response.generations[0]:
-            generation = response.generations[0][0]
-            if isinstance(generation, ChatGeneration):
-                self._give((call[0], "messages", (generation.message, call[1])))
+        elif call is not None and message is not None:
+            self._give((call[0], "messages", (message, call[1])))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID | None = None, **kwargs: Any) -> None:
         super().on_llm_error(error)
         if run_id is not None:
+            self._note_end(run_id, None, type(error).__name__)
             self._calls.pop(run_id, None)
             self._streamed.discard(run_id)
+
+    def _note_end(self, run_id: UUID, message: AIMessage | None, error: str = "") -> None:
+        began, model = self._begun.pop(run_id, (time.monotonic(), "unknown"))
+        usage = usage_of(message) if message is not None else None
+        self.ended.append(
+            ModelCall(
+                model=(model_of(message) if message is not None else None) or model,
+                duration_s=time.monotonic() - began,
+                tokens=(usage.input_tokens, usage.output_tokens) if usage is not None else None,
+                error=error,
+            )
+        )
+
+    def _end_thread(self) -> None:
+        if threading.get_ident() != self._thread:
+            raise asyncio.CancelledError
 
     def _give(self, part: StreamPart) -> None:
         if threading.get_ident() == self._thread:
@@ -87,3 +130,14 @@ class ModelStream(ModelFailures):
         else:
             # A node without an async form runs in a thread, and its model with it.
             self._loop.call_soon_threadsafe(self._sink, part)
+
+
+def _namespace(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """The graph that a model speaks in: its node's place without the node itself and, where it speaks in a `@task`,
+    without each task that calls the next: such a call has the path `(_, <its caller's path>, <index>, True)`.
+    """
+    place = str(metadata.get("langgraph_checkpoint_ns", "")).split("|")[:-1]
+    path = metadata.get("langgraph_path", ())
+    while len(path) == 4 and path[3] is True:
+        place, path = place[:-1], path[1]
+    return tuple(place)

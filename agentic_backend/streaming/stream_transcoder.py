@@ -4,12 +4,14 @@ One per exchange, owned by it. No I/O: no await, no store, no clock (times are h
 clock), so that it can be tested with lists. Both stream modes are needed: tokens come in `messages`, while a handoff's
 tool result appears only in `updates`; what comes twice is dropped by its id. A message is complete when its node hands
 it over.
+
+Every block that is opened by a TextDraft is closed by exactly one CompleteDraft.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, RemoveMessage, ToolMessage
 from langgraph.types import Interrupt
 
 from agentic_backend.agents.agent_flow import StreamPart
@@ -22,8 +24,10 @@ from agentic_backend.protocol.messages import (
     Role,
     TokenUsage,
 )
-from agentic_backend.protocol.parts import Part, TextPart
+from agentic_backend.protocol.parts import Part, TextPart, text_of
 from agentic_backend.streaming.content import (
+    agent_of,
+    as_chunk,
     calls_of,
     clean,
     delta_of,
@@ -37,8 +41,23 @@ from agentic_backend.streaming.content import (
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
 from agentic_backend.streaming.interrupts import requests_of
 from agentic_backend.streaming.open_calls import OpenCalls
+from agentic_backend.streaming.reach import Reach, keys_of
 from agentic_backend.streaming.updates import messages_in
-from agentic_backend.streaming.writing import Place, Writing
+from agentic_backend.streaming.writing import Place, Writing, claimed_by
+
+_HANDOFFS = ("transfer_back_to_", "transfer_to_")
+
+
+class _Held(NamedTuple):
+    """A text that is held back because it may be the final; one that a node `handed_over` is the better answer.
+
+    `keys` are those of its message (see Reach), None where the root graph has handed it over.
+    """
+
+    draft: CompleteDraft
+    message_id: str | None
+    handed_over: bool
+    keys: Sequence[object] | None
 
 
 class StreamTranscoder:
@@ -46,14 +65,17 @@ class StreamTranscoder:
 
     def __init__(self, agent_id: str, history: Iterable[BaseMessage], started_at: float) -> None:
         self._agent_id = agent_id
-        self._seen: set[str | None] = set()
-        self._last_text = ""
+        self._seen: set[str] = set()
+        """The ids of the messages, and of the model's calls, that are done with."""
+        self._history: set[str | None] = set()
+        self._last_text = self._last_answer = ""
         for message in history:
-            self._seen.add(message.id)
+            self._history.add(message.id)
             self._last_text = message.text
         self._writing: dict[str, Writing] = {}
-        self._without_id: dict[tuple[str, str], int] = {}
-        self._held: CompleteDraft | None = None
+        self._depths: dict[tuple[str, ...], int] = {}
+        self._reach = Reach()
+        self._held: _Held | None = None
         self._interrupts: dict[str, Interrupt] = {}
         self._blocks = 0
         self._speaker = ""
@@ -74,58 +96,55 @@ class StreamTranscoder:
         namespace, mode, payload = part
         if mode == "messages":
             message, metadata = payload
-            if isinstance(message, AIMessageChunk):
+            if isinstance(message, AIMessage):
                 return self._chunk(message, namespace, metadata, at)
-            return self._handed_over(message, (namespace, metadata.get("langgraph_node", "")), at)
-        if mode == "updates":
+        elif mode == "updates":
             return self._update(namespace, payload, at)
-        if mode == "custom":
+        elif mode == "custom":
             data = plain(payload) if isinstance(payload, Mapping) else plain({"value": payload})
             return [ActivityDraft("progress", data)]
-        if mode == "values" and not namespace:
+        elif mode == "values" and not namespace:
             self.state = payload
         return []
 
     def finish(self, at: float) -> list[Draft]:
         """The graph has ended: what is still open, and exactly one final."""
         drafts: list[Draft] = []
-        for message_id in list(self._writing):
-            drafts += self._unclaimed(message_id, at)
+        for writing in list(self._writing.values()):
+            drafts += self._unclaimed(writing, at)
         drafts += [CompleteDraft(draft, None) for draft in self._settle("The tool gave no result.", at)]
         held, self._held = self._held, None
-        drafts.append(held or CompleteDraft(self._text_message(Channel.FINAL, self._last_text, at), None))
+        drafts.append(self._row(held.draft if held else self._repeated_final(at), None))
         return drafts
 
     def close(self, at: float, reason: FinishReason, result: str) -> list[Draft]:
         """The graph was cut: close what is open. The last text is the final; `result` answers the open calls."""
         drafts: list[Draft] = []
-        for message_id in list(self._writing):
-            drafts += self._unclaimed(message_id, at, newest=True)
+        for writing in list(self._writing.values()):
+            drafts += self._unclaimed(writing, at, newest=True)
         drafts += [CompleteDraft(draft, None) for draft in self._settle(result, at)]
-        if self._held is not None:
-            message, block = self._held
-            self._held = None
+        held, self._held = self._held, None
+        if held is not None:
+            message, block = held.draft
             metadata = message.metadata.model_copy(update={"finish_reason": reason})
-            drafts.append(CompleteDraft(message.model_copy(update={"metadata": metadata}), block))
+            drafts.append(self._row(CompleteDraft(message.model_copy(update={"metadata": metadata}), block), None))
         return drafts
 
     def _chunk(
-        self, chunk: AIMessageChunk, namespace: tuple[str, ...], metadata: Mapping[str, Any], at: float
+        self, message: AIMessage, namespace: tuple[str, ...], metadata: Mapping[str, Any], at: float
     ) -> list[Draft]:
-        message_id = chunk.id or ""
+        chunk = message if isinstance(message, AIMessageChunk) else as_chunk(message)
+        call = str(metadata.get("run_id") or chunk.id or "")
         drafts: list[Draft] = []
-        writing = self._writing.get(message_id)
+        writing = self._writing.get(call)
         if writing is None:
-            if message_id in self._seen:
+            if call in self._seen:
                 return drafts
-            writing = Writing((namespace, metadata.get("langgraph_node", "")))
-            self._writing[message_id] = writing
-            drafts += self._release()
+            writing = Writing(call, (namespace, metadata.get("langgraph_node", "")))
+            self._writing[call] = writing
             drafts += self._switch(_speaker(namespace, metadata))
-        writing.chunks.append(chunk)
-        if chunk.chunk_position == "last":
-            writing.ended = True
         thought, text = delta_of(chunk)
+        writing.add(chunk, thought, text)
         if thought:
             if writing.thought_block is None:
                 writing.thought_block = self._new_block(at)
@@ -147,69 +166,134 @@ class StreamTranscoder:
             place = (namespace, node)
             for message in messages_in(update):
                 drafts += self._handed_over(message, place, at)
-            for message_id, writing in list(self._writing.items()):
+            for writing in list(self._writing.values()):
                 if writing.ended and writing.place == place:
-                    drafts += self._unclaimed(message_id, at)
+                    drafts += self._unclaimed(writing, at)
         return drafts
 
     def _handed_over(self, message: BaseMessage, place: Place, at: float) -> list[Draft]:
         """A node has handed over a message: it is complete."""
-        if isinstance(message, ToolMessage):
-            return self._result(message, at)
-        if not isinstance(message, AIMessage):
+        if message.id is not None and message.id in self._history:
             return []
-        if message.id is not None and message.id in self._seen:
-            return self._late_calls(message, at)
-        writing = self._claim(message, place)
-        if writing is None and self._repeats(message, place):
+        if isinstance(message, AIMessage):
+            return self._model_message(message, place, at)
+        if isinstance(message, RemoveMessage) or message.id in self._seen:
             return []
-        self._seen.add(message.id)
-        return self._complete(message, writing, at)
+        self._see(message.id)
+        self._last_text = message.text
+        return self._result(message, at) if isinstance(message, ToolMessage) else []
+
+    def _model_message(self, message: AIMessage, place: Place, at: float) -> list[Draft]:
+        is_root = not place[0]
+        if is_root:
+            self._reach.add(keys_of(message))
+        repeats = self._repeats(message, place)
+        writing = claimed_by(message, place, list(self._writing.values()))
+        if writing is None:
+            if message.id in self._seen:
+                return self._again(message, place, at)
+            if repeats or self._adopts(message):
+                self._see(message.id)
+                if is_root:
+                    self._reach.add(keys_of(message, by_text=True))
+                return []
+        else:
+            self._done(writing)
+        self._see(message.id)
+        return self._complete(message, writing, place, at, aside=self.calls.enclose(place[0]))
 
     def _complete(
-        self, message: AIMessage, writing: Writing | None, at: float, *, behind_held: bool = False
+        self,
+        message: AIMessage,
+        writing: Writing | None,
+        place: Place,
+        at: float,
+        *,
+        aside: bool = False,
+        handed_over: bool = True,
     ) -> list[Draft]:
-        """Store what `message` holds. Its text may be the final, unless it stands `behind_held`."""
-        drafts = [] if behind_held else self._release()
-        thought = delta_of(message)[0]
-        parts = parts_of(message)
-        calls = self.calls.announce(calls_of(message), at)
-        metadata = self._metadata_of(message, at)
-        bare = MessageMetadata(agent_id=self._agent_id, model=metadata.model)
+        """Store what `message` holds. Its text may be the final, unless it stands `aside`: within a tool, or behind the
+        one that is held.
+        """
+        thought, parts = _shown(message, writing)
+        calls = calls_of(message)
+        new_calls = self.calls.announce(calls, at, place[0], streamed=writing is not None)
+        metadata = self._metadata_of(message if message.usage_metadata or not writing else writing.message(), at)
+        bare = MessageMetadata(agent_id=self._agent_id, model=metadata.model, extras=metadata.extras)
+        keys = None if handed_over and not place[0] else keys_of(message, by_text=True)
         text_block = writing.text_block if writing else None
+        drafts: list[Draft] = []
+        if (parts or new_calls) and not aside:
+            drafts += self._release()
         if thought:
             draft = self._message(Channel.THOUGHT, [TextPart(text=clean(thought))], bare)
-            drafts.append(CompleteDraft(draft, writing.thought_block if writing else None))
+            drafts.append(self._row(CompleteDraft(draft, writing.thought_block if writing else None), keys))
         if parts and calls:
-            drafts.append(CompleteDraft(self._message(Channel.OBSERVATION, parts, bare), text_block))
+            # No finish reason: its message goes on with the calls, which have it.
+            drafts.append(self._row(CompleteDraft(self._message(Channel.OBSERVATION, parts, bare), text_block), keys))
         elif parts:
             final = CompleteDraft(self._message(Channel.FINAL, parts, metadata), text_block)
-            if behind_held:
-                drafts.append(_as_observation(final))
+            if aside:
+                drafts.append(self._row(_as_observation(final), keys))
             else:
-                self._held = final
-        if calls:
-            drafts.append(CompleteDraft(self._message(Channel.TOOL_CALL, list(calls), metadata), None))
-        self._last_text = message.text
+                self._held = _Held(final, message.id, handed_over, keys)
+                self._last_answer = text_of(parts)
+        if new_calls:
+            row = CompleteDraft(self._message(Channel.TOOL_CALL, list(new_calls), metadata), None)
+            drafts.append(self._row(row, keys))
+        if handed_over:
+            self._last_text = text_of(parts) or self._last_answer
         return drafts
 
-    def _late_calls(self, message: AIMessage, at: float) -> list[Draft]:
-        """The calls of a message whose text was given up for unclaimed too early; none where it was complete."""
-        calls = self.calls.announce(calls_of(message), at)
-        if not calls:
-            return []
-        return [CompleteDraft(self._message(Channel.TOOL_CALL, list(calls), self._metadata_of(message, at)), None)]
+    def _again(self, message: AIMessage, place: Place, at: float) -> list[Draft]:
+        """A message that is known: most often repeated by a parent, but a later node may have changed its text.
 
-    def _unclaimed(self, message_id: str, at: float, *, newest: bool = False) -> list[Draft]:
+        One that was given up for unclaimed too early has its calls yet.
+        """
+        drafts: list[Draft] = []
+        calls = self.calls.announce(calls_of(message), at, place[0], streamed=False)
+        held = self._held
+        if held is not None and held.message_id == message.id:
+            changed = held.draft.message.model_copy(update={"parts": parts_of(message) or [TextPart(text="")]})
+            self._held = held._replace(draft=held.draft._replace(message=changed), handed_over=True)
+            self._last_text = self._last_answer = text_of(changed.parts)
+        if calls:
+            drafts += self._release()
+            metadata = MessageMetadata(
+                agent_id=self._agent_id, finish_reason=finish_reason_of(message), extras=agent_of(message)
+            )
+            row = CompleteDraft(self._message(Channel.TOOL_CALL, list(calls), metadata), None)
+            drafts.append(self._row(row, keys_of(message) if place[0] else None))
+        return drafts
+
+    def _unclaimed(self, writing: Writing, at: float, *, newest: bool = False) -> list[Draft]:
         """A model message that no node handed over: its text and thoughts were seen, so they are stored.
 
-        Where a text is held that a node did hand over, that one is the better answer, unless this is the `newest`.
+        Its calls are not, since nobody runs them. Where a text is held that a node did hand over, that one is the
+        better answer, unless this is the `newest`.
         """
-        writing = self._writing.pop(message_id)
-        self._seen.add(message_id)
-        message = writing.whole()
-        message.tool_calls, message.invalid_tool_calls = [], []
-        return self._complete(message, writing, at, behind_held=self._held is not None and not newest)
+        self._done(writing)
+        behind = self._held is not None and self._held.handed_over
+        aside = not newest and (behind or self.calls.enclose(writing.place[0]))
+        return self._complete(writing.message(), writing, writing.place, at, aside=aside, handed_over=False)
+
+    def _adopts(self, message: AIMessage) -> bool:
+        """Whether a later node hands over, in a message of its own, the held text of a model that no node had."""
+        held = self._held
+        if held is None or held.handed_over or message.tool_calls:
+            return False
+        if text_of(held.draft.message.parts) != clean(message.text):
+            return False
+        self._held = held._replace(message_id=message.id, handed_over=True)
+        self._last_text = self._last_answer
+        return True
+
+    def _repeats(self, message: AIMessage, place: Place) -> bool:
+        """Whether a parent hands over what its subgraph has: a copy, or the message with the id that it got since."""
+        depth, signature = len(place[0]), (message.text, *(str(call["id"]) for call in message.tool_calls))
+        before = self._depths.get(signature, -1)
+        self._depths[signature] = depth
+        return depth < before
 
     def _result(self, message: ToolMessage, at: float) -> list[Draft]:
         settled = self.calls.settle(message.tool_call_id, at)
@@ -222,40 +306,42 @@ class StreamTranscoder:
         metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=latency_ms)
         draft = MessageDraft(role=Role.TOOL, channel=Channel.TOOL_RESULT, parts=[result], metadata=metadata)
         drafts: list[Draft] = [CompleteDraft(draft, None)]
-        if name.startswith("transfer_"):
-            to = name.removeprefix("transfer_").removeprefix("back_").removeprefix("to_")
+        handoff = next((prefix for prefix in _HANDOFFS if name.startswith(prefix)), None)
+        if handoff and result.ok:
+            to = name.removeprefix(handoff)
             drafts.append(ActivityDraft("handoff", {"from": self._speaker or self._agent_id, "to": to}))
         return drafts
 
     def _settle(self, content: str, at: float) -> list[MessageDraft]:
         return self.calls.settle_all(at, content, MessageMetadata(agent_id=self._agent_id))
 
-    def _claim(self, message: AIMessage, place: Place) -> Writing | None:
-        """What was streamed of `message`: by its id or, where its node made a copy of it, by its text."""
-        if message.id in self._writing:
-            return self._writing.pop(message.id or "")
-        for message_id, writing in self._writing.items():
-            if writing.ended and writing.place == place and writing.whole().text == message.text:
-                self._seen.add(message_id)
-                return self._writing.pop(message_id)
-        return None
-
-    def _repeats(self, message: AIMessage, place: Place) -> bool:
-        """Whether a parent hands over again what its subgraph handed over before the message had an id."""
-        signature = (message.text, str(message.tool_calls))
-        if message.id is None:
-            self._without_id[signature] = len(place[0])
-            return False
-        if self._without_id.get(signature, -1) <= len(place[0]):
-            return False
-        del self._without_id[signature]
-        self._seen.add(message.id)
-        return True
+    def _repeated_final(self, at: float) -> CompleteDraft:
+        """The final of a graph that ended without an assistant text: the text of its last message."""
+        metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=round((at - self._since) * 1000))
+        return CompleteDraft(self._message(Channel.FINAL, [TextPart(text=clean(self._last_text))], metadata), None)
 
     def _release(self) -> list[Draft]:
         """Let go of the text that was held back as the possible final: a later one has come."""
         held, self._held = self._held, None
-        return [] if held is None else [_as_observation(held)]
+        return [] if held is None else [self._row(_as_observation(held.draft), held.keys)]
+
+    def _row(self, draft: CompleteDraft, keys: Sequence[object] | None) -> CompleteDraft:
+        """`draft`, which is stored next, with what its row tells of its message's reach; `keys` as in _Held."""
+        extras = self._reach.extras(keys) if keys else self._reach.extras_of_final()
+        if not extras:
+            return draft
+        metadata = draft.message.metadata
+        metadata = metadata.model_copy(update={"extras": metadata.extras | extras})
+        return draft._replace(message=draft.message.model_copy(update={"metadata": metadata}))
+
+    def _done(self, writing: Writing) -> None:
+        del self._writing[writing.call]
+        for known in (writing.call, *writing.ids):
+            self._see(known)
+
+    def _see(self, message_id: str | None) -> None:
+        if message_id:
+            self._seen.add(message_id)
 
     def _switch(self, speaker: str) -> list[Draft]:
         if speaker == self._speaker:
@@ -280,19 +366,26 @@ class StreamTranscoder:
             agent_id=self._agent_id,
             latency_ms=latency_ms,
             finish_reason=finish_reason_of(message),
+            extras=agent_of(message),
         )
-
-    def _text_message(self, channel: Channel, text: str, at: float) -> MessageDraft:
-        metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=round((at - self._since) * 1000))
-        return self._message(channel, [TextPart(text=clean(text))], metadata)
 
     def _message(self, channel: Channel, parts: list[Part], metadata: MessageMetadata) -> MessageDraft:
         return MessageDraft(role=Role.ASSISTANT, channel=channel, parts=parts, metadata=metadata)
 
 
+def _shown(message: AIMessage, writing: Writing | None) -> tuple[str, list[Part]]:
+    """The thought and the parts to store. What was streamed has to be closed, though the node handed over less."""
+    thought, parts = delta_of(message)[0], parts_of(message)
+    if writing is not None and writing.thought_block is not None and not thought:
+        thought = writing.thought
+    if writing is not None and writing.text_block is not None and not parts:
+        parts = [TextPart(text="")]
+    return thought, parts
+
+
 def _speaker(namespace: tuple[str, ...], metadata: Mapping[str, Any]) -> str:
     """The name of the agent that speaks within the graph; empty for the graph itself."""
-    return str(metadata.get("lc_agent_name") or namespace[0].partition(":")[0]) if namespace else ""
+    return clean(str(metadata.get("lc_agent_name") or namespace[0].partition(":")[0])) if namespace else ""
 
 
 def _as_observation(draft: CompleteDraft) -> CompleteDraft:

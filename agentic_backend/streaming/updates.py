@@ -1,8 +1,9 @@
-"""The messages within a node's update, in whichever form the node returned them. Pure functions."""
+"""The messages within a node's update, in whichever form the node returned them."""
 
 import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
+from uuid import uuid4
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 from langgraph.types import Overwrite
@@ -11,7 +12,11 @@ log = logging.getLogger(__name__)
 
 
 def messages_in(update: Any) -> Iterator[BaseMessage]:
-    """The messages that `update` (a mapping, or several of them) writes to the `messages` channel."""
+    """The messages that `update` (a mapping, or several of them) writes to the `messages` channel.
+
+    One that has no id yet gets it here and not from the channel's reducer a moment later, so that it is known when a
+    parent hands it over again. Only what a short form stands for has none.
+    """
     if isinstance(update, list | tuple):
         for one in update:
             yield from messages_in(one)
@@ -20,17 +25,23 @@ def messages_in(update: Any) -> Iterator[BaseMessage]:
     messages = update.get("messages")
     if isinstance(messages, Overwrite):
         messages = messages.value
+    elif isinstance(messages, Mapping):
+        messages = messages.get("__overwrite__", messages)
     if messages is None:
         return
     for message in messages if isinstance(messages, list) else [messages]:
-        yield from [message] if isinstance(message, BaseMessage) else _converted(message)
+        if isinstance(message, BaseMessage):
+            message.id = message.id or str(uuid4())
+            yield message
+        else:
+            yield from _converted(message)
 
 
 def _converted(message: Any) -> list[BaseMessage]:
     """A message in one of LangChain's short forms, such as {"role": …, "content": …} or ("ai", …)."""
     try:
         return convert_to_messages([message])
-    except (ValueError, NotImplementedError):
+    except (LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
         # The graph's own reducer decides what it does with it; there is nothing to show.
         log.warning("a node's update holds a message of unknown form", extra={"form": type(message).__name__})
         return []

@@ -1,9 +1,11 @@
 """A model message while its tokens arrive."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from langchain_core.messages import AIMessageChunk
-from langchain_core.messages.ai import add_ai_message_chunks
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.messages.ai import UsageMetadata, add_usage
 
 Place = tuple[tuple[str, ...], str]
 """Where in the graph a message is written: the namespace and the node."""
@@ -11,15 +13,59 @@ Place = tuple[tuple[str, ...], str]
 
 @dataclass(slots=True)
 class Writing:
-    """`text_block` and `thought_block` are None until their first text; `ended` when the model has said all."""
+    """`call` names the model's call; `text_block` and `thought_block` are None until their first text; `ended` when the
+    model has said all. `ids` are those that its message may have: some providers give theirs in one chunk only, and
+    LangChain fills in its own in the others.
+    """
 
+    call: str
     place: Place
-    chunks: list[AIMessageChunk] = field(default_factory=list)
+    ids: list[str | None] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
     text_block: int | None = None
     thought_block: int | None = None
     ended: bool = False
+    _usage: UsageMetadata | None = None
+    _metadata: dict[str, Any] = field(default_factory=dict)
 
-    def whole(self) -> AIMessageChunk:
-        """All that has arrived as one message."""
-        first, *others = self.chunks
-        return add_ai_message_chunks(first, *others)
+    def add(self, chunk: AIMessageChunk, thought: str, text: str) -> None:
+        """Add a chunk, which has brought this thought and this text."""
+        if chunk.id not in self.ids:
+            self.ids.append(chunk.id)
+        self.thoughts.append(thought)
+        self.texts.append(text)
+        self.ended = self.ended or chunk.chunk_position == "last"
+        self._metadata |= chunk.response_metadata
+        if chunk.usage_metadata is not None:
+            self._usage = add_usage(self._usage, chunk.usage_metadata)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+    @property
+    def thought(self) -> str:
+        return "".join(self.thoughts)
+
+    def message(self) -> AIMessage:
+        """What has been shown and told of it, without calls. LangChain's own sum of chunks may fail; this can't."""
+        return AIMessage(
+            self.text,
+            id=next((known for known in self.ids if known and not known.startswith("lc_")), self.ids[0]),
+            additional_kwargs={"reasoning_content": self.thought},
+            response_metadata=self._metadata,
+            usage_metadata=self._usage,
+        )
+
+    def copied_in(self, message: AIMessage, place: Place) -> bool:
+        """Whether the node at `place`, whose model has said all, hands over its own copy in `message`."""
+        return self.ended and self.place == place and self.text == message.text
+
+
+def claimed_by(message: AIMessage, place: Place, writings: Sequence[Writing]) -> Writing | None:
+    """What was streamed of `message`: by its id or, where its node made a copy of it, by its text."""
+    for writing in writings:
+        if message.id is not None and message.id in writing.ids:
+            return writing
+    return next((writing for writing in writings if writing.copied_in(message, place)), None)

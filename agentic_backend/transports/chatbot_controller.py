@@ -13,7 +13,7 @@ from agentic_backend.protocol.frames import Authenticate, parse_frame
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.settings import LimitsSettings
-from agentic_backend.transports.connection import SIGN_IN_AGAIN, Connection
+from agentic_backend.transports.connection import GONE, SIGN_IN_AGAIN, Connection
 from agentic_backend.transports.credentials import token_of
 from agentic_backend.transports.forms import ChatV2, Classic, Form
 
@@ -42,15 +42,17 @@ class ChatbotController:
     async def endpoint(self, websocket: WebSocket) -> None:
         offered = websocket.scope["subprotocols"]
         if offered and SUBPROTOCOL not in offered:
+            self._kpi.socket_refused("subprotocol")
             refusal = PlainTextResponse(f"Offer the subprotocol {SUBPROTOCOL}, or none.", status_code=400)
             await websocket.send_denial_response(refusal)
             return
         form: Form = ChatV2() if offered else Classic()
         await websocket.accept(SUBPROTOCOL if offered else None)
-        self._kpi.socket_opened()
+        self._kpi.socket_opened(form.name)
+        code = GONE
         try:
             user, tokens = await self._identify(websocket)
-            await Connection(
+            code = await Connection(
                 websocket,
                 user,
                 tokens,
@@ -58,15 +60,18 @@ class ChatbotController:
                 authenticator=self._authenticator,
                 orchestrator=self._orchestrator,
                 relay=self._relay,
+                kpi=self._kpi,
                 send_timeout_s=self._limits.send_timeout_s,
             ).serve()
         except AgenticError as error:
+            code = SIGN_IN_AGAIN
+            self._kpi.socket_refused(error.code)
             log.info("socket refused", extra={"code": error.code})
             await self._close(websocket)
         except WebSocketDisconnect:
             pass
         finally:
-            self._kpi.socket_closed()
+            self._kpi.socket_closed(code)
 
     async def _identify(self, websocket: WebSocket) -> tuple[User, Tokens | None]:
         """Who connects: by header, by query, as nobody in particular, or by the first frame."""

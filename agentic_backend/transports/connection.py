@@ -23,6 +23,7 @@ from agentic_backend.errors import (
     Internal,
     Unauthenticated,
 )
+from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import Event, Final, FrameRefused, Idle, Pong, SessionChanged
 from agentic_backend.protocol.frames import (
     Ask,
@@ -44,7 +45,7 @@ from agentic_backend.transports.pacing import Pacer, text_interval_s
 
 log = logging.getLogger(__name__)
 
-TRY_AGAIN, TOO_SLOW, SIGN_IN_AGAIN = 1011, 4008, 4401
+GONE, TRY_AGAIN, TOO_SLOW, SIGN_IN_AGAIN = 1006, 1011, 4008, 4401
 # A client that sends without reading is read no further until the writer has caught up.
 _UNSENT_AT_MOST = 256
 _WATCHED_AT_MOST = 1_000
@@ -67,6 +68,7 @@ class Connection:
         authenticator: Authenticator,
         orchestrator: SessionOrchestrator,
         relay: Relay,
+        kpi: Kpi,
         send_timeout_s: float,
     ) -> None:
         self._websocket = websocket
@@ -75,6 +77,7 @@ class Connection:
         self._authenticator = authenticator
         self._orchestrator = orchestrator
         self._relay = relay
+        self._kpi = kpi
         self._send_timeout_s = send_timeout_s
         self._may_sign_in = tokens is None
         self._unsent: deque[Event] = deque()
@@ -89,12 +92,13 @@ class Connection:
         self._close_code: int | None = None
         self._expiry: asyncio.TimerHandle | None = None
 
-    async def serve(self) -> None:
-        """Serve the socket until it closes. Its exchanges go on; its queries end with it."""
+    async def serve(self) -> int:
+        """Serve the socket until it closes; the close code. Its exchanges go on; its queries end with it."""
         self._expire_with_token()
         writer = asyncio.create_task(self._write())
         try:
-            await self._read()
+            code = await self._read()
+            return self._close_code or code
         finally:
             writer.cancel()
             self._leave()
@@ -107,14 +111,15 @@ class Connection:
         self._changed[session.id] = session
         self._pacer.wake()
 
-    async def _read(self) -> None:
+    async def _read(self) -> int:
+        """Read until the client has gone; the code that it, or the connection's loss, closed with."""
         while True:
             try:
                 message = await self._websocket.receive()
-            except WebSocketDisconnect:
-                return
+            except WebSocketDisconnect as gone:
+                return gone.code
             if message["type"] == "websocket.disconnect":
-                return
+                return int(message.get("code") or GONE)
             if self._close_code is not None:
                 # The socket is closing; a frame that was sent before the client saw that is not heard.
                 continue
@@ -188,14 +193,17 @@ class Connection:
         if frame.exchange_id is not None:
             exchange = await self._orchestrator.view(self._user, frame.exchange_id, frame.session_id)
             if isinstance(exchange, ExchangeLog):
+                self._kpi.followed(exchange.replay_from(frame.after_seq))
                 self._follow(exchange, frame.after_seq)
             else:
+                self._kpi.followed("replayed")
                 self._send(exchange)
             return
         assert frame.session_id is not None
         session, running = await self._orchestrator.running_in(self._user, frame.session_id)
         self._watch(session.id, exchanges_too=True)
         # One may have begun while the session was read.
+        self._kpi.followed("replayed" if running is not None else "live")
         if running is not None:
             self._follow(running, 0)
         else:

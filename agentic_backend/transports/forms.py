@@ -18,6 +18,7 @@ from agentic_backend.protocol.parts import TextPart
 
 
 class Form(Protocol):
+    name: str
     text_interval_s: float
     """How long text may gather before more of it is sent."""
 
@@ -31,6 +32,7 @@ class Form(Protocol):
 
 
 class ChatV2:
+    name = "chat.v2"
     text_interval_s = 0.05
 
     def read(self, raw: dict[str, Any]) -> ClientFrame:
@@ -46,6 +48,7 @@ class Classic:
     Where several messages are being written at once, they are taken to complete in the order in which they began.
     """
 
+    name = "classic"
     text_interval_s = 0.1
 
     def __init__(self) -> None:

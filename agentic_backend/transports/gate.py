@@ -5,12 +5,14 @@ same browser could talk to a server on loopback. Host names are checked, because
 """
 
 from collections.abc import Collection
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentic_backend.errors import BadFrame, Forbidden
+from agentic_backend.kpi import Kpi
+from agentic_backend.transports.rest_errors import refusal
 
 _CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: https:; connect-src 'self'; "
@@ -27,8 +29,9 @@ _SECURITY_HEADERS = {
 class Gate:
     """ASGI middleware. `origins` are `scheme://host[:port]`, `hosts` names without port."""
 
-    def __init__(self, app: ASGIApp, *, origins: Collection[str], hosts: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, *, origins: Collection[str], hosts: Collection[str], kpi: Kpi) -> None:
         self._app = app
+        self._kpi = kpi
         self._origins = frozenset(origin.lower() for origin in origins)
         self._hosts = frozenset(host.lower() for host in hosts)
 
@@ -38,13 +41,21 @@ class Gate:
             return
         headers = Headers(scope=scope)
         origin = headers.get("origin")
+        # A frame of a WebSocket has no headers, and passes here thousands of times.
+        send = _with_security_headers(send) if scope["type"] == "http" else send
+        # A WebSocket is refused before it is accepted, by Starlette's denial response.
         if origin is not None and origin.lower() not in self._origins:
-            await _refuse(scope, receive, send, 403, "This origin is not allowed.")
+            self._note_refusal(scope, "origin")
+            await refusal(Forbidden("This origin is not allowed."), scope["path"])(scope, receive, send)
         elif _host_name(headers.get("host", "")) not in self._hosts:
-            await _refuse(scope, receive, send, 400, "This host name is not served.")
+            self._note_refusal(scope, "host")
+            await refusal(BadFrame("This host name is not served."), scope["path"])(scope, receive, send)
         else:
-            # A frame of a WebSocket has no headers, and passes here thousands of times.
-            await self._app(scope, receive, _with_security_headers(send) if scope["type"] == "http" else send)
+            await self._app(scope, receive, send)
+
+    def _note_refusal(self, scope: Scope, reason: str) -> None:
+        if scope["type"] == "websocket":
+            self._kpi.socket_refused(reason)
 
 
 def _host_name(host: str) -> str:
@@ -63,9 +74,3 @@ def _with_security_headers(send: Send) -> Send:
         await send(message)
 
     return send_with_headers
-
-
-async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, content: str) -> None:
-    # A WebSocket is refused before it is accepted, by Starlette's denial response.
-    response: Any = PlainTextResponse(content, status_code=status)
-    await response(scope, receive, send)

@@ -15,8 +15,8 @@ from agentic_backend.stores.base import Store
 
 def internal_application(kpi: Kpi, store: Store, relay: Relay) -> Starlette:
     async def metrics(request: Request) -> Response:
-        exposition = await asyncio.to_thread(kpi.exposition)
-        return Response(exposition, media_type="text/plain; version=0.0.4; charset=utf-8")
+        exposition, content_type = await asyncio.to_thread(kpi.exposition, request.headers.get("accept", ""))
+        return Response(exposition, headers={"content-type": content_type})
 
     async def live(request: Request) -> Response:
         return JSONResponse({"status": "ok"})

@@ -10,6 +10,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 
+from agentic_backend.kpi import Kpi
 from agentic_backend.transports.chatbot_controller import PATH, ChatbotController
 from agentic_backend.transports.gate import Gate
 from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
@@ -18,7 +19,12 @@ _WEB = Path(__file__).parent.parent / "web"
 
 
 def public_application(
-    controller: ChatbotController, calls: Iterable[Route], *, origins: Collection[str], hosts: Collection[str]
+    controller: ChatbotController,
+    calls: Iterable[Route],
+    *,
+    origins: Collection[str],
+    hosts: Collection[str],
+    kpi: Kpi,
 ) -> Starlette:
     async def page(request: Request) -> Response:
         return FileResponse(_WEB / "index.html", headers={"cache-control": "no-cache"})
@@ -30,7 +36,7 @@ def public_application(
             WebSocketRoute(PATH, controller.endpoint),
             *calls,
         ],
-        middleware=[Middleware(Gate, origins=origins, hosts=hosts)],
+        middleware=[Middleware(Gate, origins=origins, hosts=hosts, kpi=kpi)],
         exception_handlers=EXCEPTION_HANDLERS,
     )
 

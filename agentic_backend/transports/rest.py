@@ -10,9 +10,9 @@ from starlette.routing import Route
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.agents.tool_names import tool_names
 from agentic_backend.auth.user import Authenticator, Tokens, User
-from agentic_backend.errors import BadFrame
+from agentic_backend.errors import BadFrame, SessionNotFound
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests
-from agentic_backend.protocol.frames import Ask, Frame
+from agentic_backend.protocol.frames import LONGEST_ID, Ask, Frame
 from agentic_backend.protocol.messages import (
     ChatMessage,
     ExchangeStatus,
@@ -146,11 +146,11 @@ class RestApi:
             raise BadFrame(f"q: expected at most {_LONGEST_SEARCH} characters")
         query = SessionQuery(
             user_id=user.id,
-            agent_id=request.query_params.get("agent_id"),
+            agent_id=request.query_params.get("agent_id") or None,
             state=session_state(request),
             text=text or None,
             limit=whole_number(request, "limit", 50, at_least=1, at_most=200),
-            cursor=request.query_params.get("cursor"),
+            cursor=request.query_params.get("cursor") or None,
         )
         page = await self._desk.page(query)
         return json_response(SessionsView(sessions=page.sessions, next_cursor=page.next_cursor))
@@ -174,12 +174,10 @@ class RestApi:
 
     async def _send(self, request: Request, user: User) -> Response:
         body = await body_of(request, SendMessage, self._limits.frame_bytes)
-        token = token_of(request)
-        ask = Ask(
-            message=body.content,
-            session_id=request.path_params["id"],
-            client_exchange_id=body.client_exchange_id,
-        )
+        token, session_id = token_of(request), request.path_params["id"]
+        if len(session_id) > LONGEST_ID:
+            raise SessionNotFound
+        ask = Ask(message=body.content, session_id=session_id, client_exchange_id=body.client_exchange_id)
         exchange = await self._orchestrator.ask(user, ask, Tokens(token) if token else None, uuid4().hex)
         return event_stream(exchange, 0, self._relay, self._limits.send_timeout_s)
 

@@ -41,17 +41,24 @@ def error_response(error: AgenticError, request_id: str, status: int | None = No
     return json_response(ErrorBody(error=ErrorInfo.of(error, request_id)), status or error.http_status, headers)
 
 
+def refusal(error: AgenticError, path: str) -> Response:
+    """The response for a request that is refused, under a request id that the log has too."""
+    request_id = uuid4().hex
+    log.info("request refused", extra={"request_id": request_id, "code": error.code, "path": path})
+    return error_response(error, request_id)
+
+
 async def _typed(request: Request, error: Exception) -> Response:
     assert isinstance(error, AgenticError)
-    request_id = uuid4().hex
-    log.info("request refused", extra={"request_id": request_id, "code": error.code, "path": request.url.path})
-    return error_response(error, request_id)
+    return refusal(error, request.url.path)
 
 
 async def _http(request: Request, error: Exception) -> Response:
     """Starlette's own refusals: an unknown path, a wrong method."""
     assert isinstance(error, HTTPException)
-    return error_response(BadFrame(error.detail), uuid4().hex, error.status_code)
+    response = error_response(BadFrame(error.detail), uuid4().hex, error.status_code)
+    response.headers.update(error.headers or {})
+    return response
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Annotated, TypeVar
 
 from pydantic import Field, StringConstraints, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
 from agentic_backend.protocol.frames import Frame, Id, decode_object
@@ -42,6 +42,9 @@ async def body_of(request: Request, model: type[Body], limit: int) -> Body:
                     raise MessageTooLarge(f"body: larger than the limit of {limit} bytes")
     except TimeoutError:
         raise BadFrame("The body did not arrive in time.") from None
+    except ClientDisconnect:
+        # Nobody reads this; but it is the client's doing, and no error of the server's.
+        raise BadFrame("The body broke off.") from None
     try:
         return model.model_validate(decode_object(bytes(data)) if data else {})
     except ValidationError as error:

@@ -1,6 +1,6 @@
 /** One conversation in the list, and its title while it is being renamed. */
 
-import { html, useEffect, useRef, useState } from "./html.js";
+import { html, useLayoutEffect, useRef, useState } from "./html.js";
 import { IconButton } from "./icons.js";
 
 export function SessionItem({ session, current, onOpen, onRename, onDelete }) {
@@ -37,7 +37,11 @@ function TitleInput({ title, onRename, onClose }) {
   const [error, setError] = useState(null);
   /** The field also loses the focus when it goes away after Enter or Escape. */
   const done = useRef(false);
-  useEffect(() => input.current.select(), []);
+  // Before the next key arrives, which would go astray; `select` alone moves the focus in some browsers only.
+  useLayoutEffect(() => {
+    input.current.focus();
+    input.current.select();
+  }, []);
 
   const save = async () => {
     if (done.current) return;

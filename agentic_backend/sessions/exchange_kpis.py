@@ -1,0 +1,73 @@
+"""ExchangeKpis: what one exchange cost, as its KPI record in the store and in the metrics."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+
+from agentic_backend.kpi import Kpi
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session, TokenUsage
+from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.sessions.graph_run import GraphRun
+from agentic_backend.stores.base import KpiRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked, by whom, and under which names. `opening` is the user's message."""
+
+    user_id: str
+    agent_id: str
+    client_exchange_id: str | None
+    request_id: str
+    started_at: datetime
+    session: Session | None
+    opening: ChatMessage
+
+
+class ExchangeKpis:
+    """Owned by its exchange, which says when it starts and when it ends."""
+
+    def __init__(self, kpi: Kpi, asked: Asked, graph_run: GraphRun) -> None:
+        self._kpi = kpi
+        self._asked = asked
+        self._graph_run = graph_run
+        self._clock = asyncio.get_running_loop().time
+        self._began = self._clock()
+
+    def start(self) -> None:
+        self._kpi.exchange_started()
+
+    def record(self, status: ExchangeStatus) -> KpiRecord:
+        asked, transcoder = self._asked, self._graph_run.transcoder
+        first_token_at = transcoder.first_token_at if transcoder else None
+        return KpiRecord(
+            exchange_id=asked.opening.exchange_id,
+            session_id=asked.opening.session_id,
+            user_id=asked.user_id,
+            agent_id=asked.agent_id,
+            status=status,
+            started_at=asked.started_at,
+            latency_ms=round((self._clock() - self._began) * 1000),
+            first_token_ms=None if first_token_at is None else round((first_token_at - self._began) * 1000),
+            usage=transcoder.usage if transcoder else TokenUsage(),
+            model=transcoder.model if transcoder else None,
+            tools=transcoder.calls.names if transcoder else [],
+            failed_tools=transcoder.calls.failed if transcoder else 0,
+        )
+
+    def end(self, record: KpiRecord, messages: list[ChatMessage]) -> None:
+        """Count an exchange that has ended with these `messages`."""
+        exchange_id, run = record.exchange_id, self._graph_run
+        first_token_s = None if record.first_token_ms is None else record.first_token_ms / 1000
+        if run.ready_at is not None:
+            self._kpi.exchange_ready(record.agent_id, run.ready_at - self._began, exchange_id)
+        names: dict[str, str] = {}
+        for part in (part for message in messages for part in message.parts):
+            if isinstance(part, ToolCallPart):
+                names[part.call_id] = part.name
+            elif isinstance(part, ToolResultPart):
+                tool = names.get(part.call_id, "")
+                self._kpi.tool_ended(tool, (part.latency_ms or 0) / 1000, ok=part.ok is not False)
+        for call in run.model_calls:
+            self._kpi.model_called(call.model, call.duration_s, tokens=call.tokens, error=call.error)
+        self._kpi.exchange_ended(record.agent_id, record.status, record.latency_ms / 1000, first_token_s, exchange_id)

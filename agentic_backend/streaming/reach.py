@@ -1,0 +1,65 @@
+"""Which of an exchange's messages reached the `messages` of the root graph, and so belong to what it remembers.
+
+What a sub-agent keeps to itself, inside a tool or in a subgraph with messages of its own, is shown and stored, but no
+part of the next exchange's history. A subgraph's messages are stored before its parent takes them over, and what is
+stored never changes. So such a row carries a number in its extras, and a later row names the numbers that have
+reached the root since.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage
+
+from agentic_backend.protocol.messages import Channel, ChatMessage
+
+_INNER, _REACHED = "inner", "reached"
+
+
+class Reach:
+    """A message is known by its keys (see `keys_of`)."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._reached: set[object] = set()
+        self._unnamed: set[int] = set()
+
+    def add(self, keys: Sequence[object]) -> None:
+        """The root graph has the message of these keys."""
+        new = [key for key in keys if key not in self._reached]
+        self._reached.update(new)
+        self._unnamed.update(self._numbers[key] for key in new if key in self._numbers)
+
+    def extras(self, keys: Sequence[object]) -> dict[str, Any]:
+        """The extras of a row that shows the message of these keys, and is stored next."""
+        extras = self.extras_of_final()
+        if self._reached.isdisjoint(keys):
+            # Every message adds a key, so their count is a number that no other message has.
+            number = self._numbers.get(keys[0], len(self._numbers))
+            self._numbers |= dict.fromkeys(keys, number)
+            extras[_INNER] = number
+        return extras
+
+    def extras_of_final(self) -> dict[str, Any]:
+        """The extras of a row that is part of the history in any case."""
+        reached, self._unnamed = sorted(self._unnamed), set()
+        return {_REACHED: reached} if reached else {}
+
+
+def keys_of(message: AIMessage, *, by_text: bool = False) -> list[object]:
+    """What a message is known by, whoever hands it over: its id, the ids of its calls or, `by_text`, its text.
+
+    A parent may take over a copy, which has another id.
+    """
+    keys: list[object] = [call["id"] for call in message.tool_calls]
+    if message.id is not None:
+        keys.insert(0, message.id)
+    return [*keys, message.text] if by_text and message.text and not message.tool_calls else keys
+
+
+def rows_that_reached(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The rows of one exchange without those that its root graph never had; a final counts always."""
+    reached = {number for row in rows for number in row.metadata.extras.get(_REACHED, ())}
+    return [
+        row for row in rows if row.channel is Channel.FINAL or row.metadata.extras.get(_INNER, None) in {None, *reached}
+    ]

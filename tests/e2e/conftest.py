@@ -1,0 +1,30 @@
+"""What the tests of the chat page may use: a browser for each file, and a page of a new server for each test."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+from playwright.async_api import Browser
+from support.chat_page import ChatPage, chat_page
+from support.chromium import chromium
+from support.running_server import RunningServer, running_server
+from support.test_agents import ENTRIES
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with chromium() as browser:
+        yield browser
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def chat_server(tmp_path: Path) -> AsyncIterator[RunningServer]:
+    """A server in the loop of the browser."""
+    async with running_server(tmp_path, agents=ENTRIES) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(browser: Browser, chat_server: RunningServer) -> AsyncIterator[ChatPage]:
+    async with chat_page(browser, chat_server.address) as page:
+        yield page

@@ -1,0 +1,174 @@
+"""The chat page without a mouse, on a phone, and for a screen reader."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Locator, expect
+from support.chat_page import ChatPage, chat_page
+from support.running_server import RunningServer
+
+pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "is_mobile": True,
+    "has_touch": True,
+}
+MOST_TABS = 40
+
+WIDE = f"""\
+{"long" * 60}
+
+`{"code" * 60}`
+
+```
+{"a line of code that is wider than a phone " * 5}
+```
+
+| {" | ".join(f"column {number}" for number in range(12))} |
+|{"---|" * 12}
+| {" | ".join("wide cell" for _ in range(12))} |
+
+https://example.org/{"path/" * 60}
+
+{"> " * 16}a deep quotation
+
+{"".join("  " * depth + "- a deep list" + chr(10) for depth in range(16))}
+"""
+
+
+async def tab_to(page: ChatPage, target: Locator) -> None:
+    """Press Tab until `target` has the focus."""
+    await expect(target).to_have_count(1)
+    for _ in range(MOST_TABS):
+        if await target.evaluate("(element) => element === document.activeElement"):
+            return
+        await page.tab.keyboard.press("Tab")
+    raise AssertionError("the keyboard does not reach it")
+
+
+async def test_a_chat_needs_no_mouse(page: ChatPage) -> None:
+    keyboard = page.tab.keyboard
+    await tab_to(page, page.by("agent-picker"))
+    await keyboard.type("echo")
+    await expect(page.by("agent-picker")).to_have_value("echo")
+    await keyboard.press("ArrowUp")
+    await expect(page.by("agent-picker")).to_have_value("assistant")
+
+    await tab_to(page, page.composer)
+    await keyboard.type("What time is it in Tokyo,")
+    await keyboard.press("Shift+Enter")
+    await keyboard.type("and what is 12*34?")
+    await expect(page.composer).to_have_value("What time is it in Tokyo,\nand what is 12*34?")
+    await keyboard.press("Enter")
+    await page.ended()
+
+    card = page.by("tool-card").last
+    await tab_to(page, card.get_by_role("button"))
+    await keyboard.press("Enter")
+    await expect(card.get_by_role("button")).to_have_attribute("aria-expanded", "true")
+    await expect(card.get_by_test_id("tool-args")).to_be_visible()
+
+    await tab_to(page, page.composer)
+    await keyboard.type("count down from 1000")
+    await keyboard.press("Enter")
+    await page.writes(3)
+    await tab_to(page, page.by("stop"))
+    await keyboard.press("Enter")
+    await page.ended("stopped", exchanges=2)
+    await expect(page.by("send")).to_be_visible()
+
+
+async def test_the_list_needs_no_mouse(page: ChatPage) -> None:
+    keyboard = page.tab.keyboard
+    await page.asked("my name is Zorblax")
+    await tab_to(page, page.by("rename-session"))
+    await keyboard.press("Enter")
+    await keyboard.type("Renamed")
+    await keyboard.press("Enter")
+    await expect(page.by("session-item")).to_have_text("Renamed")
+
+    await tab_to(page, page.by("new-chat"))
+    await keyboard.press("Enter")
+    await expect(page.exchanges).to_have_count(0)
+    await expect(page.composer).to_be_focused()
+
+    await tab_to(page, page.by("session-item").get_by_role("button", name="Renamed"))
+    await keyboard.press("Enter")
+    await page.ended()
+    await expect(page.composer).to_be_focused()
+
+    await tab_to(page, page.by("delete-session"))
+    await keyboard.press("Enter")
+    await expect(page.by("confirm-dialog")).to_be_visible()
+    await keyboard.press("Escape")
+    await expect(page.by("confirm-dialog")).to_have_count(0)
+    await expect(page.by("session-item")).to_have_count(1)
+
+    await tab_to(page, page.by("delete-session"))
+    await keyboard.press("Enter")
+    await tab_to(page, page.by("confirm"))
+    await keyboard.press("Enter")
+    await expect(page.by("session-item")).to_have_count(0)
+
+
+async def test_the_list_can_be_skipped(page: ChatPage) -> None:
+    await tab_to(page, page.tab.get_by_role("button", name="Skip to message"))
+    await expect(page.tab.get_by_role("button", name="Skip to message")).to_be_in_viewport()
+    await page.tab.keyboard.press("Enter")
+    await expect(page.composer).to_be_focused()
+
+
+async def test_a_screen_reader_hears_the_answer_in_one_piece(page: ChatPage) -> None:
+    await page.ask("wait 1 second")
+    await expect(page.by("announcer")).to_have_text("The agent is working.")
+    await page.ended()
+    await expect(page.by("announcer")).to_have_text("The slow task took 1 second.")
+    await expect(page.by("announcer")).to_have_attribute("aria-live", "polite")
+
+
+async def assert_as_wide_as_its_window(page: ChatPage) -> None:
+    too_wide = await page.tab.evaluate("""() => {
+      scrollTo(1000, 0);
+      const moved = scrollX;
+      const scrollers = [document.documentElement, document.body, ...document.querySelectorAll(".messages, main")];
+      return [moved, ...scrollers.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.className || e.localName)];
+    }""")
+    assert too_wide == [0]
+
+
+@pytest.mark.parametrize("width", [390, 320])
+async def test_nothing_is_wider_than_a_phone(browser: Browser, chat_server: RunningServer, width: int) -> None:
+    options = {**PHONE, "viewport": {"width": width, "height": 700}}
+    async with chat_page(browser, chat_server.address, **options) as page:
+        await assert_as_wide_as_its_window(page)
+        await page.asked(f"repeat after me: {WIDE}")
+        await page.asked("think about what time is it in Tokyo, and what is 12*34?")
+        for button in await page.by("tool-card").get_by_role("button").all():
+            await button.tap()
+        await page.by("thought").locator("summary").tap()
+        await assert_as_wide_as_its_window(page)
+        await expect(page.composer).to_be_in_viewport(ratio=1)
+        await expect(page.by("send")).to_be_in_viewport(ratio=1)
+
+
+async def test_the_list_is_a_drawer_on_a_phone(browser: Browser, chat_server: RunningServer) -> None:
+    async with chat_page(browser, chat_server.address, **PHONE) as page:
+        await page.asked("my name is Zorblax")
+        menu = page.tab.get_by_role("button", name="Conversations")
+        await expect(page.by("new-chat")).not_to_be_in_viewport()
+        await menu.tap()
+        await expect(menu).to_have_attribute("aria-expanded", "true")
+        await expect(page.by("new-chat")).to_be_in_viewport(ratio=1)
+        await page.tab.keyboard.press("Escape")
+        await expect(page.by("new-chat")).not_to_be_in_viewport()
+
+        await menu.tap()
+        await page.by("new-chat").tap()
+        await expect(page.exchanges).to_have_count(0)
+        await expect(page.by("new-chat")).not_to_be_in_viewport()
+        await menu.tap()
+        await page.by("session-item").get_by_role("button").first.tap()
+        await page.ended()
+        await expect(page.by("session-list")).not_to_be_in_viewport()

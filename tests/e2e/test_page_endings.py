@@ -1,0 +1,143 @@
+"""The chat page where an exchange does not end well: stopped, silent, failed, refused, or waiting for a person."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+from support.chat_page import ChatPage, chat_page, shown_of
+from support.rest_client import messages_of, rest
+from support.running_server import RunningServer, running_server
+
+pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+SMALL = {"limits": {"message_bytes": 1024, "runtime_context_bytes": 1024, "frame_bytes": 4096}}
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def small_page(browser: Browser, tmp_path: Path) -> AsyncIterator[ChatPage]:
+    """The page of a server that takes messages of 1 kB."""
+    async with running_server(tmp_path, settings=SMALL) as server, chat_page(browser, server.address) as page:
+        yield page
+
+
+async def test_stop_ends_a_countdown_and_the_next_ask_works(page: ChatPage, chat_server: RunningServer) -> None:
+    await page.ask("count down slowly from 1000")
+    await page.writes(words=3)
+    await page.by("stop").click()
+    await page.ended("stopped")
+    await expect(page.by("ending")).to_have_text("Stopped")
+    await expect(page.answers).to_contain_text("1000, 999, 998")
+    async with rest(chat_server) as client:
+        assert await page.shown() == shown_of(await messages_of(client, page.session_id))
+    await page.asked("what is 12*34?")
+    await expect(page.answers.last).to_contain_text("408")
+
+
+async def test_a_model_that_hangs_can_be_stopped(page: ChatPage) -> None:
+    await page.ask("hang after 5 tokens")
+    await page.writes(words=4)
+    await page.by("stop").click()
+    await page.ended("stopped")
+    await expect(page.answers).to_contain_text("Lorem ipsum dolor sit amet")
+    await expect(page.by("working")).to_have_count(0)
+
+
+async def test_a_model_that_never_says_a_word_can_be_stopped(page: ChatPage) -> None:
+    await page.ask("hang forever")
+    await expect(page.by("working")).to_contain_text("Working…")
+    await page.by("stop").click()
+    await page.ended("stopped")
+    await page.asked("my name is Zorblax")
+
+
+async def test_a_tool_that_is_stopped_has_no_spinner_left(page: ChatPage) -> None:
+    await page.ask("wait 50 seconds")
+    await expect(page.by("tool-card")).to_have_attribute("data-state", "running")
+    await page.by("stop").click()
+    await page.ended("stopped")
+    await expect(page.by("tool-card")).to_have_attribute("data-state", "failed")
+    await expect(page.tab.locator("main .spinner")).to_have_count(0)
+
+
+async def test_a_failure_keeps_the_partial_text_and_can_be_tried_again(page: ChatPage) -> None:
+    await page.asked("fail after 5 tokens", status="error")
+    await expect(page.answers).to_contain_text("Lorem ipsum dolor sit amet")
+    await expect(page.by("error-notice")).to_have_count(1)
+
+    await page.by("try-again").click()
+    await page.ended("error", exchanges=2)
+    await expect(page.by("message-user")).to_contain_text(["fail after 5 tokens"] * 2)
+    await expect(page.answers).to_contain_text(["Lorem ipsum dolor sit amet"] * 2)
+    await expect(page.by("try-again")).to_have_count(1)
+
+
+async def test_a_failure_can_be_tried_again_after_a_reload(page: ChatPage) -> None:
+    await page.asked("fail after 5 tokens", status="error")
+    before = await page.shown()
+    await page.tab.reload()
+    await page.ended("error")
+    assert await page.shown() == before
+    await expect(page.by("error-notice")).to_have_count(1)
+    await page.by("try-again").click()
+    await page.ended("error", exchanges=2)
+
+
+async def test_a_failure_without_a_word_shows_only_its_notice(page: ChatPage) -> None:
+    await page.asked("fail at once", status="error")
+    await expect(page.answers).to_have_count(0)
+    await expect(page.by("error-notice")).to_have_count(1)
+
+
+async def test_a_refused_message_goes_back_to_where_it_was_written(small_page: ChatPage) -> None:
+    page, long = small_page, "long " * 300
+    await page.ask(long)
+    await expect(page.by("error-notice")).to_contain_text("1024")
+    await expect(page.composer).to_have_value(long)
+    await expect(page.exchanges).to_have_count(0)
+
+    await page.asked("my name is Zorblax")
+    await expect(page.by("error-notice")).to_have_count(0)
+
+
+async def test_a_refused_message_leaves_the_conversation_as_it_was(small_page: ChatPage) -> None:
+    page, long = small_page, "long " * 300
+    await page.asked("my name is Zorblax")
+    await page.ask(long)
+    await expect(page.composer).to_have_value(long)
+    await page.ended(exchanges=1)
+    await page.by("error-notice").get_by_role("button", name="Dismiss").click()
+    await expect(page.by("error-notice")).to_have_count(0)
+    await page.asked("what is my name?")
+    await expect(page.answers.last).to_contain_text("Your name is Zorblax.")
+
+
+async def test_a_message_too_large_for_a_frame_can_be_shortened(small_page: ChatPage) -> None:
+    page, long = small_page, "long " * 2000
+    await page.ask(long)
+    await expect(page.by("connection-state")).to_have_attribute("data-phase", "refused")
+    await expect(page.composer).to_have_value(long)
+    await expect(page.exchanges).to_have_count(0)
+
+    await page.by("connection-state").get_by_role("button").click()
+    await expect(page.by("connection-state")).to_have_count(0)
+    await page.asked("my name is Zorblax")
+
+
+async def test_what_waits_for_a_person_is_shown_and_can_be_stopped(page: ChatPage) -> None:
+    await page.by("agent-picker").select_option("asking")
+    await page.ask("hello")
+    card = page.by("awaiting-human")
+    await expect(card).to_contain_text("Which one?")
+    await expect(card.locator("li")).to_have_text(["left", "right"])
+    await expect(page.by("working")).to_have_count(0)
+
+    await page.tab.reload()
+    await page.ended("awaiting_human")
+    await expect(card).to_contain_text("Which one?")
+
+    await card.get_by_role("button", name="Stop").click()
+    await page.ended("stopped")
+    await expect(card).to_have_count(0)
+    await page.asked("hello again", status="awaiting_human")

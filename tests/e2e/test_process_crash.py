@@ -1,0 +1,193 @@
+"""The server as a process: what is left when it is killed, and when its disk is full."""
+
+import asyncio
+import contextlib
+import random
+import resource
+import signal
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support.chat_client import ChatClient, Event, chat, check_calls, check_exchange, final_text, text_of
+from support.process_agents import write_catalog
+from support.server_process import ServerProcess, serving
+from websockets.exceptions import ConnectionClosed
+
+Left = dict[str, Event]
+"""For each exchange that ran, by its name, the last of its events that the client has seen."""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    write_catalog(tmp_path)
+    return tmp_path
+
+
+async def kill(server: ServerProcess) -> None:
+    assert await server.stop(signal.SIGKILL) == -signal.SIGKILL
+
+
+async def get(server: ServerProcess, path: str) -> dict[str, Any]:
+    async with httpx.AsyncClient() as http:
+        response = await http.get(f"{server.address}/agentic/v1{path}")
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
+    return body
+
+
+async def begin(client: ChatClient, message: str, until: str, **fields: str) -> Event:
+    """Ask, and wait for the event of this type; for `tool_call`, until such a message is there."""
+    await client.send({"message": message, **fields})
+    while True:
+        event = await client.receive()
+        if until in (event["type"], event.get("message", {}).get("channel")):
+            return event
+
+
+async def test_a_killed_server_leaves_sessions_that_go_on(directory: Path) -> None:
+    left: Left = {}
+    async with serving(cwd=directory) as server, chat(server.address) as client:
+        before = await client.ask("my name is Zorblax")
+        known = before[0]["session_id"]
+        left["stream"] = await begin(client, "count down slowly from 100", "delta", session_id=known)
+        left["tool"] = await begin(client, "wait 50 seconds", "tool_call", client_exchange_id="mine")
+        left["person"] = await begin(client, "hello", "awaiting_human", agent_id="asking")
+        await kill(server)
+    async with serving(cwd=directory) as server, chat(server.address) as client:
+        for name, seen in left.items():
+            await interrupted(server, client, name, seen)
+        await goes_on(client, left)
+        await client.send({"message": "wait 50 seconds", "client_exchange_id": "mine"})
+        final = await client.until("final")
+        assert (final["exchange_id"], final["status"]) == (left["tool"]["exchange_id"], "interrupted")
+        assert final_text(await client.ask("what is my name?", session_id=known)) == "Your name is Zorblax."
+        assert await server.stop() == 0
+        assert "Traceback" not in server.stderr
+    check_database(directory / "data" / "chat.sqlite3")
+
+
+async def interrupted(server: ServerProcess, client: ChatClient, name: str, seen: Event) -> None:
+    """The exchange has ended as interrupted, for whoever asks for it and for whoever follows it."""
+    exchange = await get(server, f"/exchanges/{seen['exchange_id']}")
+    assert (exchange["status"], exchange["error"]["code"]) == ("interrupted", "interrupted")
+    assert "pending" not in exchange
+    await client.send({"type": "follow", "exchange_id": seen["exchange_id"], "after_seq": seen["seq"]})
+    final = await client.receive()
+    assert (final["type"], final["status"]) == ("final", "interrupted")
+    assert final["seq"] > seen["seq"]
+    check_calls(final["messages"])
+    assert final["messages"][-1]["channel"] == "error"
+    stored = await get(server, f"/sessions/{seen['session_id']}/messages")
+    assert stored["messages"][-len(final["messages"]) :] == final["messages"]
+    if name == "tool":
+        assert [m["channel"] for m in final["messages"][1:]] == ["tool_call", "tool_result", "error"]
+        assert not final["messages"][2]["parts"][0]["ok"]
+
+
+async def goes_on(client: ChatClient, left: Left) -> None:
+    """Each session's next exchange is answered, by an agent that refuses a call without its result."""
+    for seen in left.values():
+        events = await client.ask("and now?", session_id=seen["session_id"], agent_id="counting")
+        check_exchange(events)
+        assert final_text(events).endswith("|and now?")
+
+
+async def test_a_server_that_is_killed_again_and_again_loses_nothing_that_was_shown(directory: Path) -> None:
+    """Many sessions at work, killed at any moment."""
+    shown: dict[str, list[Event]] = {}
+    moments = random.Random(7)
+    for _ in range(3):
+        async with serving(cwd=directory) as server:
+            chatting = [asyncio.create_task(chat_on(server.address, number, shown)) for number in range(6)]
+            await asyncio.sleep(0.2 + moments.random() * 0.3)
+            await kill(server)
+            await asyncio.gather(*chatting)
+        check_database(directory / "data" / "chat.sqlite3", recovered=False)
+    async with serving(cwd=directory) as server:
+        for session_id, messages in shown.items():
+            stored = (await get(server, f"/sessions/{session_id}/messages?limit=1000"))["messages"]
+            by_rank = {message["rank"]: message for message in stored}
+            assert all(by_rank[message["rank"]] == message for message in messages)
+            check_calls(stored)
+        assert await server.stop() == 0
+    assert sum(map(len, shown.values())) > 20
+    check_database(directory / "data" / "chat.sqlite3")
+
+
+async def chat_on(address: str, number: int, shown: dict[str, list[Event]]) -> None:
+    """Chat until the server is gone, and note every message that is shown as stored."""
+    questions = ["what is 12*34?", "my name is Zorblax", "wait 0.1 seconds", "write 30 words"]
+    with contextlib.suppress(ConnectionClosed, OSError, asyncio.IncompleteReadError):
+        async with chat(address) as client:
+            session_id = None
+            for turn in range(1000):
+                ask = {"message": questions[(number + turn) % len(questions)], "session_id": session_id}
+                await client.send({key: value for key, value in ask.items() if value})
+                while (event := await client.receive())["type"] != "final":
+                    session_id = event.get("session_id", session_id)
+                    if event["type"] == "stream":
+                        shown.setdefault(event["session_id"], []).append(event["message"])
+
+
+def check_database(path: Path, *, recovered: bool = True) -> None:
+    """The file is whole, ranks have no gap, and every ended exchange is ended in its session too."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+        gaps = """SELECT id FROM sessions WHERE next_rank != message_count
+            OR next_rank != (SELECT count(*) FROM messages WHERE session_id = sessions.id)
+            OR next_rank != 1 + (SELECT max(rank) FROM messages WHERE session_id = sessions.id)"""
+        assert db.execute(gaps).fetchall() == []
+        astray = """SELECT exchanges.id FROM exchanges JOIN sessions ON sessions.id = exchanges.session_id
+            WHERE (status IN ('running', 'awaiting_human')) != (active_exchange_id IS exchanges.id)"""
+        assert db.execute(astray).fetchall() == []
+        if recovered:
+            assert db.execute("SELECT id FROM sessions WHERE active_exchange_id IS NOT NULL").fetchall() == []
+
+
+@contextlib.contextmanager
+def full_disk(server: ServerProcess, path: Path) -> Iterator[None]:
+    """Files of the server can't grow beyond what they are now."""
+    _, most = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+    size = max(file.stat().st_size for file in path.iterdir())
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (size, most))
+    yield
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (most, most))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit of a running process is changed with prlimit")
+async def test_a_full_disk_loses_no_text(directory: Path) -> None:
+    async with serving(cwd=directory) as server, chat(server.address) as client:
+        await client.ask("hello")
+        await client.send({"message": "count down slowly from 6"})
+        started = await client.until("delta")
+        with full_disk(server, directory / "data"):
+            final = await client.until("final")
+            assert (final["status"], final["error"]["code"]) == ("error", "store_unavailable")
+            assert final["messages"] == (await get(server, f"/sessions/{final['session_id']}/messages"))["messages"]
+            [refusal] = await client.ask("one more")
+            assert (refusal["code"], refusal["retryable"]) == ("store_unavailable", True)
+            assert len((await get(server, "/sessions"))["sessions"]) == 2
+        texts = await late_texts(server, started["session_id"])
+        assert texts[1] == "6, 5, 4, 3, 2, 1, 0"
+        events = await client.ask("and now?", session_id=started["session_id"], agent_id="counting")
+        check_exchange(events)
+        assert final_text(events) == "count down slowly from 6|and now?"
+        check_exchange(await client.ask("a new session"))
+        assert await server.stop() == 0
+        assert "Traceback" not in server.stderr
+    check_database(directory / "data" / "chat.sqlite3")
+
+
+async def late_texts(server: ServerProcess, session_id: str) -> list[str]:
+    """The texts of the session once its exchange is stored."""
+    async with asyncio.timeout(20):
+        while "active_exchange_id" in await get(server, f"/sessions/{session_id}"):
+            await asyncio.sleep(0.05)
+    stored = await get(server, f"/sessions/{session_id}/messages")
+    return [text_of(message) for message in stored["messages"]]

@@ -1,0 +1,148 @@
+"""The server as a process: how it ends when it is told to."""
+
+import asyncio
+import json
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support.chat_client import PATH, ChatClient, chat, check_exchange, final_text
+from support.process_agents import write_catalog
+from support.server_process import ServerProcess, serving
+from websockets.exceptions import ConnectionClosed
+
+RESTART = 1012
+
+
+async def closes_with(client: ChatClient) -> int | None:
+    """The code with which the server closes the socket; events that come before are kept by the client."""
+    try:
+        while True:
+            await client.receive()
+    except ConnectionClosed as closed:
+        return closed.rcvd.code if closed.rcvd else None
+
+
+def only_logs(server: ServerProcess, *expected: str) -> None:
+    """It has said nothing but log lines, and warned of nothing but what is expected."""
+    lines = [json.loads(line) for line in server.stderr.splitlines()]
+    warnings = [line["message"] for line in lines if line["level"] in ("warning", "error")]
+    assert set(warnings) <= {"exchange ended", *expected}, server.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_an_idle_server_ends_at_once(tmp_path: Path, number: int) -> None:
+    async with serving(cwd=tmp_path) as server:
+        async with chat(server.address) as client:
+            check_exchange(await client.ask("hello"))
+            ending = asyncio.create_task(server.stop(number, timeout_s=8))
+            assert await closes_with(client) == RESTART
+            assert await ending == 0
+        only_logs(server)
+        with pytest.raises(OSError):
+            socket.create_connection(("127.0.0.1", httpx.URL(server.address).port or 0), timeout=1)
+
+
+async def test_what_runs_may_finish_and_its_clients_see_that(tmp_path: Path) -> None:
+    environment = {"AGENTIC_SERVER__GRACE_S": "20"}
+    async with serving(cwd=tmp_path, environment=environment) as server, chat(server.address) as client:
+        await client.send({"message": "count down slowly from 10"})
+        await client.until("delta")
+        async with chat(server.address) as other, httpx.AsyncClient() as http:
+            ending = asyncio.create_task(server.stop(timeout_s=20))
+            assert await becomes(http, f"{server.internal}/health/ready", 503)
+            assert (await http.get(f"{server.internal}/health/live")).status_code == 200
+            await other.send({"message": "too late"})
+            refusal = await other.until("error")
+            assert (refusal["code"], refusal["retryable"]) == ("shutting_down", True)
+            assert await closes_with(other) == RESTART
+        assert await closes_with(client) == RESTART
+        events = [event for event in client.events if event["type"] != "session"]
+        check_exchange(events)
+        assert events[-1]["status"] == "ok" and final_text(events).endswith(" 1, 0")
+        assert await ending == 0
+        only_logs(server)
+
+
+async def becomes(http: httpx.AsyncClient, address: str, status: int) -> bool:
+    for _ in range(500):
+        if (await http.get(address)).status_code == status:
+            return True
+        await asyncio.sleep(0.01)
+    return False
+
+
+async def test_what_does_not_finish_is_interrupted_and_its_clients_see_that(tmp_path: Path) -> None:
+    environment = {"AGENTIC_SERVER__GRACE_S": "0.3"}
+    async with serving(cwd=tmp_path, environment=environment) as server, chat(server.address) as client:
+        await client.send({"message": "count down slowly from 1000"})
+        await client.until("delta")
+        sse = asyncio.create_task(events_of_stream(server))
+        await asyncio.sleep(0.5)
+        ending = asyncio.create_task(server.stop(timeout_s=10))
+        assert await closes_with(client) == RESTART
+        events = [event for event in client.events if event["type"] != "session"]
+        check_exchange(events)
+        assert (events[-1]["status"], events[-1]["error"]["code"]) == ("interrupted", "interrupted")
+        assert final_text([*events[:-1], without_question(events[-1])]).startswith("1000, 999")
+        assert (await sse)[-2:] == ["event: error", "event: final"]
+        assert await ending == 0
+        only_logs(server)
+        exchange_id = events[-1]["exchange_id"]
+    async with serving(cwd=tmp_path) as server, httpx.AsyncClient() as http:
+        response = await http.get(f"{server.address}/agentic/v1/exchanges/{exchange_id}")
+        assert response.json()["status"] == "interrupted"
+        stored = await http.get(f"{server.address}/agentic/v1/sessions/{events[-1]['session_id']}/messages")
+        assert stored.json()["messages"] == events[-1]["messages"]
+
+
+def without_question(final: dict[str, Any]) -> dict[str, Any]:
+    return {**final, "messages": final["messages"][1:]}
+
+
+async def events_of_stream(server: ServerProcess) -> list[str]:
+    """The types of the events of an ask over REST, to its end."""
+    async with httpx.AsyncClient(base_url=f"{server.address}/agentic/v1", timeout=30) as http:
+        session = (await http.post("/sessions", json={})).json()
+        body = {"content": "count down slowly from 1000"}
+        async with http.stream("POST", f"/sessions/{session['id']}/messages", json=body) as response:
+            return [line async for line in response.aiter_lines() if line.startswith("event:")]
+
+
+@pytest.mark.parametrize("agent_id", ["stubborn", "blocking"])
+async def test_a_tool_that_never_ends_does_not_keep_the_process(tmp_path: Path, agent_id: str) -> None:
+    write_catalog(tmp_path)
+    environment = {"AGENTIC_SERVER__GRACE_S": "0.1"}
+    async with serving(cwd=tmp_path, environment=environment) as server, chat(server.address) as client:
+        await client.send({"message": "call work()", "agent_id": agent_id})
+        while (await client.until("stream"))["message"]["channel"] != "tool_call":
+            pass
+        ending = asyncio.create_task(server.stop(timeout_s=12))
+        assert await closes_with(client) == RESTART
+        check_exchange([event for event in client.events if event["type"] != "session"])
+        assert client.events[-1]["status"] == "interrupted"
+        assert await ending == 0
+        only_logs(server, "agents still at work are left behind")
+
+
+async def test_a_client_that_reads_nothing_does_not_keep_the_process(tmp_path: Path) -> None:
+    async with serving(cwd=tmp_path, environment={"AGENTIC_SERVER__GRACE_S": "0.1"}) as server:
+        address = httpx.URL(server.address)
+        reader, writer = await asyncio.open_connection(address.host, address.port, limit=1024)
+        writer.write(
+            f"GET {PATH} HTTP/1.1\r\nHost: {address.host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Protocol: chat.v2\r\n\r\n".encode()
+        )
+        await reader.readuntil(b"\r\n\r\n")
+        ask = json.dumps({"message": "write 20000 words", "mode": "query"}).encode()
+        for _ in range(20):
+            writer.write(bytes([0x81, 0x80 | len(ask), 0, 0, 0, 0]) + ask)
+        await writer.drain()
+        await asyncio.sleep(0.5)
+        assert await server.stop(timeout_s=15) == 0
+        only_logs(server)
+        writer.close()

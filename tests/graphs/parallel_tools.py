@@ -1,0 +1,33 @@
+"""`create_agent` with tools that run at the same time: a slow one, a fast one, one that fails."""
+
+import asyncio
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import ToolRetryMiddleware
+from langchain_core.tools import tool
+from support.phrase_model import PhraseModel
+
+
+@tool
+async def slow(word: str) -> str:
+    """Gives the word back after a while."""
+    await asyncio.sleep(0.2)
+    return f"slow {word}"
+
+
+@tool
+def fast(word: str) -> str:
+    """Gives the word back at once."""
+    return f"fast {word}"
+
+
+@tool
+def failing(word: str) -> str:
+    """Fails."""
+    raise ValueError(f"no {word}")
+
+
+# Its errors become results, so that the model can go on.
+_tolerant = ToolRetryMiddleware(max_retries=0, on_failure="continue")
+
+graph = create_agent(PhraseModel(), [slow, fast, failing], middleware=[_tolerant])

@@ -1,0 +1,225 @@
+"""Recovery: what a process that died has left is ended at the next start, whatever state it was in."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from support.chat_client import check_calls, check_exchange, final_text
+from support.failing_store import FailingStore
+from support.phrase_model import check_history
+from support.sessions import USER, Sessions, open_sessions
+
+from agentic_backend.agents.agent_flow import CompiledGraph
+from agentic_backend.errors import StoreUnavailable
+from agentic_backend.protocol.events import Final, HumanRequest, HumanRequests
+from agentic_backend.protocol.frames import Ask
+from agentic_backend.protocol.messages import (
+    Channel,
+    ExchangeStatus,
+    MessageDraft,
+    Role,
+    Session,
+    TokenUsage,
+    utc_now,
+)
+from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
+from agentic_backend.sessions.recovery import recover_exchanges
+from agentic_backend.stores.base import ExchangeEnd, ExchangeRecord, Fence, FencedOut
+from agentic_backend.stores.sqlite import SqliteStore
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    """The database as the dead process has left it; closed before it is opened again."""
+    store = await SqliteStore.open(tmp_path / "chat.sqlite3", timeout_s=5)
+    yield store
+    await store.aclose()
+
+
+def text(role: Role, channel: Channel, words: str) -> MessageDraft:
+    return MessageDraft(role=role, channel=channel, parts=[TextPart(text=words)])
+
+
+def calls(*call_ids: str) -> MessageDraft:
+    parts = [ToolCallPart(call_id=call_id, name="slow_task", args={}) for call_id in call_ids]
+    return MessageDraft(role=Role.ASSISTANT, channel=Channel.TOOL_CALL, parts=parts)
+
+
+def result(call_id: str) -> MessageDraft:
+    part = ToolResultPart(call_id=call_id, ok=True, content="done")
+    return MessageDraft(role=Role.TOOL, channel=Channel.TOOL_RESULT, parts=[part])
+
+
+async def leave(store: SqliteStore, name: str, *drafts: MessageDraft, waiting: bool = False) -> None:
+    """A session and an exchange of this name, running or waiting, with these messages after the user's."""
+    now = utc_now()
+    session = Session(id=name, user_id=USER.id, agent_id="echo", title=name, created_at=now, updated_at=now)
+    record = ExchangeRecord(
+        id=f"exchange of {name}",
+        session_id=name,
+        user_id=USER.id,
+        agent_id="echo",
+        client_exchange_id=f"client's {name}",
+        request_id=f"request of {name}",
+        started_at=now,
+    )
+    written = await store.begin_exchange(record, text(Role.USER, Channel.FINAL, "hello"), session)
+    written = await store.append(Fence(name, record.id, written.session.next_rank), drafts)
+    if waiting:
+        pending = HumanRequests(requests=[HumanRequest(interrupt_id="i", question="Which one?")])
+        await store.set_waiting(Fence(name, record.id, written.session.next_rank), pending)
+
+
+def echoing_graph() -> CompiledGraph:
+    def answer(state: MessagesState) -> dict[str, Any]:
+        check_history(state["messages"])
+        heard = [message.text for message in state["messages"] if isinstance(message, HumanMessage)]
+        return {"messages": [AIMessage("|".join(heard))]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "answer")
+    return graph.compile()
+
+
+async def final_of(sessions: Sessions, name: str) -> dict[str, Any]:
+    """What a client that follows the exchange is given."""
+    final = await sessions.orchestrator.view(USER, f"exchange of {name}", name)
+    assert isinstance(final, Final)
+    return final.model_dump(mode="json")
+
+
+async def test_every_exchange_that_was_left_is_interrupted(store: SqliteStore) -> None:
+    for number in range(5):
+        await leave(store, f"s{number}", waiting=number % 2 == 0)
+    assert await recover_exchanges(store) == 5
+    assert await store.unended_exchanges() == []
+    assert await recover_exchanges(store) == 0
+    for number in range(5):
+        record = await store.get_exchange(f"exchange of s{number}")
+        assert record is not None and record.error is not None and record.ended_at is not None
+        assert record.status is ExchangeStatus.INTERRUPTED
+        assert (record.error.code, record.error.retryable) == ("interrupted", True)
+        assert record.error.request_id == f"request of s{number}"
+        assert record.pending is None
+        session = await store.get_session(f"s{number}")
+        assert session is not None and session.active_exchange_id is None
+
+
+@pytest.mark.parametrize(
+    ("left", "settled"),
+    [
+        ([], []),
+        ([text(Role.ASSISTANT, Channel.OBSERVATION, "let me see"), calls("a")], ["a"]),
+        ([calls("a", "b", "c"), result("b")], ["a", "c"]),
+        ([calls("a"), result("a")], []),
+        ([calls("a"), result("a"), calls("b")], ["b"]),
+        ([text(Role.ASSISTANT, Channel.FINAL, "the answer")], []),
+    ],
+)
+async def test_calls_are_settled_and_the_session_goes_on(
+    tmp_path: Path, store: SqliteStore, left: list[MessageDraft], settled: list[str]
+) -> None:
+    await leave(store, "s", *left)
+    async with open_sessions(tmp_path, {"echo": echoing_graph()}) as sessions:
+        final = await final_of(sessions, "s")
+        assert final["status"] == "interrupted"
+        assert final["messages"] == await sessions.stored("s")
+        check_calls(final["messages"])
+        added = final["messages"][1 + len(left) :]
+        assert [part["call_id"] for message in added for part in message["parts"] if "call_id" in part] == settled
+        assert all(not part["ok"] for message in added[:-1] for part in message["parts"])
+        assert (added[-1]["role"], added[-1]["channel"]) == ("system", "error")
+        ranks = [message["rank"] for message in final["messages"]]
+        assert ranks == list(range(len(ranks)))
+        events = await sessions.ask("again", session_id="s")
+        check_exchange(events)
+        assert final_text(events) == "hello|again"
+        assert events[-1]["messages"][0]["rank"] == len(ranks)
+
+
+async def test_the_final_of_an_interrupted_exchange_is_far_above_what_was_seen(
+    tmp_path: Path, store: SqliteStore
+) -> None:
+    await leave(store, "s")
+    async with open_sessions(tmp_path, {"echo": echoing_graph()}) as sessions:
+        assert (await final_of(sessions, "s"))["seq"] >= 1_000_000
+
+
+async def test_an_ask_that_is_sent_again_starts_nothing(tmp_path: Path, store: SqliteStore) -> None:
+    """The client has lost its answer with the process, and sends its ask once more."""
+    await leave(store, "s")
+    async with open_sessions(tmp_path, {"echo": echoing_graph()}) as sessions:
+        ask = Ask(message="hello", session_id="s", client_exchange_id="client's s")
+        final = await sessions.orchestrator.ask(USER, ask, None, "another request")
+        assert isinstance(final, Final)
+        assert final.status is ExchangeStatus.INTERRUPTED
+        assert len(await sessions.stored("s")) == 2
+
+
+async def test_what_has_ended_is_left_alone(store: SqliteStore) -> None:
+    await leave(store, "s")
+    session = await store.get_session("s")
+    assert session is not None
+    end = ExchangeEnd(status=ExchangeStatus.OK, ended_at=utc_now(), usage=TokenUsage(), last_seq=7)
+    await store.append(Fence("s", "exchange of s", session.next_rank), [], end)
+    assert await recover_exchanges(store) == 0
+    record = await store.get_exchange("exchange of s")
+    assert record is not None
+    assert (record.status, record.last_seq) == (ExchangeStatus.OK, 7)
+
+
+async def test_who_was_fenced_out_by_the_recovery_writes_nothing_more(store: SqliteStore) -> None:
+    """The process was not dead but slow."""
+    await leave(store, "s")
+    session = await store.get_session("s")
+    assert session is not None
+    slow = Fence("s", "exchange of s", session.next_rank)
+    await recover_exchanges(store)
+    before = await store.messages_after("s", -1, 100)
+    with pytest.raises(FencedOut):
+        await store.append(slow, [text(Role.ASSISTANT, Channel.FINAL, "too late")])
+    assert await store.messages_after("s", -1, 100) == before
+
+
+async def test_the_recovery_overwrites_nothing_of_a_process_that_lives(store: SqliteStore) -> None:
+    """Between its look and its write, the exchange goes on, or its session is deleted."""
+    for name in ("writes on", "is deleted", "is left"):
+        await leave(store, name)
+
+    class Racing(FailingStore):
+        async def exchange_messages(self, exchange_id: str) -> Any:
+            rows = await store.exchange_messages(exchange_id)
+            if "writes on" in exchange_id:
+                await store.append(Fence("writes on", exchange_id, 1), [text(Role.ASSISTANT, Channel.FINAL, "alive")])
+            if "is deleted" in exchange_id:
+                await store.delete_session("is deleted")
+            return rows
+
+    await recover_exchanges(Racing(store).as_store)
+    [alive] = await store.unended_exchanges()
+    assert alive.session_id == "writes on"
+    assert [message.rank for message in await store.messages_after("writes on", -1, 10)] == [0, 1]
+    record = await store.get_exchange("exchange of is left")
+    assert record is not None and record.status is ExchangeStatus.INTERRUPTED
+
+
+async def test_a_store_that_is_away_is_told(store: SqliteStore) -> None:
+    await leave(store, "s")
+    failing = FailingStore(store)
+    failing.go_away("append")
+    with pytest.raises(StoreUnavailable):
+        await recover_exchanges(failing.as_store)
+    failing.come_back()
+    assert await recover_exchanges(failing.as_store) == 1
+
+
+async def test_many_exchanges_are_recovered_in_good_time(store: SqliteStore) -> None:
+    for number in range(200):
+        await leave(store, f"s{number}", calls("a", "b"))
+    async with asyncio.timeout(10):
+        assert await recover_exchanges(store) == 200

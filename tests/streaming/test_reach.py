@@ -1,0 +1,69 @@
+"""Which rows tell that their message reached the root graph, and which rows a history is then made of."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage
+
+from agentic_backend.protocol.messages import Channel, ChatMessage, MessageMetadata, Role, utc_now
+from agentic_backend.protocol.parts import TextPart
+from agentic_backend.streaming.reach import Reach, keys_of, rows_that_reached
+
+CALL = {"name": "look", "args": {}, "id": "c1"}
+
+
+def rows(*extras: dict[str, Any], final: bool = True) -> list[ChatMessage]:
+    """A row for each of these extras; the last one is a final."""
+    return [
+        ChatMessage(
+            session_id="s",
+            exchange_id="e",
+            rank=rank,
+            timestamp=utc_now(),
+            role=Role.ASSISTANT,
+            channel=Channel.FINAL if final and rank == len(extras) - 1 else Channel.OBSERVATION,
+            parts=[TextPart(text=str(rank))],
+            metadata=MessageMetadata(extras=more),
+        )
+        for rank, more in enumerate(extras)
+    ]
+
+
+def ranks(kept: Sequence[ChatMessage]) -> list[int]:
+    return [row.rank for row in kept]
+
+
+def test_a_message_is_known_by_its_id_and_its_calls_or_its_text() -> None:
+    assert keys_of(AIMessage("text", id="m1", tool_calls=[CALL]), by_text=True) == ["m1", "c1"]
+    assert keys_of(AIMessage("text", id="m1"), by_text=True) == ["m1", "text"]
+    assert keys_of(AIMessage("text", id="m1")) == ["m1"]
+    assert keys_of(AIMessage("text")) == []
+
+
+def test_what_reached_the_root_before_it_is_stored_carries_no_mark() -> None:
+    reach = Reach()
+    reach.add(["m1"])
+    assert reach.extras(["m1", "text"]) == {}
+
+
+def test_rows_of_a_message_that_reaches_the_root_later_are_named_once_by_the_next_row() -> None:
+    reach = Reach()
+    first, second = reach.extras(["m1", "c1"]), reach.extras(["m2"])
+    reach.add(["copy", "c1"])
+    reach.add(["m1", "c1"])
+    named, final = reach.extras_of_final(), reach.extras_of_final()
+    assert final == {}
+    assert ranks(rows_that_reached(rows(first, second, named))) == [0, 2]
+
+
+def test_all_rows_of_a_message_have_one_fate_and_no_other_message_shares_it() -> None:
+    reach = Reach()
+    marks = [reach.extras(["m1", "c1"]), reach.extras(["m1", "c1"]), reach.extras(["m2", "c2"]), reach.extras(["m3"])]
+    reach.add(["m2"])
+    assert ranks(rows_that_reached(rows(*marks, reach.extras_of_final()))) == [2, 4]
+
+
+def test_a_final_counts_though_its_agent_kept_it_to_itself() -> None:
+    mark = Reach().extras(["m1"])
+    assert ranks(rows_that_reached(rows(mark, mark))) == [1]
+    assert ranks(rows_that_reached(rows(mark, mark, final=False))) == []

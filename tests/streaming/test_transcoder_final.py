@@ -1,0 +1,197 @@
+"""Which text is the final: the last that a node handed over, else the last that was said, else the last message's."""
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
+from support.drafts import Transcript, ai, result, token, update
+
+from agentic_backend.protocol.messages import Channel
+from agentic_backend.protocol.parts import text_of
+from agentic_backend.streaming.drafts import CompleteDraft
+
+
+def test_of_several_texts_the_last_is_the_final() -> None:
+    transcript = Transcript(update(ai("First", "m1")), update(ai("Second", "m2")), update(ai("Third", "m3"))).finish()
+    assert transcript.told == [("observation", "First"), ("observation", "Second"), ("final", "Third")]
+
+
+def test_a_text_is_held_back_until_a_later_one_is_complete() -> None:
+    transcript = Transcript(update(ai("First", "m1")))
+    assert transcript.drafts == []
+    transcript.feed(token("Second", "m2"))
+    assert transcript.told == []
+    transcript.feed(update(ai("Second", "m2")))
+    assert transcript.told == [("observation", "First")]
+
+
+def test_calls_let_go_of_the_text_before_them() -> None:
+    transcript = Transcript(update(ai("First", "m1")), update(ai("", "m2", ("c1", "a"))))
+    assert transcript.told == [("observation", "First"), ("tool_call", "a(c1)")]
+
+
+def test_a_graph_that_ends_on_a_tool_result_repeats_it() -> None:
+    transcript = Transcript(update(ai("Looking", "m1", ("c1", "a"))), update(result("c1", "42"), node="tools")).finish()
+    assert transcript.told[-2:] == [("tool_result", "c1=42"), ("final", "42")]
+
+
+def test_a_graph_that_ends_on_a_result_nobody_asked_for_repeats_it() -> None:
+    assert Transcript(update(result("c1", "42"))).finish().told == [("final", "42")]
+
+
+@pytest.mark.parametrize("last", [HumanMessage("That is all", id="h9"), SystemMessage("That is all"), "That is all"])
+def test_a_graph_whose_last_message_is_no_answer_repeats_its_text(last: object) -> None:
+    transcript = Transcript(update(last), history=[HumanMessage("Hi", id="h1")]).finish()
+    assert transcript.told == [("final", "That is all")]
+
+
+def test_a_graph_that_adds_nothing_repeats_the_last_message_that_it_was_given() -> None:
+    history = [HumanMessage("Hi", id="h1"), AIMessage("Hello", id="a1"), HumanMessage("Again", id="h2")]
+    assert Transcript(((), "updates", {"node": None}), history=history).finish().told == [("final", "Again")]
+
+
+def test_messages_of_the_history_that_are_handed_over_again_are_not_news() -> None:
+    history = [HumanMessage("Hi", id="h1"), ai("Hello", "a1"), HumanMessage("Again", id="h2")]
+    transcript = Transcript(update(ai("Yes", "m1")), update(*history, ai("Yes", "m1"), node="parent"), history=history)
+    assert transcript.finish().told == [("final", "Yes")]
+
+
+def test_removed_messages_have_no_text() -> None:
+    transcript = Transcript(update(RemoveMessage(id="h1")), history=[HumanMessage("Hi", id="h1")]).finish()
+    assert transcript.told == [("final", "Hi")]
+
+
+def test_a_model_that_says_nothing_leaves_the_text_before_it_as_the_final() -> None:
+    """A supervisor may end with an empty message, when its worker has said all."""
+    transcript = Transcript(
+        update(ai("It is 4.", "m1")),
+        update(ai("Transferring back", "m2", ("c1", "transfer_back_to_boss")), result("c1", "Transferred"), node="w"),
+        token(message_id="m3", last=True),
+        update(ai("", "m3")),
+    ).finish()
+    assert transcript.told == [
+        ("observation", "It is 4."),
+        ("observation", "Transferring back"),
+        ("tool_call", "transfer_back_to_boss(c1)"),
+        ("tool_result", "c1=Transferred"),
+        ("final", "It is 4."),
+    ]
+
+
+def test_a_model_that_says_nothing_at_all_leaves_an_empty_final_and_not_the_question() -> None:
+    transcript = Transcript(token(last=True), update(ai("")), history=[HumanMessage("Hi", id="h1")]).finish()
+    assert transcript.told == [("final", "")]
+
+
+def test_what_no_node_hands_over_is_stored_before_the_answer() -> None:
+    """A router's text is seen, so it is stored; its call is run by nobody, so it is none."""
+    transcript = Transcript(
+        token("billing", "router", calls=[("r1", "route", "{}")], last=True, node="router"),
+        update(node="router"),
+        token("Your bill", "m1", last=True),
+        update(ai("Your bill", "m1")),
+    ).finish()
+    assert transcript.told == [("observation", "billing"), ("final", "Your bill")]
+
+
+def test_a_judge_after_the_answer_does_not_take_its_place() -> None:
+    transcript = Transcript(
+        token("Your bill", "m1", last=True),
+        update(ai("Your bill", "m1")),
+        token('{"pass": true}', "judge", last=True, node="judge"),
+        update(node="judge"),
+    ).finish()
+    assert transcript.told == [("observation", '{"pass": true}'), ("final", "Your bill")]
+
+
+def test_a_router_that_only_calls_after_the_answer_changes_nothing() -> None:
+    transcript = Transcript(
+        token("Your bill", "m1", last=True),
+        update(ai("Your bill", "m1")),
+        token(message_id="judge", calls=[("j1", "verdict", "{}")], last=True, node="judge"),
+        update(node="judge"),
+    ).finish()
+    assert transcript.told == [("final", "Your bill")]
+
+
+def test_a_router_that_does_not_stream_calls_nothing_either() -> None:
+    whole = ((), "messages", (ai("", "router", ("r1", "route")), {"langgraph_node": "router"}))
+    transcript = Transcript(whole, update(node="router"), update(ai("Your bill", "m1"))).finish()
+    assert transcript.told == [("final", "Your bill")]
+
+
+def test_where_no_text_is_handed_over_the_last_is_the_final() -> None:
+    """A node that drafts and refines may keep both texts in channels of its own."""
+    transcript = Transcript(
+        token("Draft", "m1", last=True), token("Refined", "m2", last=True), ((), "updates", {"model": {"essay": "…"}})
+    ).finish()
+    assert transcript.told == [("observation", "Draft"), ("final", "Refined")]
+
+
+def test_where_no_update_comes_the_last_text_is_the_final() -> None:
+    transcript = Transcript(token("One", "m1", last=True), token("Two", "m2", node="other")).finish()
+    assert transcript.told == [("observation", "One"), ("final", "Two")]
+
+
+def test_a_copy_that_its_node_makes_is_the_message_itself() -> None:
+    transcript = Transcript(token("Hello", last=True), update(AIMessage("Hello"))).finish()
+    assert transcript.told == [("final", "Hello")]
+
+
+def test_a_copy_that_a_later_node_makes_is_the_message_itself() -> None:
+    transcript = Transcript(
+        token("Hello", "m1", last=True, node="think"),
+        ((), "updates", {"think": {"answer": "Hello"}}),
+        update(AIMessage("Hello"), node="answer"),
+    ).finish()
+    assert transcript.told == [("final", "Hello")]
+    assert [draft.block for draft in transcript.drafts if isinstance(draft, CompleteDraft)] == [0]
+
+
+def test_two_nodes_that_say_the_same_have_both_said_it() -> None:
+    transcript = Transcript(
+        token("Yes", "m1", last=True, node="a"),
+        token("Yes", "m2", last=True, node="b"),
+        update(ai("Yes", "m1"), node="a"),
+        update(ai("Yes", "m2"), node="b"),
+    ).finish()
+    assert transcript.told == [("observation", "Yes"), ("final", "Yes")]
+
+
+def test_a_later_node_may_replace_the_text_of_the_answer() -> None:
+    """A middleware that masks what the model has said gives the same id."""
+    transcript = Transcript(
+        token("Call 555-0100", last=True),
+        update(ai("Call 555-0100")),
+        update(ai("Call [redacted]"), node="PIIMiddleware.after_model"),
+    )
+    [*_, final] = transcript.transcoder.finish(9.0)
+    assert isinstance(final, CompleteDraft)
+    assert final.block == 0
+    assert text_of(final.message.parts) == "Call [redacted]"
+
+
+def test_a_text_that_its_node_left_out_closes_its_block_empty() -> None:
+    transcript = Transcript(token("A secret"), token(last=True), update(ai("", "m1", ("c1", "a"))))
+    [_, observation, calls] = transcript.drafts
+    assert isinstance(observation, CompleteDraft) and isinstance(calls, CompleteDraft)
+    assert observation.block == 0
+    assert text_of(observation.message.parts) == ""
+    assert calls.message.channel is Channel.TOOL_CALL
+
+
+def test_calls_of_a_message_that_was_given_up_too_early_still_count() -> None:
+    """Of two tasks of one node, the first one's update tells nothing of the second one's message."""
+    transcript = Transcript(
+        token("A", "m1", last=True),
+        token("B", "m2", calls=[("c2", "b", "{}")], last=True),
+        update(ai("A", "m1")),
+        update(ai("B", "m2", ("c2", "b"))),
+        update(result("c2"), node="tools"),
+        update(ai("End", "m3")),
+    ).finish()
+    assert transcript.told == [
+        ("observation", "B"),
+        ("observation", "A"),
+        ("tool_call", "b(c2)"),
+        ("tool_result", "c2=done"),
+        ("final", "End"),
+    ]

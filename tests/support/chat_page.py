@@ -1,0 +1,171 @@
+"""The chat page as its reader sees it, in a browser that notes everything that goes wrong there.
+
+A console error, an uncaught exception, a violation of the content security policy, or a request to anywhere but the
+server fails the test, unless the test says beforehand that it provokes it.
+"""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
+
+PATIENCE_MS = 15_000
+
+expect.set_options(timeout=PATIENCE_MS)
+
+_REPORT_VIOLATIONS = """
+addEventListener("securitypolicyviolation", ({ effectiveDirective, blockedURI }) =>
+  console.error(`policy violated: ${effectiveDirective} ${blockedURI}`));
+"""
+
+Shown = tuple[str, str]
+"""What a reader sees of a message: `asked`, `observed`, `called`, `result` or `answered`, and its text."""
+
+
+class Watch:
+    """Notes what goes wrong in all tabs of a browser context."""
+
+    def __init__(self, context: BrowserContext, address: str) -> None:
+        self._host = urlsplit(address).netloc
+        self._problems: list[str] = []
+        self._provoked: list[str] = []
+        context.on("console", lambda message: message.type == "error" and self._note(f"console: {message.text}"))
+        context.on("weberror", lambda error: self._note(f"uncaught: {error.error}"))
+        context.on("request", lambda request: self._requested(request.url))
+        context.on("page", lambda page: page.on("websocket", lambda socket: self._requested(socket.url)))
+
+    def provokes(self, pattern: str) -> None:
+        self._provoked.append(pattern)
+
+    @property
+    def problems(self) -> list[str]:
+        return [note for note in self._problems if not any(re.search(pattern, note) for pattern in self._provoked)]
+
+    def _note(self, problem: str) -> None:
+        self._problems.append(problem)
+
+    def _requested(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("data", "blob") and parts.netloc != self._host:
+            self._note(f"outside request: {url}")
+
+
+class ChatPage:
+    """One tab. `tab` is Playwright's page, for what is not named here."""
+
+    def __init__(self, tab: Page, address: str, watch: Watch) -> None:
+        self.tab = tab
+        self._address = address
+        self._watch = watch
+        self.composer = self.by("composer")
+        self.answers = self.by("message-final")
+        self.exchanges = tab.locator("section.exchange")
+
+    def by(self, test_id: str) -> Locator:
+        return self.tab.get_by_test_id(test_id)
+
+    def provokes(self, pattern: str) -> None:
+        """From here on a problem that matches `pattern` is the test's own doing."""
+        self._watch.provokes(pattern)
+
+    @property
+    def problems(self) -> list[str]:
+        """What went wrong so far in any tab of the window, and was not provoked."""
+        return self._watch.problems
+
+    async def open(self, fragment: str = "") -> None:
+        await self.tab.goto(f"{self._address}/{fragment}")
+        await expect(self.composer.or_(self.tab.get_by_role("alert")).first).to_be_visible()
+
+    async def another_tab(self, fragment: str = "") -> "ChatPage":
+        """A second tab of the same browser window."""
+        other = ChatPage(await self.tab.context.new_page(), self._address, self._watch)
+        await other.open(fragment)
+        return other
+
+    async def ask(self, text: str) -> None:
+        await self.composer.fill(text)
+        await self.composer.press("Enter")
+
+    async def asked(self, text: str, *, status: str = "ok") -> None:
+        """Ask, and wait until the exchange has ended in `status`."""
+        before = await self.exchanges.count()
+        await self.ask(text)
+        await self.ended(status, exchanges=before + 1)
+
+    async def ended(self, status: str = "ok", *, exchanges: int = 1) -> None:
+        """There are so many exchanges, and the last one has come to `status`."""
+        await expect(self.exchanges).to_have_count(exchanges)
+        await expect(self.exchanges.last).to_have_attribute("data-status", status)
+
+    async def writes(self, words: int = 3) -> None:
+        """An answer is being written, and has so many words already."""
+        pattern = re.compile(r"(\S+\s+){%d}" % words)
+        await expect(self.answers.and_(self.tab.locator("[data-streaming=true]"))).to_have_text(pattern)
+
+    @property
+    def session_id(self) -> str:
+        """The session in the address."""
+        return urlsplit(self.tab.url).fragment.removeprefix("s=")
+
+    async def shown(self) -> list[Shown]:
+        """All messages that the reader sees, from top to bottom."""
+        items: list[list[str]] = await self.tab.evaluate(_SHOWN)
+        return [(kind, plain(text)) for kind, text in items]
+
+
+_SHOWN = """() => {
+  const kinds = {
+    "message-user": ["asked", "p"],
+    "observation": ["observed", ".rich-text"],
+    "tool-card": ["called", ".tool-name"],
+    "tool-result": ["result", null],
+    "message-final": ["answered", ".rich-text"],
+  };
+  const selector = Object.keys(kinds).map((id) => `[data-testid=${id}]`).join();
+  return [...document.querySelectorAll(selector)].map((element) => {
+    const [kind, inner] = kinds[element.dataset.testid];
+    return [kind, (inner ? element.querySelector(inner) : element)?.textContent ?? ""];
+  });
+}"""
+
+
+def shown_of(messages: list[dict[str, Any]]) -> list[Shown]:
+    """What a reader should see of stored messages whose texts have no more Markdown than paragraphs and code."""
+    shown: list[Shown] = []
+    results = {part["call_id"]: part for message in messages for part in message["parts"] if "content" in part}
+    for message in messages:
+        for part in message["parts"]:
+            if part["type"] == "tool_call":
+                shown += [("called", part["name"]), ("result", plain(results[part["call_id"]]["content"]))]
+            elif part["type"] == "text" and message["channel"] in ("final", "observation"):
+                said = "answered" if message["channel"] == "final" else "observed"
+                shown.append(("asked" if message["role"] == "user" else said, plain(part["text"])))
+    return shown
+
+
+def plain(text: str) -> str:
+    return " ".join(text.replace("`", "").split())
+
+
+@asynccontextmanager
+async def chat_page(browser: Browser, address: str, fragment: str = "", **options: Any) -> AsyncIterator[ChatPage]:
+    """The page of the server at `address`, open in a window of its own; `options` are those of the window."""
+    context = await browser.new_context(**options)
+    try:
+        context.set_default_timeout(PATIENCE_MS)
+        await context.add_init_script(_REPORT_VIOLATIONS)
+        watch = Watch(context, address)
+        page = ChatPage(await context.new_page(), address, watch)
+        try:
+            await page.open(fragment)
+            yield page
+        except BaseException as error:
+            error.add_note(f"The browser noted: {watch.problems}")
+            raise
+        assert watch.problems == [], watch.problems
+    finally:
+        await context.close()

@@ -1,0 +1,69 @@
+"""Agents whose model says two words and is then held up, as long as a test likes."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.tools import StructuredTool
+from langgraph.graph import START, MessagesState, StateGraph
+
+from agentic_backend.agents.agent_flow import CompiledGraph
+from agentic_backend.agents.offline_model import OfflineChatModel
+
+
+class Hold:
+    """`held` counts those that wait now; with `ignores_cancel`, nothing but the release makes them go on."""
+
+    def __init__(self, *, ignores_cancel: bool = False) -> None:
+        self.released = asyncio.Event()
+        self.held = 0
+        self.gone = 0
+        self._ignores_cancel = ignores_cancel
+
+    async def wait(self) -> None:
+        self.held += 1
+        try:
+            while not self.released.is_set():
+                with contextlib.suppress(asyncio.CancelledError) if self._ignores_cancel else contextlib.nullcontext():
+                    await self.released.wait()
+        finally:
+            self.held -= 1
+            self.gone += 1
+
+
+class HeldModel(OfflineChatModel):
+    hold: Hold
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        yield ChatGenerationChunk(message=AIMessageChunk("one "))
+        yield ChatGenerationChunk(message=AIMessageChunk("two "))
+        await self.hold.wait()
+        yield ChatGenerationChunk(message=AIMessageChunk("three"))
+
+
+def held_graph(hold: Hold) -> CompiledGraph:
+    """A model alone, held up in the middle of its answer."""
+    model = HeldModel(hold=hold)
+
+    async def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "answer")
+    return graph.compile()
+
+
+def held_tool_graph(hold: Hold) -> CompiledGraph:
+    """The offline model with a tool `work` that is held up."""
+
+    async def work() -> str:
+        """Work until it is done."""
+        await hold.wait()
+        return "worked"
+
+    return create_agent(OfflineChatModel(words_per_second=0), tools=[StructuredTool.from_function(coroutine=work)])

@@ -1,0 +1,63 @@
+"""The REST calls, for tests: an HTTP client of one user, and what a session holds."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from support.chat_client import PATIENCE_S, Event
+from support.running_server import RunningServer
+
+PREFIX = "/agentic/v1"
+
+
+@asynccontextmanager
+async def rest(server: RunningServer, token: str | None = None, **headers: str) -> AsyncIterator[httpx.AsyncClient]:
+    """An HTTP client whose paths begin behind `/agentic/v1`."""
+    authorization = {"Authorization": f"Bearer {token}"} if token else {}
+    async with httpx.AsyncClient(
+        base_url=server.address + PREFIX, headers=authorization | headers, timeout=PATIENCE_S
+    ) as client:
+        yield client
+
+
+async def messages_of(client: httpx.AsyncClient, session_id: str) -> list[dict[str, Any]]:
+    """All messages of a session, read page by page; their ranks must have no gap."""
+    messages: list[dict[str, Any]] = []
+    while True:
+        response = await client.get(f"/sessions/{session_id}/messages", params={"after_rank": len(messages) - 1})
+        assert response.status_code == 200, response.text
+        page = response.json()
+        messages += page["messages"]
+        assert [message["rank"] for message in messages] == list(range(len(messages)))
+        if len(messages) == page["next_rank"]:
+            return messages
+
+
+def error_of(response: httpx.Response) -> dict[str, Any]:
+    """The error of a refused request, whose body must have the contract's form."""
+    body = response.json()
+    assert set(body) == {"error"}
+    error: dict[str, Any] = body["error"]
+    assert set(error) - {"retry_after_s"} == {"code", "content", "retryable", "request_id"}
+    return error
+
+
+async def sse_events(response: httpx.Response) -> AsyncIterator[Event]:
+    """The events of an SSE stream; `event:` and `id:` must say what their `data:` says."""
+    fields: dict[str, str] = {}
+    async for line in response.aiter_lines():
+        if line.startswith(":"):
+            continue
+        if line:
+            name, _, value = line.partition(": ")
+            assert name in ("event", "id", "data") and name not in fields
+            fields[name] = value
+        elif fields:
+            event: Event = json.loads(fields["data"])
+            assert fields["event"] == event["type"]
+            assert fields["id"] == f"{event['exchange_id']}:{event['seq']}"
+            fields = {}
+            yield event

@@ -1,0 +1,131 @@
+"""The sessions of a server without its transports, on a real database that can be made to fail."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+
+from agentic_backend.agents.agent_factory import AgentFactory
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.auth.user import Tokens, User
+from agentic_backend.kpi import Kpi
+from agentic_backend.protocol.frames import Ask
+from agentic_backend.protocol.messages import Session
+from agentic_backend.sessions.exchange_log import ExchangeLog
+from agentic_backend.sessions.recovery import recover_exchanges
+from agentic_backend.sessions.relay import Relay
+from agentic_backend.sessions.session_desk import SessionDesk
+from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
+from agentic_backend.sessions.titles import Titles
+from agentic_backend.settings import LimitsSettings
+from agentic_backend.stores.sqlite import SqliteStore
+from support.failing_store import FailingStore
+from support.recorded_agents import agent_factory, agent_services, entry_of
+
+PATIENCE_S = 15
+USER = User(id="alice", name="Alice")
+
+Event = dict[str, Any]
+
+
+@dataclass
+class Sessions:
+    store: FailingStore
+    relay: Relay
+    factory: AgentFactory
+    orchestrator: SessionOrchestrator
+    desk: SessionDesk
+    kpi: Kpi
+
+    async def begin(self, message: str, *, user: User = USER, **fields: Any) -> ExchangeLog:
+        """Ask; the log of what has begun."""
+        begun = await self.orchestrator.ask(user, Ask(message=message, **fields), Tokens("token"), "request")
+        assert isinstance(begun, ExchangeLog)
+        return begun
+
+    async def ask(self, message: str, **fields: Any) -> list[Event]:
+        """Ask; every event up to the final."""
+        return await events_of(await self.begin(message, **fields))
+
+    async def session(self, session_id: str | None) -> Session:
+        session = await self.store.real.get_session(session_id or "")
+        assert session is not None
+        return session
+
+    async def idle(self, session_id: str | None) -> Session:
+        """The session once nothing runs in it according to the store."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (session := await self.session(session_id)).active_exchange_id is not None:
+                await asyncio.sleep(0.02)
+        return session
+
+    async def stored(self, session_id: str | None) -> list[Event]:
+        """The session's messages as they are stored."""
+        rows = await self.store.real.messages_after(session_id or "", -1, 1000)
+        return [row.model_dump(mode="json") for row in rows]
+
+
+async def events_of(log: ExchangeLog, after_seq: int = 0) -> list[Event]:
+    """Every event after `after_seq` up to the final, as clients receive them."""
+    async with asyncio.timeout(PATIENCE_S):
+        await log.wait_ended()
+    return [json.loads(event.encode()) for event in log.read(after_seq)]
+
+
+async def until(log: ExchangeLog, *types: str) -> Event:
+    """The first event of one of these types."""
+    changed = asyncio.Event()
+    cursor = log.follow(0, changed.set)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                for event in map(json.loads, (event.encode() for event in cursor.take())):
+                    if event["type"] in types:
+                        found: Event = event
+                        return found
+                await changed.wait()
+                changed.clear()
+    finally:
+        log.unfollow(cursor)
+
+
+@asynccontextmanager
+async def open_sessions(
+    directory: Path,
+    agents: Mapping[str, object],
+    *,
+    models: Mapping[str, BaseChatModel] | None = None,
+    limits: LimitsSettings | None = None,
+    cache_size: int = 8,
+    grace_s: float = 0.2,
+    keep_ended: int = 100,
+) -> AsyncIterator[Sessions]:
+    """Sessions with these agents by id, the first one being the default; leaving it leaves no task behind."""
+    before = asyncio.all_tasks()
+    limits, kpi, services = limits or LimitsSettings(), Kpi(), agent_services(**models or {})
+    store = FailingStore(await SqliteStore.open(directory / "chat.sqlite3", timeout_s=5))
+    await recover_exchanges(store.as_store)
+    factory = agent_factory(kpi=kpi, services=services, cache_size=cache_size)
+    relay = Relay(
+        keep_ended=keep_ended, keep_ended_s=60, compact_after=512, max_running=limits.max_running, grace_s=grace_s
+    )
+    manager = AgentManager([entry_of(target, name) for name, target in agents.items()], unavailable=(), problems=())
+    titles = Titles(services.models, store.as_store, relay, limits.titles_timeout_s)
+    orchestrator = SessionOrchestrator(
+        store=store.as_store, agents=manager, factory=factory, relay=relay, titles=titles, kpi=kpi, limits=limits
+    )
+    desk = SessionDesk(store.as_store, manager, factory, relay)
+    try:
+        yield Sessions(store, relay, factory, orchestrator, desk, kpi)
+    finally:
+        await relay.aclose()
+        await factory.aclose()
+        await store.real.aclose()
+        await asyncio.sleep(0)
+    left = asyncio.all_tasks() - before - {asyncio.current_task()}
+    assert not left, f"tasks are left behind: {left}"

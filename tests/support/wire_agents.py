@@ -1,0 +1,125 @@
+"""Agents that misbehave in ways that a client must not feel, and some that tell the test what happens to them."""
+
+import asyncio
+import time
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
+from langgraph.graph import START, MessagesState, StateGraph
+
+from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
+from support.test_agents import echo_graph
+
+MODULE = "support.wire_agents"
+
+closed: list[str] = []
+"""The sessions whose Recorded agent was closed, in order."""
+
+
+def _one_node(node: Any) -> CompiledGraph:
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", node)
+    graph.add_edge(START, "answer")
+    return graph.compile()
+
+
+class Recorded(AgentFlow):
+    """Answers with what it was told, and notes when it is closed."""
+
+    async def async_init(self) -> None:
+        self.session_id = self.runtime_context.session_id
+
+    def get_compiled_graph(self) -> CompiledGraph:
+        return echo_graph
+
+    async def aclose(self) -> None:
+        closed.append(str(self.session_id))
+
+
+@tool
+async def stubborn(seconds: float) -> str:
+    """Go on for some seconds, whoever cancels it."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        try:
+            await asyncio.sleep(left)
+        except asyncio.CancelledError:
+            continue
+    return "done"
+
+
+def stubborn_tool(model: BaseChatModel) -> CompiledGraph:
+    return create_agent(model, tools=[stubborn])
+
+
+def breaks_in_the_middle(model: BaseChatModel) -> CompiledGraph:
+    """Streams 60 words, and raises before it has handed its message over."""
+
+    async def answer(state: MessagesState) -> dict[str, Any]:
+        await model.ainvoke("write 60 words")
+        raise ValueError(f"the secret of the graph, which was told {state['messages'][-1].text!r}")
+
+    return _one_node(answer)
+
+
+def breaks_with_a_text_of_the_conversation(model: BaseChatModel) -> CompiledGraph:
+    """Raises what a careless author raises: pieces of the messages, old and new, in all forms."""
+
+    async def answer(state: MessagesState) -> dict[str, Any]:
+        texts = [message.text for message in state["messages"]]
+        if len(texts) < 2:
+            return {"messages": [AIMessage("I keep it.")]}
+        raise ValueError(f"{texts[0]} {texts!r} {texts[-1][:20]} {texts[-1].upper()}")
+
+    return _one_node(answer)
+
+
+class TellsTokens(AgentFlow):
+    """Raises an exception that quotes the tokens of its user."""
+
+    def get_compiled_graph(self) -> CompiledGraph:
+        context = self.runtime_context
+
+        def answer(state: MessagesState) -> dict[str, Any]:
+            raise ValueError(f"401 for {context.access_token} and {context.refresh_token}")
+
+        return _one_node(answer)
+
+
+class SilentTool(AgentFlow):
+    """Calls a tool that never comes back."""
+
+    async def async_init(self) -> None:
+        @tool
+        async def silent() -> str:
+            """Never come back."""
+            await asyncio.Event().wait()
+            return "never"
+
+        self._graph = create_agent(self.chat_model(), tools=[silent])
+
+    def get_compiled_graph(self) -> CompiledGraph:
+        return self._graph
+
+
+def strange_texts(state: MessagesState) -> dict[str, Any]:
+    """A message as a broken model writes it: lone surrogates wherever a text can stand."""
+    call = {"name": "to\ud800ol", "args": {"a": "\ud800", "\udfff": None}, "id": "call\ud800"}
+    return {"messages": [AIMessage("text \ud800 text", tool_calls=[call])]}
+
+
+strange_texts_graph = _one_node(strange_texts)
+
+ENTRIES: list[dict[str, Any]] = [
+    {"id": "recorded", "class_path": f"{MODULE}:Recorded"},
+    {"id": "stubborn", "class_path": f"{MODULE}:stubborn_tool"},
+    {"id": "breaks-in-the-middle", "class_path": f"{MODULE}:breaks_in_the_middle"},
+    {"id": "breaks-with-texts", "class_path": f"{MODULE}:breaks_with_a_text_of_the_conversation"},
+    {"id": "tells-tokens", "class_path": f"{MODULE}:TellsTokens"},
+    {"id": "silent-tool", "class_path": f"{MODULE}:SilentTool"},
+    {"id": "strange-texts", "class_path": f"{MODULE}:strange_texts_graph"},
+    {"id": "hangs-in-init", "class_path": "support.test_agents:HangsInInit"},
+]

@@ -1,0 +1,85 @@
+"""The command line, as far as it comes without starting a server: what it says of a wrong configuration."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentic_backend.cli import main
+
+CATALOG = """
+agents:
+  - id: assistant
+    class_path: agentic_backend.experts.assistant.assistant:Assistant
+"""
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["serve", "validate"])
+@pytest.mark.parametrize(
+    ("text", "flags", "told"),
+    [
+        ("server: {port: eighty}", ["--config", "file.yaml"], ["file.yaml:1", "server.port", "'eighty'"]),
+        ("server: [", ["--config", "file.yaml"], ["file.yaml:"]),
+        ("", ["--config", "absent.yaml"], ["absent.yaml", "no such file"]),
+        ("", ["--port", "70000"], ["--port", "65535", "70000"]),
+        ("", ["--port", "eighty"], ["--port", "an integer", "'eighty'"]),
+        ("", ["--port", "65000"], ["--port", "internal_port"]),
+        ("", ["--host", "0.0.0.0"], ["--host", "loopback", "--allow-remote-developer"]),
+        ("", ["--log-level", "loud"], ["--log-level", "'debug'"]),
+        ("agents: []", ["--catalog", "file.yaml"], ["file.yaml", "no agent can be served"]),
+        ("agents: 7", ["--catalog", "file.yaml"], ["file.yaml", "a list of agents"]),
+        ("", ["--catalog", "absent.yaml"], ["absent.yaml", "no such file"]),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(
+    command: str, text: str, flags: list[str], told: list[str], directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (directory / "file.yaml").write_text(text)
+    assert main([command, *flags]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert all(words in output.err for words in told), output.err
+    assert not (directory / "data").exists()
+
+
+def test_a_model_that_cannot_be_built_keeps_the_server_from_starting(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (directory / "file.yaml").write_text("models: {default: {model: 'groq:llama'}}")
+    assert main(["serve", "--config", "file.yaml"]) == 2
+    assert capsys.readouterr().err.startswith("models.default: the model 'groq:llama' can't be built: ")
+
+
+def test_a_valid_configuration_is_valid(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (directory / "agents_catalog.yaml").write_text(CATALOG)
+    assert main(["validate"]) == 0
+    assert capsys.readouterr() == ("1 agents can be served, 0 problems\n", "")
+
+
+def test_agents_stand_in_the_working_directory(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (directory / "agents_of_this_test.py").write_text("async def build(model): ...")
+    entry = (
+        "  - {id: mine, class_path: 'agents_of_this_test:build'}\n  - {id: bad, class_path: 'agents_of_this_test:x'}"
+    )
+    (directory / "agents_catalog.yaml").write_text(CATALOG + entry)
+    assert main(["validate"]) == 2
+    output = capsys.readouterr()
+    assert output.out == "2 agents can be served, 1 problems\n"
+    assert output.err.startswith("agents_catalog.yaml:6:")
+
+
+@pytest.mark.parametrize(("arguments", "status"), [([], 2), (["serve", "--prot", "1"], 2), (["start"], 2), (["-h"], 0)])
+def test_unknown_arguments_are_told(arguments: list[str], status: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == status
+    output = capsys.readouterr()
+    assert "usage: agentic-backend" in output.out + output.err

@@ -1,0 +1,79 @@
+"""The metrics under test: every one has its line in the documentation, and sessions add no series."""
+
+from pathlib import Path
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+from support.chat_client import chat
+from support.running_server import RunningServer
+
+from agentic_backend.kpi import Kpi
+
+DOCUMENT = (Path(__file__).parent.parent / "docs" / "metrics.md").read_text()
+
+
+def test_every_metric_has_its_line_with_type_and_labels() -> None:
+    kpi = Kpi()
+    documented = {line.split("|")[1].strip(" `"): line for line in DOCUMENT.splitlines() if line.startswith("| `chat_")}
+    described = {metric._name: metric for metric in vars(kpi).values() if hasattr(metric, "_labelnames")}
+    for name, metric in described.items():
+        line = documented.pop(name + "_total" if metric._type == "counter" else name)
+        assert f"| {metric._type} |" in line
+        labels = ", ".join(f"`{label}`" for label in metric._labelnames)
+        assert line.split("|")[3].strip() == labels
+    assert list(documented) == ["chat_build_info"]
+
+
+async def scrape(server: RunningServer, accept: str = "") -> str:
+    async with httpx.AsyncClient() as client:
+        return (await client.get(f"{server.internal}/metrics", headers={"accept": accept})).text
+
+
+def series_of(exposition: str) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items())))
+        for family in text_string_to_metric_families(exposition)
+        for sample in family.samples
+    }
+
+
+async def test_every_metric_is_prefixed_and_seen_after_an_exchange(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        await client.ask("What time is it in Tokyo, and what is 1/0?")
+    exposition = await scrape(server)
+    assert 'chat_exchange_total{agent_id="assistant",status="ok"} 1.0' in exposition
+    assert 'chat_tool_failures_total{tool="calculate"} 1.0' in exposition
+    assert 'gen_ai_token_type="output"' in exposition
+    assert 'chat_store_operation_seconds_count{operation="append",outcome="ok"}' in exposition
+    assert 'chat_dependency_up{dependency="store"} 1.0' in exposition
+    assert all(name.startswith("chat_") for name, _ in series_of(exposition))
+
+
+async def test_exemplars_name_the_exchange(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        events = await client.ask("hello", agent_id="echo")
+    exposition = await scrape(server, "application/openmetrics-text; version=1.0.0")
+    assert f'exchange_id="{events[-1]["exchange_id"]}"' in exposition
+
+
+async def test_sessions_add_no_series(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        for _ in range(3):
+            await client.ask("hello", agent_id="echo")
+        before = series_of(await scrape(server))
+        for _ in range(100):
+            await client.ask("hello", agent_id="echo")
+        assert series_of(await scrape(server)) == before
+
+
+def test_ten_thousand_sessions_and_as_many_tool_names_add_no_series_but_a_bounded_number_of_tools() -> None:
+    kpi = Kpi()
+    for number in range(10_000):
+        kpi.exchange_started()
+        kpi.tool_ended(f"tool {number}", 0.1, ok=True)
+        kpi.model_called(f"model {number}", 0.1, tokens=(1, 1), error="")
+        kpi.exchange_ended("echo", "ok", 0.1, 0.1, f"exchange {number}")
+    exposition, _ = kpi.exposition("")
+    tools = {dict(labels)["tool"] for name, labels in series_of(exposition.decode()) if "tool" in dict(labels)}
+    assert len(tools) == 101
+    assert len(series_of(exposition.decode())) < 10_000

@@ -1,0 +1,118 @@
+"""The metrics as a scraper reads them: each counts what it says, while it happens and when it is over."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from support.chat_client import PATIENCE_S, chat
+from support.running_server import RunningServer, running_server
+from support.test_agents import ENTRIES
+
+
+async def sample(server: RunningServer, name: str, **labels: str) -> float:
+    """The value of a sample of `/metrics`; 0 where there is none."""
+    async with httpx.AsyncClient() as client:
+        response = await client.get(f"{server.internal}/metrics")
+    assert response.status_code == 200
+    samples = [sample for family in text_string_to_metric_families(response.text) for sample in family.samples]
+    return sum(sample.value for sample in samples if sample.name == name and sample.labels == labels)
+
+
+async def becomes(server: RunningServer, value: float, name: str, **labels: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while await sample(server, name, **labels) != value:
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def small_server(tmp_path: Path) -> AsyncIterator[RunningServer]:
+    """A server that keeps two agents."""
+    async with running_server(tmp_path, agents=ENTRIES, settings={"agents": {"cache_size": 2}}) as server:
+        yield server
+
+
+async def test_exchanges_are_counted_by_agent_and_status(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        for _ in range(3):
+            await client.ask("hello", agent_id="echo")
+        await client.ask("hello", agent_id="echo", mode="query")
+        await client.ask("hello", agent_id="raising")
+        await client.send({"message": "hang forever"})
+        started = await client.until("started")
+        await client.send({"type": "stop", "session_id": started["session_id"]})
+        await client.until("final")
+    for agent_id, status, count in [("echo", "ok", 4), ("raising", "error", 1), ("assistant", "stopped", 1)]:
+        await becomes(server, count, "chat_exchange_total", agent_id=agent_id, status=status)
+        assert await sample(server, "chat_exchange_duration_seconds_count", agent_id=agent_id) == count
+
+
+async def test_what_is_refused_is_no_exchange(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        for agent_id in ("nobody", "no-such-class"):
+            [refusal] = await client.ask("hello", agent_id=agent_id)
+            assert refusal["type"] == "error"
+            assert await sample(server, "chat_exchange_total", agent_id=agent_id, status="error") == 0
+    assert await sample(server, "chat_running_exchanges") == 0
+
+
+async def test_the_first_token_has_its_time_only_where_there_is_one(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        await client.ask("my name is Zorblax")
+        await client.ask("fail at once")
+    assert await sample(server, "chat_time_to_first_token_seconds_count", agent_id="assistant") == 1
+    assert await sample(server, "chat_exchange_duration_seconds_count", agent_id="assistant") == 2
+
+
+async def test_what_runs_and_who_is_connected_is_seen_while_it_lasts(server: RunningServer) -> None:
+    async with chat(server.address) as client, chat(server.address) as other:
+        await becomes(server, 2, "chat_open_sockets")
+        await client.send({"message": "hang forever"})
+        await client.until("started")
+        await other.send({"message": "hello", "agent_id": "asking"})
+        waiting = await other.until("awaiting_human")
+        assert await sample(server, "chat_running_exchanges") == 2
+        await other.send({"type": "stop", "session_id": waiting["session_id"]})
+        await other.until("final")
+        await becomes(server, 1, "chat_running_exchanges")
+    await becomes(server, 0, "chat_open_sockets")
+    assert await sample(server, "chat_running_exchanges") == 1, "an exchange does not end with its socket"
+
+
+async def test_an_agent_that_cannot_start_leaves_nothing_running(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        for agent_id in ("fails-in-init", "no-messages"):
+            events = await client.ask("hello", agent_id=agent_id)
+            assert events[-1]["error"]["code"] == "agent_unavailable"
+            await becomes(server, 1, "chat_exchange_total", agent_id=agent_id, status="error")
+    await becomes(server, 0, "chat_running_exchanges")
+
+
+async def test_hits_misses_and_evictions_of_the_agent_cache_are_counted(small_server: RunningServer) -> None:
+    async with chat(small_server.address) as client:
+        sessions = [(await client.ask("hello", agent_id="echo"))[0]["session_id"] for _ in range(3)]
+        for session_id in sessions[1:]:
+            await client.ask("again", session_id=session_id)
+        await client.ask("again", session_id=sessions[0])
+        await client.ask("hello", agent_id="echo", mode="query")
+    await becomes(small_server, 2, "chat_agent_evictions_total")
+    assert await sample(small_server, "chat_agent_cache_total", outcome="hit") == 2
+    assert await sample(small_server, "chat_agent_cache_total", outcome="miss") == 4
+
+
+async def test_a_failing_model_is_counted_by_its_error(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        await client.ask("fail after 3 tokens")
+    exposition = "chat_gen_ai_client_operation_duration_seconds_count"
+    async with httpx.AsyncClient() as http:
+        lines = (await http.get(f"{server.internal}/metrics")).text.splitlines()
+    assert any(line.startswith(exposition) and 'error_type="OfflineModelError"' in line for line in lines)
+
+
+async def test_metrics_are_for_the_inside_only(server: RunningServer) -> None:
+    async with httpx.AsyncClient() as http:
+        for path in ("/metrics", "/health/live", "/health/ready"):
+            assert (await http.get(server.address + path)).status_code == 404
+            assert (await http.get(server.internal + path)).status_code == 200

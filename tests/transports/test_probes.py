@@ -1,0 +1,66 @@
+"""Health: alive while the process runs, ready while asks can be taken. Over a real listener."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+from support.held_agents import Hold, held_graph
+from support.recorded_agents import eventually
+from support.sessions import Sessions, events_of, open_sessions
+
+from agentic_backend.server import Listener, address_of, bind
+from agentic_backend.settings import LimitsSettings
+from agentic_backend.transports.probes import internal_application
+
+
+@asynccontextmanager
+async def probed(directory: Path, hold: Hold, grace_s: float = 30) -> AsyncIterator[tuple[Sessions, httpx.AsyncClient]]:
+    """Sessions whose store can go away, and a client of their internal listener."""
+    async with open_sessions(directory, {"held": held_graph(hold)}, grace_s=grace_s) as sessions:
+        bound = bind("127.0.0.1", 0)
+        application = internal_application(sessions.kpi, sessions.store.as_store, sessions.relay)
+        listener = Listener(application, bound, LimitsSettings())
+        listening = asyncio.create_task(listener.listen())
+        async with httpx.AsyncClient(base_url=address_of(bound)) as client:
+            yield sessions, client
+        listener.close()
+        await listening
+        bound.close()
+
+
+async def seen(client: httpx.AsyncClient, path: str) -> tuple[int, str]:
+    response = await client.get(path)
+    return response.status_code, response.json()["status"]
+
+
+async def test_without_its_store_the_server_is_alive_but_not_ready(tmp_path: Path) -> None:
+    async with probed(tmp_path, Hold()) as (sessions, client):
+        assert await seen(client, "/health/ready") == (200, "ok")
+        with sessions.store.away():
+            assert await seen(client, "/health/ready") == (503, "store_unavailable")
+            assert await seen(client, "/health/live") == (200, "ok")
+            assert (await client.get("/metrics")).status_code == 200
+        assert await seen(client, "/health/ready") == (200, "ok")
+
+
+async def test_a_server_that_goes_down_is_alive_but_not_ready(tmp_path: Path) -> None:
+    hold = Hold()
+    async with probed(tmp_path, hold) as (sessions, client):
+        log = await sessions.begin("hello")
+        await eventually(lambda: hold.held)
+        closing = asyncio.create_task(sessions.relay.aclose())
+        await eventually(lambda: sessions.relay.draining)
+        assert await seen(client, "/health/ready") == (503, "shutting_down")
+        assert await seen(client, "/health/live") == (200, "ok")
+        hold.released.set()
+        await events_of(log)
+        await closing
+        assert await seen(client, "/health/ready") == (503, "shutting_down")
+
+
+async def test_probes_answer_to_get_only_and_know_no_other_path(tmp_path: Path) -> None:
+    async with probed(tmp_path, Hold()) as (_, client):
+        assert (await client.post("/health/live")).status_code == 405
+        assert (await client.get("/")).status_code == 404

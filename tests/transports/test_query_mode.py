@@ -1,0 +1,148 @@
+"""Query mode: an ask without session, of which nothing is kept but its KPI record."""
+
+import asyncio
+import sqlite3
+from typing import Any
+
+from support.chat_client import PATIENCE_S, ChatClient, Event, chat, check_exchange, final_text, is_refusal
+from support.rest_client import error_of, rest
+from support.running_server import RunningServer
+
+
+async def running(client: ChatClient) -> Event:
+    """The `started` of a query that goes on until it is stopped."""
+    await client.send({"mode": "query", "message": "hang after 5 tokens"})
+    return await client.until("started")
+
+
+async def rows_of(server: RunningServer) -> dict[str, int]:
+    """How many rows each table of the database holds."""
+
+    def count() -> dict[str, int]:
+        db = sqlite3.connect(f"file:{server.data / 'chat.sqlite3'}?mode=ro", uri=True)
+        try:
+            names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            return {name: db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names}
+        finally:
+            db.close()
+
+    return await asyncio.to_thread(count)
+
+
+async def statuses(server: RunningServer) -> list[str]:
+    """The statuses in the KPI records."""
+
+    def read() -> list[str]:
+        db = sqlite3.connect(f"file:{server.data / 'chat.sqlite3'}?mode=ro", uri=True)
+        try:
+            return [row[0] for row in db.execute("SELECT record ->> 'status' FROM kpi_records ORDER BY started_at")]
+        finally:
+            db.close()
+
+    return await asyncio.to_thread(read)
+
+
+async def test_a_query_has_no_session_and_its_ranks_begin_at_0(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        for _ in range(2):
+            events = await client.ask("What time is it in Tokyo, and what is 12*34?", mode="query")
+            check_exchange(events)
+            assert {event["session_id"] for event in events} == {None}
+            assert [message["rank"] for message in events[-1]["messages"]] == list(range(len(events[-1]["messages"])))
+            assert {message["session_id"] for message in events[-1]["messages"]} == {None}
+            assert events[0]["session"] is None and events[-1]["session"] is None
+            assert "408" in final_text(events)
+        await client.silent()
+
+
+async def test_nothing_of_a_query_is_stored_but_its_kpis(server: RunningServer) -> None:
+    before = await rows_of(server)
+    async with chat(server.address) as client, rest(server) as http:
+        events = await client.ask("what is 6*7?", mode="query", client_exchange_id="x1")
+        response = await http.get(f"/exchanges/{events[-1]['exchange_id']}")
+        assert (response.status_code, error_of(response)["code"]) == (404, "exchange_not_found")
+        assert (await http.get("/sessions")).json() == {"sessions": []}
+    assert await rows_of(server) == before | {"kpi_records": 1}
+    assert await statuses(server) == ["ok"]
+
+
+async def test_a_query_remembers_nothing(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        await client.ask("my name is Zorblax", mode="query")
+        events = await client.ask("what is my name?", mode="query")
+        assert "Zorblax" not in final_text(events)
+
+
+async def test_a_query_ends_stopped_with_its_socket(server: RunningServer) -> None:
+    async with chat(server.address) as other:
+        async with chat(server.address) as client:
+            started = await running(client)
+            await other.send({"type": "follow", "exchange_id": started["exchange_id"]})
+            assert await other.until("started") == started
+        final = await other.until("final")
+        assert (final["status"], final["session_id"]) == ("stopped", None)
+    assert await statuses(server) == ["stopped"]
+
+
+async def test_a_query_whose_socket_breaks_is_stopped(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        await running(client)
+        client.socket.transport.abort()
+    async with asyncio.timeout(PATIENCE_S):
+        while await statuses(server) != ["stopped"]:
+            await asyncio.sleep(0.02)
+
+
+async def test_a_query_is_stopped_by_its_exchange_alone(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        started = await running(client)
+        for _ in range(2):
+            await client.send({"type": "stop", "exchange_id": started["exchange_id"]})
+        final = await client.until("final")
+        check_exchange([event for event in client.events if "seq" in event])
+        assert final["status"] == "stopped"
+        assert await client.until("idle") == {"type": "idle", "session_id": None, "next_rank": 0}
+        await client.send({"type": "stop", "exchange_id": started["exchange_id"]})
+        assert await client.until("idle") == {"type": "idle", "session_id": None, "next_rank": 0}
+
+
+async def test_a_query_is_its_users_own(server: RunningServer) -> None:
+    async with chat(server.address, token="dev:alice") as alice, chat(server.address, token="dev:bob") as bob:
+        started = await running(alice)
+        for kind in ("follow", "stop"):
+            await bob.send({"type": kind, "exchange_id": started["exchange_id"]})
+            assert (await bob.receive())["code"] == "exchange_not_found"
+
+
+async def test_a_session_beside_a_query_is_a_bad_frame(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        session_id = (await client.ask("hello", agent_id="echo"))[-1]["session_id"]
+        [refused] = await client.ask("hello", mode="query", session_id=session_id)
+        assert is_refusal(refused) and refused["code"] == "bad_frame"
+        assert refused["content"].startswith("session_id:")
+
+
+async def test_a_graph_that_wants_a_persons_answer_fails_in_a_query(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        events = await client.ask("hello", mode="query", agent_id="asking")
+        check_exchange(events)
+        assert events[-1]["status"] == "error"
+        assert "awaiting_human" not in [event["type"] for event in events]
+        assert events[-1]["error"]["code"] == "internal"
+
+
+async def test_a_query_that_fails_says_so(server: RunningServer) -> None:
+    fields: dict[str, Any]
+    async with chat(server.address) as client:
+        for fields, code in [
+            ({"message": "fail after 5 tokens"}, "model_error"),
+            ({"message": "hello", "agent_id": "raising"}, "internal"),
+            ({"message": "hello", "agent_id": "fails-in-init"}, "agent_unavailable"),
+        ]:
+            events = await client.ask(**fields, mode="query")
+            check_exchange(events)
+            assert (events[-1]["status"], events[-1]["error"]["code"]) == ("error", code)
+        for agent_id, code in [("nothing", "agent_not_found"), ("no-such-class", "agent_unavailable")]:
+            [refused] = await client.ask("hello", mode="query", agent_id=agent_id)
+            assert refused["code"] == code
+    assert await statuses(server) == ["error"] * 3

@@ -1,0 +1,146 @@
+"""What REST refuses before a call is reached: tokens, origins, hosts, methods, paths, bodies."""
+
+import asyncio
+import json
+import logging
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from support.chat_client import PATIENCE_S
+from support.rest_client import PREFIX, error_of, rest
+from support.running_server import RunningServer
+
+PATHS = ["/agents", "/sessions", "/sessions/s", "/sessions/s/messages", "/exchanges/e"]
+
+
+@pytest.mark.parametrize(
+    ("header", "code"),
+    [
+        ("Bearer nonsense", "unauthenticated"),
+        ("Bearer dev:alice:1", "token_expired"),
+        ("Bearer", "unauthenticated"),
+        ("Basic YTpi", "unauthenticated"),
+        ("dev:alice", "unauthenticated"),
+        ("Bearer " + "x" * 20_000, "unauthenticated"),
+    ],
+)
+async def test_a_bad_token_is_refused_by_every_call(server: RunningServer, header: str, code: str) -> None:
+    async with rest(server, Authorization=header) as http:
+        for path in PATHS:
+            response = await http.get(path)
+            error = error_of(response)
+            assert (response.status_code, error["code"], error["retryable"]) == (401, code, True)
+            assert response.headers["www-authenticate"] == "Bearer"
+
+
+async def test_a_token_in_the_query_is_no_token_for_rest(server: RunningServer) -> None:
+    async with rest(server) as http:
+        session = (await http.post("/sessions?token=dev:alice")).json()
+        assert session["user_id"] == "developer"
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1"])
+async def test_a_foreign_origin_is_refused_by_every_call(server: RunningServer, origin: str) -> None:
+    async with rest(server, "dev:alice", Origin=origin) as http:
+        for method, path in [*(("GET", path) for path in PATHS), ("POST", "/sessions"), ("OPTIONS", "/sessions")]:
+            response = await http.request(method, path)
+            assert (response.status_code, error_of(response)["code"]) == (403, "forbidden")
+            assert "access-control-allow-origin" not in response.headers
+    async with rest(server, "dev:alice") as http:
+        assert (await http.get("/sessions")).json() == {"sessions": []}
+
+
+async def test_the_servers_own_origin_is_served(server: RunningServer) -> None:
+    async with rest(server, Origin=server.address) as http:
+        assert (await http.get("/agents")).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example"])
+async def test_a_foreign_host_name_is_refused(server: RunningServer, host: str) -> None:
+    async with rest(server, Host=host) as http:
+        response = await http.get("/agents")
+        assert (response.status_code, error_of(response)["code"]) == (400, "bad_frame")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("PUT", "/sessions/s", 405),
+        ("DELETE", "/sessions", 405),
+        ("POST", "/agents", 405),
+        ("GET", "/sessions/s/complete", 405),
+        ("PATCH", "/sessions/s/messages", 405),
+        ("TRACE", "/sessions", 405),
+        ("GET", "/nothing", 404),
+        ("GET", "/sessions/s/nothing", 404),
+        ("GET", "/sessions/s/messages/1", 404),
+        ("GET", "/../../etc/passwd", 404),
+        ("GET", "", 404),
+    ],
+)
+async def test_wrong_methods_and_paths_are_errors_of_the_same_form(
+    server: RunningServer, method: str, path: str, status: int
+) -> None:
+    async with rest(server) as http:
+        response = await http.request(method, path)
+        assert response.status_code == status
+        error = error_of(response)
+        assert error["retryable"] is False
+        assert ("allow" in response.headers) is (status == 405)
+
+
+async def test_a_body_beyond_the_limit_is_refused_and_the_server_goes_on(server: RunningServer) -> None:
+    async with rest(server) as http:
+        for path in ("/sessions", "/sessions/s/messages", "/sessions/s/complete"):
+            response = await http.post(path, content=b" " * 2_097_153)
+            error = error_of(response)
+            assert (response.status_code, error["code"]) == (413, "message_too_large")
+            assert "2097152" in error["content"]
+        assert (await http.get("/agents")).status_code == 200
+
+
+async def test_a_request_that_breaks_off_is_no_error_of_the_server(
+    server: RunningServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts = urlsplit(server.address)
+    for _ in range(5):
+        _, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(f"POST {PREFIX}/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{{".encode())
+        await writer.drain()
+        await asyncio.sleep(0.02)
+        writer.transport.abort()
+    async with rest(server) as http:
+        assert (await http.get("/sessions")).json() == {"sessions": []}
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_what_is_no_http_is_refused(server: RunningServer) -> None:
+    parts = urlsplit(server.address)
+    for garbage in (b"\x00\xff\r\n\r\n", b"hello\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"):
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(garbage)
+        async with asyncio.timeout(PATIENCE_S):
+            assert b" 400 " in await reader.readline()
+        writer.transport.abort()
+
+
+async def test_refusals_carry_the_security_headers_and_no_stack(server: RunningServer) -> None:
+    async with rest(server) as http:
+        responses: list[httpx.Response] = [
+            await http.get("/agents"),
+            await http.get("/sessions/s"),
+            await http.get("/nothing"),
+            await http.get("/agents", headers={"Origin": "https://evil.example"}),
+        ]
+        for response in responses:
+            assert response.headers["x-content-type-options"] == "nosniff"
+            assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
+            assert "Traceback" not in response.text
+            json.loads(response.text)
+
+
+async def test_every_request_has_its_own_request_id(server: RunningServer) -> None:
+    async with rest(server) as http:
+        ids = {error_of(await http.get("/sessions/s"))["request_id"] for _ in range(5)}
+        assert len(ids) == 5

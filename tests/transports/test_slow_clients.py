@@ -1,0 +1,108 @@
+"""A client that doesn't read holds nobody up, and is let go."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from support.chat_client import PATIENCE_S, ChatClient, chat, check_exchange, final_text
+from support.running_server import RunningServer, running_server
+from support.test_agents import ENTRIES
+from websockets.exceptions import ConnectionClosed
+
+SETTINGS = {"limits": {"send_timeout_s": 0.5}}
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path, agents=ENTRIES, settings=SETTINGS) as server:
+        yield server
+
+
+@asynccontextmanager
+async def deaf_chat(address: str, **options: Any) -> AsyncIterator[ChatClient]:
+    """A client with a tiny receive buffer; whoever does not call `receive` does not read."""
+    parts = urlsplit(address)
+    with socket.socket() as narrow:
+        narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        narrow.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(narrow, (parts.hostname, parts.port))
+        # No closing handshake at the end: there is nobody to answer it.
+        async with chat(address, sock=narrow, max_queue=1, close_timeout=0.1, **options) as client:
+            yield client
+
+
+async def open_sockets(server: RunningServer) -> int:
+    async with httpx.AsyncClient() as http:
+        exposition = (await http.get(f"{server.internal}/metrics")).text
+    [line] = [line for line in exposition.splitlines() if line.startswith("chat_open_sockets ")]
+    return int(float(line.split()[1]))
+
+
+async def until_closed(server: RunningServer) -> None:
+    """Until the server has let go of every socket."""
+    async with asyncio.timeout(PATIENCE_S):
+        while await open_sockets(server):
+            await asyncio.sleep(0.05)
+
+
+async def send_until_refused(client: ChatClient, frame: dict[str, Any]) -> None:
+    """Send without end, until the server reads no more and has dropped the connection."""
+    text = json.dumps(frame)
+    async with asyncio.timeout(PATIENCE_S):
+        try:
+            while True:
+                await client.socket.send(text)
+        except ConnectionClosed:
+            pass
+
+
+async def test_a_client_that_sends_and_never_reads_is_let_go(server: RunningServer) -> None:
+    async with deaf_chat(server.address) as client:
+        assert await open_sockets(server) == 1
+        await send_until_refused(client, {"type": "nonsense", "session_id": "s" * 128, "exchange_id": "e" * 128})
+    await until_closed(server)
+
+
+async def test_a_client_that_asks_and_never_reads_is_let_go_and_its_exchanges_end(server: RunningServer) -> None:
+    names, text = [f"x{number}" for number in range(20)], "long " * 40_000
+    async with deaf_chat(server.address) as client:
+        for name in names:
+            await client.send({"message": text, "agent_id": "echo", "client_exchange_id": name})
+        await until_closed(server)
+    async with chat(server.address) as client:
+        for name in names:
+            events = await client.ask(text, client_exchange_id=name)
+            check_exchange(events)
+            assert events[-1]["status"] == "ok"
+            assert final_text(events) == f"echo: {text}"
+
+
+async def test_a_client_that_does_not_read_holds_no_other_up(server: RunningServer) -> None:
+    async with deaf_chat(server.address) as deaf, chat(server.address) as other:
+        sending = asyncio.create_task(send_until_refused(deaf, {"type": "ping", "wizard": "w" * 1000}))
+        events = await other.ask("hello", agent_id="echo")
+        assert final_text(events) == "echo: hello"
+        await sending
+
+
+async def test_who_stops_reading_for_a_moment_gets_everything_afterwards(server: RunningServer) -> None:
+    async with deaf_chat(server.address) as client:
+        await client.send({"message": "write 2000 words"})
+        await asyncio.sleep(0.2)
+        await client.until("final")
+        check_exchange([event for event in client.events if "seq" in event])
+
+
+async def test_more_answers_than_are_kept_unsent_all_arrive(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        for _ in range(1_000):
+            await client.send({"type": "ping"})
+        for _ in range(1_000):
+            assert (await client.receive())["type"] == "pong"

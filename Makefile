@@ -25,7 +25,7 @@ types: .venv/.installed-dev
 imports: .venv/.installed-dev
 	$(BIN)/lint-imports
 
-# The product beside its limits, in one run; some fifteen minutes on an otherwise idle machine.
+# The product beside its limits, in one run; some ten minutes on an otherwise idle machine.
 bench: .venv/.installed-dev
 	cd bench && ../$(BIN)/python run.py
 

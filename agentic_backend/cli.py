@@ -7,13 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import uvloop
-
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ModelUnavailable, load_models
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.located_yaml import ConfigError
-from agentic_backend.server import serve
+from agentic_backend.server import run
 from agentic_backend.settings import FLAGS, Settings, default_catalog, default_settings_file, load_settings
 from agentic_backend.stores.migrations import SchemaTooNew
 from agentic_backend.telemetry import configure_logging
@@ -50,7 +48,7 @@ def _serve(settings: Settings, agents: AgentManager) -> int:
     gc.freeze()
     try:
         settings.data.directory.mkdir(parents=True, exist_ok=True)
-        uvloop.run(serve(settings, agents, models))
+        run(settings, agents, models)
     except OSError as error:
         return _cannot_start(error.filename, error.strerror)
     except (StoreUnavailable, SchemaTooNew) as error:

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import uvicorn
+import uvloop
 from starlette.types import ASGIApp
 
 from agentic_backend.agents.agent_manager import AgentManager
@@ -120,6 +121,18 @@ async def running(settings: Settings, agents: AgentManager, models: ChatModels) 
                 await application.relay.aclose()
                 for listener in listeners:
                     listener.close()
+
+
+def run(settings: Settings, agents: AgentManager, models: ChatModels) -> None:
+    """Serve on an event loop of its own until SIGINT or SIGTERM. Raises what `running` raises."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        loop = runner.get_loop()
+        serving = loop.create_task(serve(settings, agents, models))
+        while not serving.done():
+            # asyncio stops its loop where the code of an agent calls sys.exit(); everybody else's exchanges go on.
+            with contextlib.suppress(SystemExit):
+                loop.run_until_complete(serving)
+        serving.result()
 
 
 async def serve(settings: Settings, agents: AgentManager, models: ChatModels) -> None:

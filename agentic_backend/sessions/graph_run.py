@@ -55,14 +55,19 @@ class GraphRun:
 
     async def run(self, opening: ChatMessage, delivery: Delivery) -> None:
         """Run the graph on the user's message until it ends or pauses. Raises what the agent raises."""
-        async with self._factory.lease(self._entry, self._context) as warm:
-            session = delivery.ledger.session
-            memory = await self._recall.restore(warm, session, opening.rank, self._window)
-            asked = HumanMessage(text_of(opening.parts), id=f"{opening.exchange_id}:{opening.rank}")
-            messages = [*memory.history.messages, asked]
-            self.warm, self.memory = warm, memory
-            self.transcoder = StreamTranscoder(self._entry.settings.id, messages, self._clock())
-            await self._pump(warm, messages, memory.states.get(self._entry.settings.id), self.transcoder, delivery)
+        try:
+            async with self._factory.lease(self._entry, self._context) as warm:
+                await self._answer(warm, opening, delivery)
+        except SystemExit as error:
+            raise Internal("The agent wanted to end the server.") from error
+
+    async def _answer(self, warm: WarmAgent, opening: ChatMessage, delivery: Delivery) -> None:
+        memory = await self._recall.restore(warm, delivery.ledger.session, opening.rank, self._window)
+        asked = HumanMessage(text_of(opening.parts), id=f"{opening.exchange_id}:{opening.rank}")
+        messages = [*memory.history.messages, asked]
+        self.warm, self.memory = warm, memory
+        self.transcoder = StreamTranscoder(self._entry.settings.id, messages, self._clock())
+        await self._pump(warm, messages, memory.states.get(self._entry.settings.id), self.transcoder, delivery)
 
     @property
     def start_timeout_s(self) -> float:

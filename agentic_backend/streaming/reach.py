@@ -59,7 +59,5 @@ def keys_of(message: AIMessage, *, by_text: bool = False) -> list[object]:
 
 def rows_that_reached(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The rows of one exchange without those that its root graph never had; a final counts always."""
-    reached = {number for row in rows for number in row.metadata.extras.get(_REACHED, ())}
-    return [
-        row for row in rows if row.channel is Channel.FINAL or row.metadata.extras.get(_INNER, None) in {None, *reached}
-    ]
+    unmarked_or_named = {None, *(number for row in rows for number in row.metadata.extras.get(_REACHED, ()))}
+    return [row for row in rows if row.channel is Channel.FINAL or row.metadata.extras.get(_INNER) in unmarked_or_named]

@@ -8,6 +8,7 @@ it over.
 Every block that is opened by a TextDraft is closed by exactly one CompleteDraft.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -74,6 +75,7 @@ class StreamTranscoder:
             self._last_text = message.text
         self._writing: dict[str, Writing] = {}
         self._depths: dict[tuple[str, ...], int] = {}
+        self._nameless: Counter[tuple[str, ...]] = Counter()
         self._reach = Reach()
         self._held: _Held | None = None
         self._interrupts: dict[str, Interrupt] = {}
@@ -293,6 +295,11 @@ class StreamTranscoder:
         depth, signature = len(place[0]), (message.text, *(str(call["id"]) for call in message.tool_calls))
         before = self._depths.get(signature, -1)
         self._depths[signature] = depth
+        if message.id is None:
+            self._nameless[signature] += 1
+        elif depth <= before and self._nameless[signature]:
+            self._nameless[signature] -= 1
+            return True
         return depth < before
 
     def _result(self, message: ToolMessage, at: float) -> list[Draft]:

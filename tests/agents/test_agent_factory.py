@@ -83,6 +83,19 @@ async def test_an_agent_in_use_is_never_evicted() -> None:
     assert len(set(journal.closing_began)) == len(journal.closing_began) == 25
 
 
+async def test_an_agent_that_was_idle_before_is_not_evicted_while_it_is_used_again() -> None:
+    journal, factory = Journal(), agent_factory(cache_size=2)
+    entry = journal.entry()
+    agent = await use(factory, entry, "s1")
+    async with factory.lease(entry, context_of("s1")) as warm:
+        assert warm.flow is agent
+        for number in range(5):
+            await use(factory, entry, f"passing{number}")
+        await eventually(lambda: len(journal.closed) == 3)
+        assert agent not in journal.closing_began
+    assert await use(factory, entry, "s1") is agent
+
+
 async def test_twenty_leases_at_once_build_one_agent() -> None:
     journal, factory = Journal(building=lambda: asyncio.sleep(0.05)), agent_factory()
     entry = journal.entry()

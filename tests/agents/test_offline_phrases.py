@@ -171,7 +171,7 @@ def test_a_failed_tool_is_told() -> None:
     ("told", "asked", "answer"),
     [
         ("my name is Zorblax", "what is my name?", "Your name is Zorblax."),
-        ("Hi, my name is Zorblax and I like tea.", "What’s my name", "Your name is Zorblax."),  # noqa: RUF001
+        ("Hi, my name is Zorblax and I like tea.", "What’s my name", "Your name is Zorblax."),
         ("Call me Zorblax!", "who am I?", "Your name is Zorblax."),
         ("hello", "what is my name?", "You have not told me your name yet."),
         ("My favourite colour is blue.", "do you know my favourite colour?", "Your favourite colour is blue."),

@@ -104,7 +104,7 @@ async def test_an_error_of_the_provider_is_a_model_error(
         await goes_on(client, provider, events[0]["session_id"])
 
 
-@pytest.mark.parametrize("server", [0.5], indirect=True)
+@pytest.mark.parametrize("server", [1], indirect=True)
 @pytest.mark.parametrize("words", [0, 2])
 async def test_silence_of_the_provider_is_a_model_timeout(
     provider: OpenAiServer, server: RunningServer, words: int

@@ -17,7 +17,8 @@ RUN = """async (text) => {
   const { newTranscript, applyEvent, asked, stored, refused, missingAfter } = await import("/static/transcript.js");
   const { timeline } = await import("/static/timeline.js");
   const frozen = (value) => {
-    if (value && typeof value === "object" && !Object.isFrozen(value)) Object.values(Object.freeze(value)).forEach(frozen);
+    const fresh = value && typeof value === "object" && !Object.isFrozen(value);
+    if (fresh) Object.values(Object.freeze(value)).forEach(frozen);
     return value;
   };
   const item = ({ kind, key, parts = [], streaming = false, call = null }) =>
@@ -36,7 +37,9 @@ RUN = """async (text) => {
       transcript = frozen(apply(before, frozen(step)));
       return {
         same: before === transcript,
-        untouched: before.exchanges.every((old) => !step.event || touched(step, old) || transcript.exchanges.includes(old)),
+        untouched: before.exchanges.every(
+          (old) => !step.event || touched(step, old) || transcript.exchanges.includes(old),
+        ),
         missingAfter: missingAfter(transcript),
         exchanges: transcript.exchanges.map((exchange) => ({
           id: exchange.id,

@@ -150,6 +150,21 @@ def check_database(path: Path, *, recovered: bool = True) -> None:
             assert db.execute("SELECT id FROM sessions WHERE active_exchange_id IS NOT NULL").fetchall() == []
 
 
+async def test_an_agent_that_calls_exit_ends_its_own_exchange_only(directory: Path) -> None:
+    async with serving(cwd=directory) as server, chat(server.address) as client, chat(server.address) as other:
+        await other.send({"message": "count down slowly from 8"})
+        await other.until("delta")
+        for tool in ("leave", "leave_at_once"):
+            events = await client.ask(f"call {tool}()", agent_id="leaving")
+            check_exchange(events)
+            assert (events[-1]["status"], events[-1]["error"]["code"]) == ("error", "internal")
+            events = await client.ask("and now?", session_id=events[0]["session_id"], agent_id="counting")
+            assert final_text(events) == f"call {tool}()|and now?"
+        assert (await other.until("final"))["status"] == "ok"
+        assert await server.stop() == 0
+        assert "Traceback" not in server.stderr
+
+
 @contextlib.contextmanager
 def full_disk(server: ServerProcess, path: Path) -> Iterator[None]:
     """Files of the server can't grow beyond what they are now."""

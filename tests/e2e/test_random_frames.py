@@ -4,6 +4,7 @@ What a user says carries a mark of theirs, which must never show up at the other
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
@@ -24,7 +25,7 @@ from support.test_agents import ENTRIES
 ASKS = [
     {"message": "repeat after me:", "agent_id": "assistant"},
     {"message": "hello", "agent_id": "echo"},
-    {"message": "what is 12*34, and wait 0.02 seconds. I am"},
+    {"message": "what is 12*34, and wait 0.3 seconds. I am"},
     {"message": "hang after 5 tokens. I am"},
     {"message": "fail after 5 tokens. I am"},
     {"message": "hello", "agent_id": "raising"},
@@ -61,6 +62,8 @@ class World:
     def __init__(self, server: RunningServer, number: int) -> None:
         self.server = server
         self.users = [f"ann-{number}", f"ben-{number}"]
+        self.begun: dict[tuple[str, str], str] = {}
+        self.deleted = False
         self.tabs = [Tab(server.address, self.users[place // 2]) for place in range(4)]
 
     def other(self, user: str) -> str:
@@ -100,6 +103,7 @@ class World:
 
     async def unfollow(self, who: int, which: int) -> None:
         tab = self.tabs[who]
+        tab.unfollowed = True
         await tab.send({"type": "unfollow", "session_id": self.one(tab.user, "session_id", which)})
 
     async def trespass(self, who: int, which: int, verb: str) -> None:
@@ -129,6 +133,7 @@ class World:
                 case "rename":
                     response = await http.patch(path, json={"title": f"renamed {user}"})
                 case "delete":
+                    self.deleted = True
                     response = await http.delete(path)
                 case _:
                     response = await http.post(f"{path}/{verb}")
@@ -156,6 +161,9 @@ async def live(server: RunningServer, number: int, steps: list[tuple[Any, ...]])
             await check_store(http, user, world.other(user))
             await check_exchanges(judge, world.known(user, "exchange_id"))
     for tab in world.tabs:
+        # Twice, because what is written after the first answer is written before the second.
+        await tab.heard()
+        await tab.heard()
         await tab.close()
     check_lines(world.tabs)
     for tab in world.tabs:
@@ -184,7 +192,7 @@ async def check_store(http: httpx.AsyncClient, user: str, other: str) -> None:
         assert (session["user_id"], session["next_rank"]) == (user, len(messages))
         assert session["message_count"] == len(messages)
         assert other not in str(messages) + str(session)
-        records = []
+        assert all(before["timestamp"] <= after["timestamp"] for before, after in pairwise(messages))
         for exchange_id in dict.fromkeys(message["exchange_id"] for message in messages):
             record = (await http.get(f"/exchanges/{exchange_id}")).json()
             mine = [message for message in messages if message["exchange_id"] == exchange_id]
@@ -195,8 +203,6 @@ async def check_store(http: httpx.AsyncClient, user: str, other: str) -> None:
             answers = sum(is_answer(message) for message in mine)
             assert answers == 1 if record["status"] == "ok" else answers <= 1
             assert record["status"] in ("ok", "error", "stopped")
-            records.append(record)
-        assert all(before["ended_at"] <= after["started_at"] for before, after in pairwise(records))
 
 
 async def check_exchanges(judge: ChatClient, exchange_ids: list[str]) -> None:
@@ -226,7 +232,6 @@ def check_tab(tab: Tab, world: World) -> None:
     """What a tab received is its user's own, and nothing in it went wrong."""
     other = world.other(tab.user)
     foreign = {*world.known(other, "session_id"), *world.known(other, "exchange_id")} - {"nothing"}
-    names: dict[str, str] = {}
     for event in tab.events:
         assert other not in str(event)
         if is_refusal(event):
@@ -237,7 +242,10 @@ def check_tab(tab: Tab, world: World) -> None:
         assert not any(name in str(event) for name in foreign)
         if event["type"] == "started" and "client_exchange_id" in event:
             assert event["session"] is None or event["session"]["user_id"] == tab.user
-            names.setdefault(event["client_exchange_id"], event["exchange_id"])
+            begun = world.begun.setdefault((tab.user, event["client_exchange_id"]), event["exchange_id"])
+            assert begun == event["exchange_id"] or world.deleted, "one name, one exchange"
+    last = {event["exchange_id"]: event["type"] for event in map(json.loads, tab.lives[-1]) if "seq" in event}
+    assert tab.unfollowed or set(last.values()) <= {"final"}, "who follows an exchange sees its end"
 
 
 @pytest.fixture
@@ -258,7 +266,7 @@ def test_the_contract_holds_for_random_frames(
 
     # Not shrunk: the times are real, so that a smaller example may well pass.
     @settings(
-        max_examples=40,
+        max_examples=20,
         deadline=None,
         database=None,
         phases=[Phase.generate],

@@ -10,6 +10,7 @@ GRAPHS = {
     "nested-private": "graphs.nested:private",
     "nested-copying": "graphs.nested:copying",
     "nested-pipeline": "graphs.nested:pipeline",
+    "nested-short-form": "graphs.nested:short_form",
     "supervisor-last-message": "graphs.supervisor:last_message",
     "supervisor-full-history": "graphs.supervisor:full_history",
     "swarm": "graphs.swarm:graph",
@@ -17,6 +18,8 @@ GRAPHS = {
     "ends-on-tool": "graphs.ends_on_tool:graph",
     "custom-events": "graphs.custom_events:graph",
     "own-state": "graphs.own_state:graph",
+    "pydantic-state": "graphs.state_forms:pydantic_model",
+    "dataclass-state": "graphs.state_forms:data_class",
     "failing": "graphs.failing:graph",
     "blocking": "graphs.blocking:graph",
 }

@@ -1,5 +1,6 @@
 """deepagents: files, todos, and a researcher that works inside the tool `task`."""
 
+import asyncio
 from typing import Any
 
 from deepagents import create_deep_agent
@@ -17,6 +18,13 @@ def dig(place: str) -> str:
 
 
 @tool
+async def dig_deeper() -> str:
+    """Digs until it is stopped."""
+    await asyncio.Event().wait()
+    return "unreachable"
+
+
+@tool
 def show_todos(runtime: ToolRuntime[Any, Any]) -> str:
     """Shows the todos."""
     return ", ".join(f"{todo['content']}: {todo['status']}" for todo in runtime.state.get("todos", [])) or "nothing"
@@ -28,7 +36,9 @@ def _deep_agent(model: PhraseModel) -> CompiledStateGraph[Any, Any, Any, Any]:
         tools=[show_todos],
         system_prompt="You do what you are told.",
         middleware=[TodoListMiddleware()],
-        subagents=[{"name": "researcher", "description": "Digs.", "system_prompt": "You dig.", "tools": [dig]}],
+        subagents=[
+            {"name": "researcher", "description": "Digs.", "system_prompt": "You dig.", "tools": [dig, dig_deeper]}
+        ],
     )
 
 

@@ -69,3 +69,11 @@ _pipeline.add_edge(START, "research")
 _pipeline.add_edge("research", "answer")
 pipeline = _pipeline.compile()
 """The same, but another node has the last word."""
+
+_short_form = StateGraph(MessagesState)
+_short_form.add_node("greet", lambda state: {"messages": [{"role": "assistant", "content": "Let me see."}]})
+_short_form.add_node("agent", _inner)
+_short_form.add_edge(START, "greet")
+_short_form.add_edge("greet", "agent")
+short_form = _short_form.compile()
+"""A message in LangChain's short form, which gets its id only when the agent after it hands it over again."""

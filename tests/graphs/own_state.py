@@ -1,13 +1,14 @@
 """A graph with state of its own beside `messages`.
 
 Its reducers give back something else than they take, so that what is restored must not pass through them. One channel
-is no input; one is hidden from the output; two are not meant to last.
+is no input; one is hidden from the output; two are not meant to last. It has a checkpointer, as such graphs often do.
 """
 
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from langgraph.channels import EphemeralValue, UntrackedValue
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from support.phrase_model import PhraseModel
 
@@ -64,4 +65,5 @@ _builder.add_node("count", _count)
 _builder.add_node("answer", _answer)
 _builder.add_edge(START, "count")
 _builder.add_edge("count", "answer")
-graph = _builder.compile()
+saver = InMemorySaver()
+graph = _builder.compile(checkpointer=saver)

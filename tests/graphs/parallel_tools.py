@@ -1,4 +1,4 @@
-"""`create_agent` with tools that run at the same time: a slow one, a fast one, one that fails."""
+"""`create_agent` with tools that run at the same time: a slow one, a fast one, one that fails, one that hangs."""
 
 import asyncio
 
@@ -27,7 +27,14 @@ def failing(word: str) -> str:
     raise ValueError(f"no {word}")
 
 
+@tool
+async def wait() -> str:
+    """Waits until it is stopped."""
+    await asyncio.Event().wait()
+    return "unreachable"
+
+
 # Its errors become results, so that the model can go on.
 _tolerant = ToolRetryMiddleware(max_retries=0, on_failure="continue")
 
-graph = create_agent(PhraseModel(), [slow, fast, failing], middleware=[_tolerant])
+graph = create_agent(PhraseModel(), [slow, fast, failing, wait], middleware=[_tolerant])

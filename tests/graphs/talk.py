@@ -15,6 +15,24 @@ async def ask(address: str, message: str, **fields: Any) -> list[Event]:
     return events
 
 
+async def stop_at(
+    address: str, channel: str, message: str, agent_id: str, *, count: int = 1, then: str | None = None
+) -> Event:
+    """Ask, and stop when so many messages of `channel` have come (and `then` an event of this type); the final."""
+    async with chat(address) as client:
+        await client.send({"message": message, "agent_id": agent_id})
+        while count:
+            streamed = await client.until("stream")
+            count -= streamed["message"]["channel"] == channel
+        if then is not None:
+            await client.until(then)
+        await client.send({"type": "stop", "session_id": streamed["session_id"]})
+        final = await client.until("final")
+    check_exchange([event for event in client.events if event.get("exchange_id") == final["exchange_id"]])
+    assert final["status"] == "stopped"
+    return final
+
+
 def told(events: Sequence[Event]) -> list[tuple[str, str]]:
     """The messages of an exchange after the person's: the channel of each, and its text, calls or result."""
     return [(message["channel"], _content(message)) for message in events[-1]["messages"][1:]]

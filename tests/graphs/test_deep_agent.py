@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from graphs.catalog import AGENTS
-from graphs.talk import ask, moves, told
-from support.chat_client import chat, check_exchange, final_text
+from graphs.talk import ask, moves, stop_at, told
+from support.chat_client import final_text
 from support.phrase_model import RECITE
 from support.running_server import RunningServer, running_server
 
@@ -67,14 +67,14 @@ async def test_files_and_todos_survive_an_eviction_and_a_restart(tmp_path: Path)
 
 
 async def test_a_file_that_was_written_before_a_stop_is_there_after_it(server: RunningServer) -> None:
-    async with chat(server.address) as client:
-        await client.send({"message": WRITE, "agent_id": "slow-deep-agent"})
-        written = await client.until("stream")
-        while written["message"]["channel"] != "tool_result":
-            written = await client.until("stream")
-        await client.until("delta")
-        await client.send({"type": "stop", "session_id": written["session_id"]})
-        final = await client.until("final")
-    check_exchange([event for event in client.events if event.get("exchange_id") == final["exchange_id"]])
-    assert final["status"] == "stopped"
-    assert "hello" in final_text(await ask(server.address, READ, session_id=written["session_id"]))
+    final = await stop_at(server.address, "tool_result", WRITE, "slow-deep-agent", then="delta")
+    assert "hello" in final_text(await ask(server.address, READ, session_id=final["session_id"]))
+
+
+async def test_a_stop_within_a_sub_agent_leaves_the_agent_its_own_call(server: RunningServer) -> None:
+    delegate = 'call task(description="call dig_deeper()", subagent_type="researcher")'
+    final = await stop_at(server.address, "tool_call", delegate, "deep-agent", count=2)
+    assert [message["channel"] for message in final["messages"]].count("tool_result") == 2
+    recited = final_text(await ask(server.address, RECITE, session_id=final["session_id"])).splitlines()
+    assert [line.partition(":")[0] for line in recited] == ["human", "ai", "tool task"]
+    assert recited[-1] == "tool task: Stopped before it gave a result."

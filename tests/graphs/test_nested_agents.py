@@ -57,6 +57,13 @@ async def test_of_a_researcher_within_a_node_the_graph_remembers_what_the_node_h
     assert final_text(recited) == f"human: echo hello\nai inner: {found}\nai: hello"
 
 
+async def test_a_message_in_a_short_form_is_told_once_though_it_is_handed_over_twice(server: RunningServer) -> None:
+    events = await ask(server.address, "echo one", agent_id="nested-short-form")
+    assert told(events) == [("observation", "Let me see."), ("final", "one")]
+    events = await ask(server.address, "echo two", session_id=events[0]["session_id"])
+    assert told(events) == [("observation", "Let me see."), ("final", "two")]
+
+
 async def test_models_that_speak_at_the_same_time_have_a_block_each(server: RunningServer) -> None:
     events = await ask(server.address, "echo done", agent_id="parallel-models")
     left, right = " ".join(["left"] * WORDS), " ".join(["right"] * WORDS)

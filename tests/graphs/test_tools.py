@@ -1,6 +1,6 @@
 """Tools: several at once, one whose result is the end, and custom events on the way."""
 
-from graphs.talk import activities, ask, told
+from graphs.talk import activities, ask, stop_at, told
 from support.chat_client import final_text
 from support.phrase_model import RECITE
 from support.running_server import RunningServer
@@ -26,6 +26,13 @@ async def test_results_are_restored_in_the_order_of_their_calls(server: RunningS
     recited = final_text(await ask(server.address, RECITE, session_id=session_id)).splitlines()
     assert recited[1].endswith("[slow(word='a')] [failing(word='b')] [fast(word='c')]")
     assert [line.partition(":")[0] for line in recited[2:5]] == ["tool slow", "tool failing", "tool fast"]
+
+
+async def test_a_stop_while_tools_run_leaves_a_conversation_that_can_go_on(server: RunningServer) -> None:
+    final = await stop_at(server.address, "tool_result", 'call fast(word="a") and call wait()', "parallel-tools")
+    assert [message["channel"] for message in final["messages"]].count("tool_result") == 2
+    recited = final_text(await ask(server.address, RECITE, session_id=final["session_id"])).splitlines()
+    assert recited[2:] == ["tool fast: fast a", "tool wait: Stopped before it gave a result."]
 
 
 async def test_a_graph_that_ends_on_a_tool_result_has_it_as_its_final(server: RunningServer) -> None:

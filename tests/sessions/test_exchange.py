@@ -145,7 +145,7 @@ async def test_a_tool_in_a_thread_cannot_be_cut_and_holds_nothing_up(tmp_path: P
 
 
 async def test_the_silence_of_a_model_is_a_model_timeout(tmp_path: Path) -> None:
-    hold, limits = Hold(), LimitsSettings(model_timeout_s=0.2)
+    hold, limits = Hold(), LimitsSettings(model_timeout_s=0.5)
     async with open_sessions(tmp_path, {"held": held_graph(hold), "echo": echoing_graph()}, limits=limits) as sessions:
         events = await sessions.ask("hello")
         messages = failed(events, "model_timeout")
@@ -155,11 +155,11 @@ async def test_the_silence_of_a_model_is_a_model_timeout(tmp_path: Path) -> None
 
 
 async def test_a_tool_has_its_own_time(tmp_path: Path) -> None:
-    hold, limits = Hold(), LimitsSettings(model_timeout_s=0.1, tool_timeout_s=0.4)
+    hold, limits = Hold(), LimitsSettings(model_timeout_s=0.4, tool_timeout_s=1.5)
     agents = {"working": held_tool_graph(hold), "echo": echoing_graph()}
     async with open_sessions(tmp_path, agents, limits=limits) as sessions:
         log = await sessions.begin("call work()")
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.8)
         hold.released.set()
         events = await events_of(log)
         check_exchange(events)
@@ -172,8 +172,8 @@ async def test_a_tool_has_its_own_time(tmp_path: Path) -> None:
 
 
 async def test_the_start_of_an_agent_is_not_the_silence_of_its_model(tmp_path: Path) -> None:
-    journal = Journal(building=lambda: asyncio.sleep(0.4))
-    limits = LimitsSettings(model_timeout_s=0.1)
+    journal = Journal(building=lambda: asyncio.sleep(0.8))
+    limits = LimitsSettings(model_timeout_s=0.4)
     async with open_sessions(tmp_path, {"slow": journal.agent_class()}, limits=limits) as sessions:
         events = await sessions.ask("hello")
         check_exchange(events)

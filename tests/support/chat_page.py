@@ -103,7 +103,7 @@ class ChatPage:
 
     async def writes(self, words: int = 3) -> None:
         """An answer is being written, and has so many words already."""
-        pattern = re.compile(r"(\S+\s+){%d}" % words)
+        pattern = re.compile(rf"(\S+\s+){{{words}}}")
         await expect(self.answers.and_(self.tab.locator("[data-streaming=true]"))).to_have_text(pattern)
 
     @property

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,7 @@ ENTRIES: list[dict[str, Any]] = [
     {"id": "counting", "class_path": "process_agents:counting"},
     {"id": "stubborn", "class_path": "process_agents:stubborn"},
     {"id": "blocking", "class_path": "process_agents:blocking"},
+    {"id": "leaving", "class_path": "process_agents:leaving"},
 ]
 
 
@@ -74,6 +76,24 @@ def _block() -> str:
     """Block a thread."""
     time.sleep(3600)
     return "done"
+
+
+def _leave() -> str:
+    """End the process, from a thread."""
+    sys.exit(3)
+
+
+async def _leave_at_once() -> str:
+    """End the process."""
+    sys.exit(3)
+
+
+def leaving(model: BaseChatModel) -> CompiledGraph:
+    tools = [
+        StructuredTool.from_function(_leave, name="leave"),
+        StructuredTool.from_function(coroutine=_leave_at_once, name="leave_at_once"),
+    ]
+    return create_agent(model, tools=tools)
 
 
 def stubborn(model: BaseChatModel) -> CompiledGraph:

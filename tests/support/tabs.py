@@ -34,6 +34,7 @@ class Tab:
         self.lives: list[list[str]] = []
         self.pings = 0
         self.follows = 0
+        self.unfollowed = False
         self._url = address.replace("http", "ws", 1) + PATH
         self._socket: ClientConnection
         self._reading: asyncio.Task[None]
@@ -42,7 +43,7 @@ class Tab:
         token = {"Authorization": f"Bearer dev:{self.user}"}
         self._socket = await connect(self._url, subprotocols=[Subprotocol("chat.v2")], additional_headers=token)
         self.lives.append([])
-        self.pings = 0
+        self.pings, self.unfollowed = 0, False
         self._reading = asyncio.create_task(self._read())
 
     async def send(self, frame: dict[str, Any] | str) -> None:

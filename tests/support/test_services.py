@@ -1,6 +1,7 @@
 """A missing service skips a test on a developer's machine and fails it in CI."""
 
 import pytest
+
 from support.services import require
 
 

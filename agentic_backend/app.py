@@ -19,7 +19,6 @@ from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.titles import Titles
 from agentic_backend.settings import Settings
-from agentic_backend.stores.sole_use import sole_use
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.classic_api import ClassicApi
@@ -46,11 +45,10 @@ async def open_application(
 ) -> AsyncIterator[Application]:
     """Everything wired and open, for a public listener on `port`; leaving it lets running exchanges end first.
 
-    Raises StoreUnavailable or SchemaTooNew where the store can't be opened, OSError where another server has it open.
+    Raises StoreUnavailable or SchemaTooNew where the store can't be opened.
     """
     limits, kpi = settings.limits, Kpi()
     async with AsyncExitStack() as stack:
-        stack.enter_context(sole_use(settings.data.directory))
         await stack.enter_async_context(event_loop_lag(kpi))
         store = await SqliteStore.open(
             settings.data.directory / "chat.sqlite3",

@@ -24,7 +24,9 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.app import open_application
 from agentic_backend.settings import LimitsSettings, Settings
+from agentic_backend.stores.sole_use import sole_use
 from agentic_backend.transports.abortable_websocket import AbortableWebSocket
+from agentic_backend.transports.bounded_http import BoundedHttp
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ class Listener(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 application,
-                http="httptools",
+                http=BoundedHttp,
                 ws=AbortableWebSocket,
                 ws_max_size=limits.frame_bytes,
                 ws_per_message_deflate=False,
@@ -96,8 +98,7 @@ class Addresses:
 async def running(settings: Settings, agents: AgentManager, models: ChatModels) -> AsyncIterator[Addresses]:
     """A running server; leaving it lets what runs come to its end and closes the listeners.
 
-    Raises OSError where an address or the data directory can't be had, StoreUnavailable or SchemaTooNew where the store
-    can't be opened.
+    Raises OSError where an address can't be had, StoreUnavailable or SchemaTooNew where the store can't be opened.
     """
     async with contextlib.AsyncExitStack() as stack:
         public = stack.enter_context(bind(settings.server.host, settings.server.port))
@@ -112,8 +113,7 @@ async def running(settings: Settings, agents: AgentManager, models: ChatModels) 
         if internal is not None:
             listeners.append(Listener(application.internal, internal, settings.limits))
         async with asyncio.TaskGroup() as tasks:
-            for listener in listeners:
-                tasks.create_task(listener.listen())
+            listening = [tasks.create_task(listener.listen()) for listener in listeners]
             try:
                 yield Addresses(address_of(public), address_of(internal) if internal else None)
             finally:
@@ -121,11 +121,16 @@ async def running(settings: Settings, agents: AgentManager, models: ChatModels) 
                 await application.relay.aclose()
                 for listener in listeners:
                     listener.close()
+                # Where an exception leaves, the group would cancel them before their sockets are closed.
+                await asyncio.wait(listening)
 
 
 def run(settings: Settings, agents: AgentManager, models: ChatModels) -> None:
-    """Serve on an event loop of its own until SIGINT or SIGTERM. Raises what `running` raises."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    """Serve on an event loop of its own until SIGINT or SIGTERM.
+
+    Raises what `running` raises, and OSError where another server uses the data directory.
+    """
+    with sole_use(settings.data.directory), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         loop = runner.get_loop()
         serving = loop.create_task(serve(settings, agents, models))
         while not serving.done():

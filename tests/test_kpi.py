@@ -102,6 +102,16 @@ async def test_hits_misses_and_evictions_of_the_agent_cache_are_counted(small_se
     assert await sample(small_server, "chat_agent_cache_total", outcome="miss") == 4
 
 
+async def test_the_agents_in_memory_are_counted(small_server: RunningServer) -> None:
+    async with chat(small_server.address) as client, httpx.AsyncClient(base_url=small_server.address) as http:
+        sessions = [(await client.ask("hello", agent_id="echo"))[0]["session_id"] for _ in range(4)]
+        await client.ask("hello", agent_id="fails-in-init")
+        await becomes(small_server, 2, "chat_cached_agents")
+        for session_id, left in zip(sessions[2:], (1, 0), strict=True):
+            assert (await http.delete(f"/agentic/v1/sessions/{session_id}")).status_code == 204
+            assert await sample(small_server, "chat_cached_agents") == left
+
+
 async def test_a_failing_model_is_counted_by_its_error(server: RunningServer) -> None:
     async with chat(server.address) as client:
         await client.ask("fail after 3 tokens")

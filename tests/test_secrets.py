@@ -3,19 +3,17 @@
 import asyncio
 import io
 import logging
-import os
-import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from support import wire_agents
-from support.chat_client import PATIENCE_S, ChatClient, chat
+from support.chat_client import ChatClient, chat
 from support.rest_client import rest, sse_events
 from support.running_server import ASSISTANT, FAST, RunningServer, running_server
+from support.server_process import serving
 from support.test_agents import ENTRIES
 from websockets.exceptions import ConnectionClosed
 
@@ -25,6 +23,7 @@ from agentic_backend.errors import Unauthenticated
 from agentic_backend.telemetry import JsonFormatter
 
 AGENTS = [*ENTRIES, *wire_agents.ENTRIES]
+IMPATIENT = {"limits": {"model_timeout_s": 1}, "agents": {"build_timeout_s": 0.5}}
 # Words that nothing else says, and tokens of a form that no pattern of a redaction knows.
 WORDS = ["quokkaberry", "zanthoxylum", "wombatfruit", "plinthgaze"]
 ACCESS, REFRESH, LATER, WRONG = "opaque.aa11bb22", "opaque.cc33dd44", "opaque.ee55ff66", "opaque.wrong77"
@@ -60,8 +59,7 @@ def log() -> Iterator[io.StringIO]:
 @pytest.fixture
 async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningServer]:
     monkeypatch.setattr("agentic_backend.app.DeveloperAuthenticator", OpaqueTokens)
-    limits = {"limits": {"model_timeout_s": 1}, "agents": {"build_timeout_s": 0.5}}
-    async with running_server(tmp_path, agents=AGENTS, settings=limits) as server:
+    async with running_server(tmp_path, agents=AGENTS, settings=IMPATIENT) as server:
         yield server
 
 
@@ -164,45 +162,23 @@ async def test_over_rest(server: RunningServer, log: io.StringIO) -> None:
     assert found(str(await asyncio.to_thread(stored_bytes, server.data)), TOKENS) == []
 
 
-@asynccontextmanager
-async def server_process(directory: Path) -> AsyncIterator[tuple[str, Path]]:
-    """The address of a server in a process of its own, logging all that it can, and the file with its output."""
-    config, catalog, output = directory / "settings.yaml", directory / "catalog.yaml", directory / "output"
-    config.write_text(yaml.safe_dump({**FAST, "limits": {"model_timeout_s": 1}, "agents": {"build_timeout_s": 0.5}}))
-    catalog.write_text(yaml.safe_dump({"agents": [ASSISTANT, *AGENTS]}))
-    command = [sys.executable, "-m", "agentic_backend", "serve", "--port", "0", "--internal-port", "0"]
-    command += ["--config", str(config), "--catalog", str(catalog), "--data", str(directory / "data")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    with output.open("wb") as written:
-        process = await asyncio.create_subprocess_exec(
-            *command, "--log-level", "debug", stdout=written, stderr=written, env=environment
-        )
-        try:
-            yield await address_in(output), output
-        finally:
-            process.terminate()
-            await asyncio.wait_for(process.wait(), PATIENCE_S)
-
-
-async def address_in(output: Path) -> str:
-    async with asyncio.timeout(PATIENCE_S):
-        while "Chat at " not in (text := await asyncio.to_thread(output.read_text)):
-            await asyncio.sleep(0.05)
-    return text.split("Chat at ")[1].split()[0].rstrip(",")
-
-
 async def test_of_a_server_in_a_process_of_its_own_that_logs_all_it_can(tmp_path: Path) -> None:
     access, expiring = "dev:carol-7731", "dev:carol-7731:9999999999"
     tokens = [access, "9999999999", REFRESH]
-    async with server_process(tmp_path) as (address, output):
-        async with chat(address, query=f"?token={expiring}") as client:
+    config, catalog = tmp_path / "settings.yaml", tmp_path / "catalog.yaml"
+    config.write_text(yaml.safe_dump({**FAST, **IMPATIENT}))
+    catalog.write_text(yaml.safe_dump({"agents": [ASSISTANT, *AGENTS]}))
+    arguments = ["--config", config, "--catalog", catalog, "--data", tmp_path / "data", "--log-level", "debug"]
+    modules = {"PYTHONPATH": str(Path(__file__).parent), "AGENTIC_MODELS__DEFAULT__OPTIONS": '{"words_per_second": 0}'}
+    async with serving(*arguments, cwd=tmp_path, environment=modules) as server:
+        async with chat(server.address, query=f"?token={expiring}") as client:
             await talk(client, access_token=access, refresh_token=REFRESH)
-        async with chat(address, query=f"?token={expiring}&token=dev:nobody%20{WORDS[0]}") as client:
+        async with chat(server.address, query=f"?token={expiring}&token=dev:nobody%20{WORDS[0]}") as client:
             with pytest.raises(ConnectionClosed):
                 await client.receive()
-        async with chat(address, token=expiring) as client:
+        async with chat(server.address, token=expiring) as client:
             await client.ask(WORDS[0], agent_id="echo")
-    written = output.read_text()
-    assert '"request_id"' in written and '"level":"error"' in written
-    assert found(written, [*WORDS, *tokens]) == []
-    assert found(str(stored_bytes(tmp_path / "data")), tokens) == []
+        assert await server.stop() == 0
+        assert '"request_id"' in server.stderr and '"level":"error"' in server.stderr
+        assert found(server.stdout + server.stderr, [*WORDS, *tokens]) == []
+    assert found(str(await asyncio.to_thread(stored_bytes, tmp_path / "data")), tokens) == []

@@ -84,6 +84,7 @@ class AgentFactory:
             if warm.key[0] == session_id:
                 warm.keep = False
         idle = [self._idle.pop(key) for key in [key for key in self._idle if key[0] == session_id]]
+        self._count()
         # Shielded: what has left the cache is closed, though whoever waits for it may go.
         await asyncio.shield(self._close([warm.flow for warm in idle]))
 
@@ -102,7 +103,7 @@ class AgentFactory:
         warm = warm or WarmAgent(key)
         warm.users += 1
         self._in_use[key] = warm
-        self._kpi.agents_cached(len(self._in_use) + len(self._idle))
+        self._count()
         return warm
 
     def _give_back(self, warm: WarmAgent) -> None:
@@ -110,15 +111,20 @@ class AgentFactory:
         if warm.users:
             return
         self._in_use.pop(warm.key, None)
-        if warm.agent is None:
-            return
-        if not warm.keep:
+        if warm.agent is not None and warm.keep:
+            self._keep(warm)
+        elif warm.agent is not None:
             self._close([warm.agent])
-            return
+        self._count()
+
+    def _keep(self, warm: WarmAgent) -> None:
         if self._idle.currsize >= self._idle.maxsize:
             self._kpi.agent_evicted()
             self._close([self._idle.popitem()[1].flow])
         self._idle[warm.key] = warm
+
+    def _count(self) -> None:
+        self._kpi.agents_cached(len(self._in_use) + len(self._idle))
 
     async def _build(self, entry: CatalogAgent, context: RuntimeContext) -> AgentFlow:
         agent: AgentFlow | None = None

@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 
 from agentic_backend.protocol.messages import Channel, ChatMessage
+from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 
 _INNER, _REACHED = "inner", "reached"
 
@@ -60,4 +61,14 @@ def keys_of(message: AIMessage, *, by_text: bool = False) -> list[object]:
 def rows_that_reached(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The rows of one exchange without those that its root graph never had; a final counts always."""
     unmarked_or_named = {None, *(number for row in rows for number in row.metadata.extras.get(_REACHED, ()))}
-    return [row for row in rows if row.channel is Channel.FINAL or row.metadata.extras.get(_INNER) in unmarked_or_named]
+    kept: list[ChatMessage] = []
+    inner_calls: set[str] = set()
+    for row in rows:
+        if row.channel is Channel.FINAL or row.metadata.extras.get(_INNER) in unmarked_or_named:
+            answers = {part.call_id for part in row.parts if isinstance(part, ToolResultPart)}
+            if inner_calls.isdisjoint(answers):
+                kept.append(row)
+            inner_calls -= answers
+        else:
+            inner_calls |= {part.call_id for part in row.parts if isinstance(part, ToolCallPart)}
+    return kept

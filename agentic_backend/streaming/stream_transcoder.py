@@ -44,7 +44,7 @@ from agentic_backend.streaming.interrupts import requests_of
 from agentic_backend.streaming.open_calls import OpenCalls
 from agentic_backend.streaming.reach import Reach, keys_of
 from agentic_backend.streaming.updates import messages_in
-from agentic_backend.streaming.writing import Place, Writing, claimed_by
+from agentic_backend.streaming.writing import Place, Writing, claimed_by, shown_of
 
 _HANDOFFS = ("transfer_back_to_", "transfer_to_")
 
@@ -217,7 +217,7 @@ class StreamTranscoder:
         """Store what `message` holds. Its text may be the final, unless it stands `aside`: within a tool, or behind the
         one that is held.
         """
-        thought, parts = _shown(message, writing)
+        thought, parts = shown_of(message, writing)
         calls = calls_of(message)
         new_calls = self.calls.announce(calls, at, place[0], streamed=writing is not None)
         metadata = self._metadata_of(message if message.usage_metadata or not writing else writing.message(), at)
@@ -225,6 +225,9 @@ class StreamTranscoder:
         keys = None if handed_over and not place[0] else keys_of(message, by_text=True)
         text_block = writing.text_block if writing else None
         drafts: list[Draft] = []
+        if aside and self._held is not None and self._held.message_id == message.id:
+            # A model may use an id again: what is handed over under it from now on is this message.
+            self._held = self._held._replace(message_id=None)
         if (parts or new_calls) and not aside:
             drafts += self._release()
         if thought:
@@ -378,16 +381,6 @@ class StreamTranscoder:
 
     def _message(self, channel: Channel, parts: list[Part], metadata: MessageMetadata) -> MessageDraft:
         return MessageDraft(role=Role.ASSISTANT, channel=channel, parts=parts, metadata=metadata)
-
-
-def _shown(message: AIMessage, writing: Writing | None) -> tuple[str, list[Part]]:
-    """The thought and the parts to store. What was streamed has to be closed, though the node handed over less."""
-    thought, parts = delta_of(message)[0], parts_of(message)
-    if writing is not None and writing.thought_block is not None and not thought:
-        thought = writing.thought
-    if writing is not None and writing.text_block is not None and not parts:
-        parts = [TextPart(text="")]
-    return thought, parts
 
 
 def _speaker(namespace: tuple[str, ...], metadata: Mapping[str, Any]) -> str:

@@ -7,6 +7,9 @@ from typing import Any
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
+from agentic_backend.protocol.parts import Part, TextPart
+from agentic_backend.streaming.content import delta_of, parts_of
+
 Place = tuple[tuple[str, ...], str]
 """Where in the graph a message is written: the namespace and the node."""
 
@@ -69,3 +72,13 @@ def claimed_by(message: AIMessage, place: Place, writings: Sequence[Writing]) ->
         if message.id is not None and message.id in writing.ids:
             return writing
     return next((writing for writing in writings if writing.copied_in(message, place)), None)
+
+
+def shown_of(message: AIMessage, writing: Writing | None) -> tuple[str, list[Part]]:
+    """The thought and the parts to store. What was streamed has to be closed, though the node handed over less."""
+    thought, parts = delta_of(message)[0], parts_of(message)
+    if writing is not None and writing.thought_block is not None and not thought:
+        thought = writing.thought
+    if writing is not None and writing.text_block is not None and not parts:
+        parts = [TextPart(text="")]
+    return thought, parts

@@ -17,6 +17,12 @@ class AbortableWebSocket(WebSocketsSansIOProtocol):
             self.transport.write(b"".join(self.conn.data_to_send()))
             self.transport.close()
 
+    def handle_ping(self) -> None:
+        pong = b"".join(self.conn.data_to_send())
+        # To a client that doesn't read, pongs would pile up; RFC 6455 §5.5.3 wants one for the latest ping only.
+        if self.writable.is_set():
+            self.transport.write(pong)
+
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         # A handshake that was refused has no scope; one that was not begins its task after this call.

@@ -1,23 +1,40 @@
 """Events of one exchange as server-sent events: `event:` the type, `id:` `exchange_id:seq`, `data:` the event."""
 
+import logging
 from collections.abc import AsyncIterator
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette.sse import SendTimeoutError
+from starlette.types import Receive, Scope, Send
 
 from agentic_backend.protocol.events import ExchangeEvent, Final
 from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.transports.pacing import Pacer, text_interval_s
 
+log = logging.getLogger(__name__)
+
 _TEXT_INTERVAL_S = 0.05
 
 
-def event_stream(
-    exchange: ExchangeLog | Final, after_seq: int, relay: Relay, send_timeout_s: float
-) -> EventSourceResponse:
+class EventStream(EventSourceResponse):
+    """A client that doesn't read is dropped; that is no error of the server's."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        except SendTimeoutError:
+            log.info("client too slow", extra={"path": scope["path"]})
+            scope["state"]["abort"]()
+            # uvicorn takes a response that ends early for an error, unless it has seen that the client is gone.
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+
+def event_stream(exchange: ExchangeLog | Final, after_seq: int, relay: Relay, send_timeout_s: float) -> EventStream:
     """The events after `after_seq`, up to the final. A client that goes away leaves the exchange running."""
     events = _single(exchange) if isinstance(exchange, Final) else _follow(exchange, after_seq, relay)
-    return EventSourceResponse(events, send_timeout=send_timeout_s, headers={"cache-control": "no-store"})
+    return EventStream(events, send_timeout=send_timeout_s, headers={"cache-control": "no-store"})
 
 
 async def _single(final: Final) -> AsyncIterator[ServerSentEvent]:

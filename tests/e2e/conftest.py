@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest_asyncio
 from playwright.async_api import Browser
+from support import paced_agent
 from support.chat_page import ChatPage, chat_page
 from support.chromium import chromium
+from support.paced_agent import Pace
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 
@@ -18,9 +20,15 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
+async def pace() -> Pace:
+    """How fast the agent `paced` writes: not a word before the test says so."""
+    return paced_agent.begin()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def chat_server(tmp_path: Path) -> AsyncIterator[RunningServer]:
     """A server in the loop of the browser."""
-    async with running_server(tmp_path, agents=ENTRIES) as server:
+    async with running_server(tmp_path, agents=[*ENTRIES, paced_agent.ENTRY]) as server:
         yield server
 
 

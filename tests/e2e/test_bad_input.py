@@ -14,6 +14,7 @@ from support.chat_client import ChatClient, Event, chat, check_exchange, final_t
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
+from websockets.exceptions import ConnectionClosed
 
 AGENTS = [*ENTRIES, *wire_agents.ENTRIES]
 IMPATIENT = {
@@ -131,6 +132,22 @@ async def test_an_ask_while_one_runs(server: RunningServer, log: pytest.LogCaptu
         await client.send({"type": "stop", "session_id": session_id})
         assert (await client.until("final"))["status"] == "stopped"
         await check_goes_on(client, session_id)
+
+
+async def test_a_frame_beyond_the_limit_closes_with_1009_and_what_runs_goes_on(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        await client.send({"message": "hang after 20 tokens"})
+        started = await client.until("started")
+        await client.send({"message": "x" * 2_200_000})
+        with pytest.raises(ConnectionClosed) as closed:
+            while True:
+                await client.receive()
+        assert closed.value.rcvd is not None and closed.value.rcvd.code == 1009
+    async with chat(server.address) as client:
+        await client.send({"type": "stop", "session_id": started["session_id"]})
+        final = await client.until("final")
+        assert (final["status"], len(final_text([final]).split())) == ("stopped", 20)
+        await check_goes_on(client, started["session_id"])
 
 
 async def test_a_hundred_bad_frames_in_a_row(server: RunningServer) -> None:

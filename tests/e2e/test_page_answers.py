@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, expect
 from support.chat_page import ChatPage, chat_page
+from support.paced_agent import Pace
 from support.running_server import running_server
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
-
-SLOW = {"models": {"default": {"model": "offline", "options": {"words_per_second": 60}}}}
 
 GUIDE: dict[str, Any] = {
     "id": "guide",
@@ -38,25 +37,32 @@ async def test_a_new_chat_offers_the_agents_and_what_each_could_be_asked(browser
         await expect(page.by("session-agent")).to_have_text("City guide")
 
 
-async def test_enter_asks_and_the_answer_streams_as_markdown(browser: Browser, tmp_path: Path) -> None:
-    async with running_server(tmp_path, settings=SLOW) as server, chat_page(browser, server.address) as page:
-        await page.ask("show me some markdown")
-        await expect(page.composer).to_have_value("")
-        await expect(page.by("message-user")).to_contain_text("show me some markdown")
-        await page.writes(words=10)
-        await expect(page.by("stop")).to_be_visible()
-        await expect(page.answers.locator("h1")).to_have_text("Markdown, as agents write it")
+async def test_enter_asks_and_the_answer_is_markdown_while_it_streams(page: ChatPage, pace: Pace) -> None:
+    await page.by("agent-picker").select_option("paced")
+    await page.ask("show me some markdown")
+    await expect(page.composer).to_have_value("")
+    await expect(page.by("message-user")).to_contain_text("show me some markdown")
+    await expect(page.by("working")).to_be_visible()
 
-        await page.ended()
-        await expect(page.answers).to_have_count(1)
-        for element in ("strong", "em", "p code", "ol > li", "ol ul > li", "blockquote"):
-            await expect(page.answers.locator(element).first).to_be_visible()
-        await expect(page.answers.locator("tbody tr")).to_have_count(3)
-        await expect(page.answers.locator(".code-head span")).to_have_text("python")
-        await expect(page.answers.locator("pre")).to_contain_text('    return f"Hello, {name}!"')
-        await expect(page.answers.locator("a")).to_have_attribute("rel", "noopener noreferrer")
-        await expect(page.by("usage")).to_contain_text("offline")
-        await expect(page.by("send")).to_be_visible()
+    pace.write(12)
+    await expect(page.answers.locator("h1")).to_have_text("Markdown, as agents write it")
+    await expect(page.answers).to_have_attribute("data-streaming", "true")
+    await expect(page.answers.locator("strong")).to_have_text("bold")
+    await expect(page.by("stop")).to_be_visible()
+    await expect(page.by("working")).to_have_count(0)
+    await expect(page.by("usage")).to_have_count(0)
+
+    pace.finish()
+    await page.ended()
+    await expect(page.answers).to_have_count(1)
+    for element in ("strong", "em", "p code", "ol > li", "ol ul > li", "blockquote"):
+        await expect(page.answers.locator(element).first).to_be_visible()
+    await expect(page.answers.locator("tbody tr")).to_have_count(3)
+    await expect(page.answers.locator(".code-head span")).to_have_text("python")
+    await expect(page.answers.locator("pre")).to_contain_text('    return f"Hello, {name}!"')
+    await expect(page.answers.locator("a")).to_have_attribute("rel", "noopener noreferrer")
+    await expect(page.by("usage")).to_contain_text("offline")
+    await expect(page.by("send")).to_be_visible()
 
 
 async def test_a_conversation_gets_its_title_in_the_list_and_above_it(page: ChatPage) -> None:
@@ -79,13 +85,16 @@ async def test_a_thought_is_a_card_that_can_be_opened(page: ChatPage) -> None:
     await expect(page.answers.last).to_contain_text("408")
 
 
-async def test_a_thought_stays_open_while_it_is_written(browser: Browser, tmp_path: Path) -> None:
-    async with running_server(tmp_path, settings=SLOW) as server, chat_page(browser, server.address) as page:
-        await page.ask("think about the weather")
-        await expect(page.by("thought").locator("summary")).to_contain_text("Thinking…")
-        await expect(page.by("thought").locator(".card-body")).to_be_visible()
-        await page.ended()
-        await expect(page.by("thought").locator(".card-body")).to_be_hidden()
+async def test_a_thought_stays_open_while_it_is_written(page: ChatPage, pace: Pace) -> None:
+    await page.by("agent-picker").select_option("paced")
+    await page.ask("think about the weather")
+    pace.write(3)
+    await expect(page.by("thought").locator("summary")).to_have_text("Thinking…")
+    await expect(page.by("thought").locator(".card-body")).to_have_text("I am asked:")
+    await expect(page.by("thought").locator(".card-body")).to_be_visible()
+    pace.finish()
+    await page.ended()
+    await expect(page.by("thought").locator(".card-body")).to_be_hidden()
 
 
 async def test_tools_called_at_once_have_a_card_each_with_its_result(page: ChatPage) -> None:
@@ -101,16 +110,6 @@ async def test_tools_called_at_once_have_a_card_each_with_its_result(page: ChatP
     await cards.last.get_by_role("button").click()
     await expect(cards.last.get_by_test_id("tool-args")).to_have_text('{ "expression": "12*34" }')
     await expect(page.answers).to_contain_text("12*34 = 408")
-
-
-async def test_a_tool_card_shows_that_its_tool_still_runs(page: ChatPage) -> None:
-    await page.ask("wait 1 second")
-    card = page.by("tool-card")
-    await expect(card).to_have_attribute("data-state", "running")
-    await expect(page.by("tool-result")).to_have_count(0)
-    await page.ended()
-    await expect(card).to_have_attribute("data-state", "ok")
-    await expect(page.by("tool-result")).to_have_text("The slow task took 1 second.")
 
 
 async def test_a_tool_that_fails_says_so_on_its_card(page: ChatPage) -> None:

@@ -1,5 +1,6 @@
 """The chat page over time: reloads, second tabs, lost connections and servers that restart lose and double nothing."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -7,27 +8,31 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, WebSocket, expect
+from support import paced_agent
 from support.chat_page import ChatPage, chat_page, shown_of
+from support.paced_agent import ASK, WORDS, Pace, first_words
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
-from support.tcp_line import tcp_line
+from support.tcp_line import TcpLine, tcp_line
 
 from agentic_backend.server import bind
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
-SLOW = {"models": {"default": {"model": "offline", "options": {"words_per_second": 60}}}}
-ASK = "write 120 words"
 NETWORK_ERRORS = r"net::ERR_|WebSocket connection to"
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def slow_server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    """An answer of this server takes a while."""
-    async with running_server(tmp_path, settings=SLOW) as server:
-        yield server
+async def ask_paced(page: ChatPage, text: str = ASK) -> None:
+    """Ask the agent that writes no faster than its test wants."""
+    await page.by("agent-picker").select_option("paced")
+    await page.ask(text)
+
+
+async def assert_reads(page: ChatPage, words: int) -> None:
+    """The last answer is being written, and consists of exactly its first words."""
+    await expect(page.answers.last).to_have_attribute("data-streaming", "true")
+    await expect(page.answers.last.locator(".rich-text")).to_have_text(first_words(words), use_inner_text=True)
 
 
 async def assert_shows_what_is_stored(page: ChatPage, server: RunningServer) -> None:
@@ -36,17 +41,18 @@ async def assert_shows_what_is_stored(page: ChatPage, server: RunningServer) -> 
 
 
 async def test_a_reload_in_the_middle_of_an_answer_loses_and_doubles_nothing(
-    browser: Browser, slow_server: RunningServer
+    page: ChatPage, chat_server: RunningServer, pace: Pace
 ) -> None:
-    async with chat_page(browser, slow_server.address) as page:
-        await page.ask(ASK)
-        for words in (5, 40):
-            await page.writes(words)
-            await page.tab.reload()
-        await page.writes(50)
-        await page.ended()
-        await expect(page.answers).to_have_count(1)
-        await assert_shows_what_is_stored(page, slow_server)
+    await ask_paced(page)
+    for words in (30, 60, 90):
+        pace.write(30)
+        await assert_reads(page, words)
+        await page.tab.reload()
+        await assert_reads(page, words)
+    pace.finish()
+    await page.ended()
+    await expect(page.answers).to_have_count(1)
+    await assert_shows_what_is_stored(page, chat_server)
 
 
 async def test_a_reload_between_tools_and_answer_loses_and_doubles_nothing(
@@ -55,84 +61,116 @@ async def test_a_reload_between_tools_and_answer_loses_and_doubles_nothing(
     await page.ask("What is 12*34, and wait 1 second")
     await expect(page.by("tool-card")).to_have_count(2)
     await page.tab.reload()
-    await expect(page.by("tool-card").last).to_have_attribute("data-state", "running")
     await page.ended()
     await expect(page.by("tool-card")).to_have_count(2)
     await assert_shows_what_is_stored(page, chat_server)
 
 
-async def test_a_reload_before_the_first_word_does_not_ask_twice(browser: Browser, slow_server: RunningServer) -> None:
-    async with chat_page(browser, slow_server.address) as page:
-        await page.asked("my name is Zorblax")
-        await page.ask("what is my name?")
-        await expect(page.exchanges.last).not_to_have_attribute("data-status", "sending")
-        await page.tab.reload()
-        await page.ended(exchanges=2)
-        await assert_shows_what_is_stored(page, slow_server)
-
-
-async def test_two_tabs_of_a_session_show_the_same(browser: Browser, slow_server: RunningServer) -> None:
-    async with chat_page(browser, slow_server.address) as first:
-        await first.ask(ASK)
-        await first.writes(10)
-        second = await first.another_tab(f"#s={first.session_id}")
-        await second.writes(20)
-        for tab in (first, second):
-            await tab.ended()
-            await assert_shows_what_is_stored(tab, slow_server)
-
-        await second.ask(ASK)
-        await first.writes(10)
-        for tab in (first, second):
-            await tab.ended(exchanges=2)
-            await assert_shows_what_is_stored(tab, slow_server)
-
-
-async def test_an_answer_can_be_stopped_from_another_tab(browser: Browser, slow_server: RunningServer) -> None:
-    async with chat_page(browser, slow_server.address) as first:
-        await first.ask("count down from 1000")
-        await first.writes(3)
-        second = await first.another_tab(f"#s={first.session_id}")
-        await second.writes(3)
-        await second.by("stop").click()
-        for tab in (first, second):
-            await tab.ended("stopped")
-            await assert_shows_what_is_stored(tab, slow_server)
-
-
-async def test_leaving_a_conversation_and_coming_back_shows_all_of_its_answer(
-    browser: Browser, slow_server: RunningServer
+async def test_a_reload_before_the_first_word_does_not_ask_twice(
+    page: ChatPage, chat_server: RunningServer, pace: Pace
 ) -> None:
-    async with chat_page(browser, slow_server.address) as page:
-        await page.ask(ASK)
-        await page.writes(5)
-        await page.by("new-chat").click()
-        await page.asked("my name is Zorblax")
-        await page.by("session-item").last.get_by_role("button").first.click()
-        await expect(page.by("message-user")).to_contain_text(ASK)
-        await page.ended()
-        await assert_shows_what_is_stored(page, slow_server)
+    await ask_paced(page)
+    await expect(page.exchanges).to_have_attribute("data-status", "running")
+    await page.tab.reload()
+    await page.ended("running")
+    pace.finish()
+    await page.ended()
+    await assert_shows_what_is_stored(page, chat_server)
+
+
+async def test_two_tabs_of_a_session_show_the_same(page: ChatPage, chat_server: RunningServer, pace: Pace) -> None:
+    await ask_paced(page)
+    pace.write(10)
+    await assert_reads(page, 10)
+    tabs = [page, await page.another_tab(f"#s={page.session_id}")]
+    await assert_reads(tabs[1], 10)
+    pace.write(WORDS - 10 + 1)
+    for tab in tabs:
+        await tab.ended()
+        await assert_shows_what_is_stored(tab, chat_server)
+
+    await tabs[1].ask(ASK)
+    pace.write(20)
+    for tab in tabs:
+        await assert_reads(tab, 20)
+    pace.finish()
+    for tab in tabs:
+        await tab.ended(exchanges=2)
+        await assert_shows_what_is_stored(tab, chat_server)
+
+
+async def test_an_answer_can_be_stopped_from_another_tab(page: ChatPage, chat_server: RunningServer) -> None:
+    await page.ask("hang after 20 tokens")
+    await page.writes(19)
+    other = await page.another_tab(f"#s={page.session_id}")
+    await other.writes(19)
+    await other.by("stop").click()
+    for tab in (page, other):
+        await tab.ended("stopped")
+        await assert_shows_what_is_stored(tab, chat_server)
+
+
+async def test_a_conversation_that_was_left_meanwhile_shows_all_of_its_answer(
+    page: ChatPage, chat_server: RunningServer, pace: Pace
+) -> None:
+    await ask_paced(page)
+    pace.write(10)
+    await assert_reads(page, 10)
+    left = page.session_id
+    await page.by("new-chat").click()
+    await page.by("agent-picker").select_option("assistant")
+    await page.asked("my name is Zorblax")
+    pace.write(20)
+    await page.tab.locator(f"[data-session='{left}'] .session-title").click()
+    await assert_reads(page, 30)
+    pace.finish()
+    await page.ended()
+    await assert_shows_what_is_stored(page, chat_server)
 
 
 async def test_a_lost_connection_in_the_middle_of_an_answer_loses_and_doubles_nothing(
-    browser: Browser, tmp_path: Path
+    browser: Browser, tmp_path: Path, pace: Pace
 ) -> None:
-    async with tcp_line() as line:
-        settings = {**SLOW, "server": {"port": 0, "grace_s": 0.2, "allowed_origins": [line.address]}}
-        async with running_server(tmp_path, settings=settings) as server:
-            line.target = urlsplit(server.address).port or 0
-            async with chat_page(browser, line.address) as page:
-                page.provokes(NETWORK_ERRORS)
-                new_sockets: list[WebSocket] = []
-                page.tab.on("websocket", lambda socket: new_sockets.append(socket))
-                await page.ask("write 200 words")
-                for words in (10, 60):
-                    await page.writes(words)
-                    await line.cut()
-                await page.ended()
-                assert len(new_sockets) >= 2
-                await expect(page.by("connection-state")).to_have_count(0)
-                await assert_shows_what_is_stored(page, server)
+    async with server_behind_a_line(tmp_path) as (server, line), chat_page(browser, line.address) as page:
+        page.provokes(NETWORK_ERRORS)
+        await ask_paced(page)
+        for words in (10, 50, 90):
+            pace.write(10)
+            await assert_reads(page, words)
+            await line.cut()
+            pace.write(30)
+            await assert_reads(page, words + 30)
+        pace.finish()
+        await page.ended()
+        await expect(page.by("connection-state")).to_have_count(0)
+        await assert_shows_what_is_stored(page, server)
+
+
+async def test_a_page_whose_place_is_gone_when_it_comes_back_loses_and_doubles_nothing(
+    browser: Browser, tmp_path: Path, pace: Pace
+) -> None:
+    """The server merges what others have read meanwhile, so this page gets a `reset`."""
+    async with (
+        server_behind_a_line(tmp_path, {"relay": {"compact_after": 1}}) as (server, line),
+        chat_page(browser, line.address) as page,
+    ):
+        page.provokes(NETWORK_ERRORS)
+        frames = frames_received(page)
+        await ask_paced(page)
+        pace.write(10)
+        await assert_reads(page, 10)
+        async with chat_page(browser, server.address, f"#s={page.session_id}") as other:
+            await line.hold()
+            for words in (20, 30, 40):
+                pace.write(10)
+                await assert_reads(other, words)
+            await assert_reads(page, 10)
+            line.release()
+            await assert_reads(page, 40)
+        pace.finish()
+        await page.ended()
+        await assert_shows_what_is_stored(page, server)
+        assert "reset" in [frame["type"] for frame in frames]
 
 
 async def test_the_page_comes_back_after_a_restart_of_the_server(browser: Browser, tmp_path: Path) -> None:
@@ -177,6 +215,28 @@ async def test_what_is_asked_while_the_server_is_away_is_asked_when_it_is_back(
         await page.ended(exchanges=2)
         await expect(page.answers.last).to_contain_text("Your name is Zorblax.")
         await assert_shows_what_is_stored(page, server)
+
+
+@asynccontextmanager
+async def server_behind_a_line(
+    directory: Path, settings: dict[str, Any] | None = None
+) -> AsyncIterator[tuple[RunningServer, TcpLine]]:
+    async with tcp_line() as line:
+        own = {"server": {"port": 0, "grace_s": 0.2, "allowed_origins": [line.address]}}
+        async with running_server(directory, agents=[paced_agent.ENTRY], settings=own | (settings or {})) as server:
+            line.target = urlsplit(server.address).port or 0
+            yield server, line
+
+
+def frames_received(page: ChatPage) -> list[dict[str, Any]]:
+    """Every frame that the page receives on the sockets that it opens from now on."""
+    frames: list[dict[str, Any]] = []
+
+    def listen(socket: WebSocket) -> None:
+        socket.on("framereceived", lambda frame: frames.append(json.loads(frame)))
+
+    page.tab.on("websocket", listen)
+    return frames
 
 
 Switch = Callable[[], Awaitable[None]]

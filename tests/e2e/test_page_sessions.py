@@ -86,6 +86,7 @@ async def test_a_conversation_can_be_renamed(page: ChatPage) -> None:
     await expect(page.by("session-item")).to_have_text("About <me> & you")
 
     await page.tab.reload()
+    await page.ended()
     await expect(page.by("session-item")).to_have_text("About <me> & you")
     await page.asked("what is my name?")
     await expect(page.by("title")).to_have_text("About <me> & you")

@@ -195,6 +195,21 @@ def test_what_a_parent_took_over_from_its_subgraph_is_kept() -> None:
     assert in_short(restored) == ["human: What is it?", "ai: Look -> c1", "tool: done", "ai: Found", "ai: So it is"]
 
 
+def test_what_a_parent_handed_on_as_its_own_is_kept() -> None:
+    """Before the row of its subgraph is stored, and after it."""
+    within = ("worker:1",)
+    transcript = Transcript(
+        update(ai("Early", "i1"), within=within),
+        update(AIMessage("Early", id="p1"), node="worker"),
+        update(ai("Late", "i2"), within=within),
+        update(ai("Secret", "i3"), within=within),
+        update(AIMessage("Late", id="p2"), node="worker"),
+        update(ai("So it is", "m2")),
+    ).finish()
+    restored = restore_exchange(rows(asked(), *transcript.messages))
+    assert in_short(restored) == ["human: What is it?", "ai: Early", "ai: Late", "ai: So it is"]
+
+
 @pytest.mark.parametrize(("window", "kept"), [(0, []), (1, ["3"]), (2, ["2", "3"]), (9, ["0", "1", "2", "3"])])
 def test_only_the_last_whole_exchanges_are_kept(window: int, kept: list[str]) -> None:
     exchanges = [rows(asked(f"{n}"), said(f"{n}"), exchange_id=f"e{n}", first_rank=2 * n) for n in range(4)]

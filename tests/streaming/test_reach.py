@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 
 from agentic_backend.protocol.messages import Channel, ChatMessage, MessageMetadata, Role, utc_now
-from agentic_backend.protocol.parts import TextPart
+from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.streaming.reach import Reach, keys_of, rows_that_reached
 
 CALL = {"name": "look", "args": {}, "id": "c1"}
@@ -67,3 +67,15 @@ def test_a_final_counts_though_its_agent_kept_it_to_itself() -> None:
     mark = Reach().extras(["m1"])
     assert ranks(rows_that_reached(rows(mark, mark))) == [1]
     assert ranks(rows_that_reached(rows(mark, mark, final=False))) == []
+
+
+def test_results_go_with_their_calls_though_a_model_uses_an_id_again() -> None:
+    mark = Reach().extras(["m1", "c1"])
+    call, result = ToolCallPart(call_id="c1", name="look", args={}), ToolResultPart(call_id="c1", content="seen")
+    parts = [call, result, call, result, TextPart(text="Done")]
+    channels = [Channel.TOOL_CALL, Channel.TOOL_RESULT, Channel.TOOL_CALL, Channel.TOOL_RESULT, Channel.FINAL]
+    exchange = [
+        row.model_copy(update={"parts": [part], "channel": channel})
+        for row, part, channel in zip(rows(mark, {}, {}, {}, {}), parts, channels, strict=True)
+    ]
+    assert ranks(rows_that_reached(exchange)) == [2, 3, 4]

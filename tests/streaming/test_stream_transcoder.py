@@ -180,7 +180,10 @@ def test_custom_events_are_progress() -> None:
 
 
 def test_the_values_of_the_root_graph_are_its_state() -> None:
-    transcript = Transcript(((), "values", {"a": 1}), (("sub:1",), "values", {"a": 2}))
+    transcript = Transcript()
+    assert transcript.transcoder.state is None
+    transcript.feed(((), "values", {"a": 1}))
+    transcript.feed((("sub:1",), "values", {"a": 2}))
     assert transcript.transcoder.state == {"a": 1}
     assert transcript.drafts == []
 

@@ -2,6 +2,7 @@
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from support.drafts import Transcript, ai, result, token, update
 
 from agentic_backend.protocol.messages import Channel
@@ -54,9 +55,18 @@ def test_messages_of_the_history_that_are_handed_over_again_are_not_news() -> No
     assert transcript.finish().told == [("final", "Yes")]
 
 
-def test_removed_messages_have_no_text() -> None:
-    transcript = Transcript(update(RemoveMessage(id="h1")), history=[HumanMessage("Hi", id="h1")]).finish()
+@pytest.mark.parametrize("removed", ["h1", "other", REMOVE_ALL_MESSAGES])
+def test_removed_messages_have_no_text(removed: str) -> None:
+    transcript = Transcript(update(RemoveMessage(id=removed)), history=[HumanMessage("Hi", id="h1")]).finish()
     assert transcript.told == [("final", "Hi")]
+
+
+def test_what_a_parent_repeats_is_not_the_last_message_again() -> None:
+    told = HumanMessage("Noted", id="n1")
+    transcript = Transcript(
+        update(told, within=("a:1",)), update(result("c1", "42"), within=("a:1",)), update(told, node="a")
+    ).finish()
+    assert transcript.told == [("final", "42")]
 
 
 def test_a_model_that_says_nothing_leaves_the_text_before_it_as_the_final() -> None:

@@ -163,7 +163,8 @@ def test_a_node_that_answers_with_a_copy_of_its_agents_answer_adds_nothing() -> 
     transcript = Transcript(
         token("Inner", last=True, within=INNER),
         update(ai("Inner"), within=INNER),
-        update(AIMessage("Inner", name="worker"), node="worker"),
+        update(copy := AIMessage("Inner", name="worker", id="c1"), node="worker"),
+        update(copy, node="summary"),
     ).finish()
     assert transcript.told == [("final", "Inner")]
 

@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from agentic_backend.server import Listener, address_of, bind
 from agentic_backend.settings import LimitsSettings
@@ -71,18 +72,29 @@ class OpenAiServer:
             told = f"Refused {request.headers.get('authorization')}: {body['messages'][-1]['content']}"
             return JSONResponse({"error": {"message": told, "type": "test"}}, reply.status, _CLOSE)
         if body.get("stream"):
-            return StreamingResponse(self._stream(reply), headers=_CLOSE, media_type="text/event-stream")
+            return _Streamed(self, reply)
         message = {"role": "assistant", "content": reply.text}
         return JSONResponse(_envelope("chat.completion", message=message, finish_reason="stop"), headers=_CLOSE)
 
-    async def _stream(self, reply: Reply) -> AsyncIterator[str]:
-        ended = False
+
+class _Streamed(StreamingResponse):
+    """A streamed reply, which is counted as cut where its client goes before its end."""
+
+    def __init__(self, server: OpenAiServer, reply: Reply) -> None:
+        super().__init__(self._events(reply), headers=_CLOSE, media_type="text/event-stream")
+        self._server = server
+        self._ended = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            async for event in _events(reply):
-                yield event
-            ended = True
+            await super().__call__(scope, receive, send)
         finally:
-            self.cut += not ended
+            self._server.cut += not self._ended
+
+    async def _events(self, reply: Reply) -> AsyncIterator[str]:
+        async for event in _events(reply):
+            yield event
+        self._ended = True
 
 
 @asynccontextmanager

@@ -99,7 +99,11 @@ async def serving(
     *arguments: object, cwd: Path, environment: Mapping[str, str] | None = None, **options: Any
 ) -> AsyncIterator[ServerProcess]:
     """A server that has started, on a free port, with these further arguments."""
-    quick = {"AGENTIC_MODELS__DEFAULT__MODEL": "offline", **(environment or {})}
+    quick = {
+        "AGENTIC_MODELS__DEFAULT__MODEL": "offline",
+        "AGENTIC_MODELS__DEFAULT__OPTIONS": '{"words_per_second": 300}',
+        **(environment or {}),
+    }
     async with command("serve", "--port", 0, *arguments, cwd=cwd, environment=quick, **options) as server:
         await server.started()
         yield server

@@ -1,4 +1,4 @@
-"""A TCP relay between a client and a server, which can be cut in the middle of a frame."""
+"""A TCP relay between a client and a server, which can be cut at any time."""
 
 import asyncio
 import contextlib
@@ -10,11 +10,12 @@ _CONNECT_S = 5
 
 
 class TcpLine:
-    """Listens on `port`; what comes there goes to `target`, a port on loopback, as soon as that is set."""
+    """Listens on `port` and leads to `target`, a port on loopback that is set before anybody connects."""
 
     def __init__(self) -> None:
         self.port = 0
         self.target = 0
+        self._held = False
         self._relays: set[asyncio.Task[None]] = set()
 
     @property
@@ -28,6 +29,14 @@ class TcpLine:
         if self._relays:
             await asyncio.wait(self._relays)
 
+    async def hold(self) -> None:
+        """Break all connections, and new ones too until `release`."""
+        self._held = True
+        await self.cut()
+
+    def release(self) -> None:
+        self._held = False
+
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         relay = asyncio.create_task(self._relay(reader, writer))
         self._relays.add(relay)
@@ -36,6 +45,8 @@ class TcpLine:
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers = [writer]
         try:
+            if self._held:
+                return
             async with asyncio.timeout(_CONNECT_S):
                 from_server, to_server = await asyncio.open_connection("127.0.0.1", self.target)
             writers.append(to_server)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import httpx
@@ -123,6 +124,25 @@ async def test_what_is_no_http_is_refused(server: RunningServer) -> None:
         async with asyncio.timeout(PATIENCE_S):
             assert b" 400 " in await reader.readline()
         writer.transport.abort()
+
+
+async def test_a_head_without_end_is_refused(server: RunningServer) -> None:
+    parts = urlsplit(server.address)
+    for endless in (b"X-Long: " + b"x" * 9_000_000, b"X-Many: 1\r\n" * 500_000):
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(b"GET /agentic/v1/agents HTTP/1.1\r\nHost: localhost\r\n")
+        with suppress(ConnectionError):
+            for start in range(0, len(endless), 10_000):
+                writer.write(endless[start : start + 10_000])
+                await writer.drain()
+            raise AssertionError("all of it was read")
+        with suppress(ConnectionError):
+            async with asyncio.timeout(PATIENCE_S):
+                assert b" 400 " in await reader.readline()
+        writer.transport.abort()
+    async with rest(server, **{"X-Long": "x" * 30_000}) as http:
+        for _ in range(5):
+            assert (await http.get("/agents")).status_code == 200
 
 
 async def test_refusals_carry_the_security_headers_and_no_stack(server: RunningServer) -> None:

@@ -2,16 +2,18 @@
 
 import asyncio
 import json
+import logging
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from support.chat_client import PATIENCE_S, ChatClient, chat, check_exchange, final_text
+from support.chat_client import PATH, PATIENCE_S, ChatClient, chat, check_exchange, final_text
+from support.rest_client import PREFIX, messages_of, rest
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 from websockets.exceptions import ConnectionClosed
@@ -26,16 +28,25 @@ async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
 
 
 @asynccontextmanager
-async def deaf_chat(address: str, **options: Any) -> AsyncIterator[ChatClient]:
-    """A client with a tiny receive buffer; whoever does not call `receive` does not read."""
+async def narrow_socket(address: str) -> AsyncIterator[socket.socket]:
+    """A socket with a tiny receive buffer, connected to the server."""
     parts = urlsplit(address)
     with socket.socket() as narrow:
         narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         narrow.setblocking(False)
         await asyncio.get_running_loop().sock_connect(narrow, (parts.hostname, parts.port))
-        # No closing handshake at the end: there is nobody to answer it.
-        async with chat(address, sock=narrow, max_queue=1, close_timeout=0.1, **options) as client:
-            yield client
+        yield narrow
+
+
+@asynccontextmanager
+async def deaf_chat(address: str, **options: Any) -> AsyncIterator[ChatClient]:
+    """A client that does not read unless it calls `receive`."""
+    # No closing handshake at the end: there is nobody to answer it.
+    async with (
+        narrow_socket(address) as narrow,
+        chat(address, sock=narrow, max_queue=1, close_timeout=0.1, **options) as client,
+    ):
+        yield client
 
 
 async def open_sockets(server: RunningServer) -> int:
@@ -106,3 +117,52 @@ async def test_more_answers_than_are_kept_unsent_all_arrive(server: RunningServe
             await client.send({"type": "ping"})
         for _ in range(1_000):
             assert (await client.receive())["type"] == "pong"
+
+
+async def test_pongs_do_not_pile_up_for_a_client_that_sends_pings_and_never_reads(server: RunningServer) -> None:
+    ping, pong = b"\x89\xfd\0\0\0\0" + b"x" * 125, b"\x8a\x7d" + b"x" * 125
+    head = [f"GET {PATH} HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket"]
+    head += ["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="]
+    head += ["Sec-WebSocket-Protocol: chat.v2", "", ""]
+    async with narrow_socket(server.address) as narrow, asyncio.timeout(PATIENCE_S):
+        reader, writer = await asyncio.open_connection(sock=narrow, limit=1024)
+        writer.write("\r\n".join(head).encode())
+        assert b" 101 " in await reader.readline()
+        for _ in range(200):
+            writer.write(ping * 500)
+            await writer.drain()
+        # A text frame: the client's own ping, whose answer comes behind all pongs.
+        writer.write(b"\x81\x8f\0\0\0\0" + b'{"type":"ping"}')
+        received = b""
+        while b'{"type":"pong"}' not in received[-65_600:]:
+            received += await reader.read(65_536)
+        assert 0 < received.count(pong) < 100_000
+        writer.transport.abort()
+
+
+async def test_who_asks_by_rest_and_never_reads_is_let_go_and_that_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    large = {"limits": {"send_timeout_s": 0.5, "message_bytes": 8_000_000, "frame_bytes": 20_000_000}}
+    body = json.dumps({"content": "long " * 1_000_000}).encode()
+    async with (
+        running_server(tmp_path, agents=ENTRIES, settings=large) as server,
+        rest(server) as http,
+        narrow_socket(server.address) as narrow,
+        asyncio.timeout(PATIENCE_S),
+    ):
+        session_id = (await http.post("/sessions", json={"agent_id": "echo"})).json()["id"]
+        reader, writer = await asyncio.open_connection(sock=narrow, limit=1024)
+        writer.write(f"POST {PREFIX}/sessions/{session_id}/messages HTTP/1.1\r\nHost: localhost\r\n".encode())
+        writer.write(f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        while "client too slow" not in [record.getMessage() for record in caplog.records]:
+            await asyncio.sleep(0.05)
+        assert len(await messages_of(http, session_id)) == 2
+        received = b""
+        with suppress(ConnectionError):
+            while data := await reader.read(65_536):
+                received += data
+        assert b"event: started" in received and b"event: final" not in received
+        writer.transport.abort()
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []

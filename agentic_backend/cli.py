@@ -12,7 +12,8 @@ from agentic_backend.agents.models import ModelUnavailable, load_models
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.located_yaml import ConfigError
 from agentic_backend.server import run
-from agentic_backend.settings import FLAGS, Settings, default_catalog, default_settings_file, load_settings
+from agentic_backend.settings import Settings
+from agentic_backend.settings_loading import FLAGS, default_catalog, default_settings_file, load_settings
 from agentic_backend.stores.migrations import SchemaTooNew
 from agentic_backend.telemetry import configure_logging
 

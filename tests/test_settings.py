@@ -7,13 +7,12 @@ import yaml
 from pydantic import ValidationError
 
 from agentic_backend.located_yaml import ConfigError
-from agentic_backend.settings import (
+from agentic_backend.settings import Settings, is_loopback
+from agentic_backend.settings_loading import (
     FLAGS,
-    Settings,
     default_catalog,
     default_settings_file,
     documented_settings,
-    is_loopback,
     load_settings,
 )
 

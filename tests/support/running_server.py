@@ -11,7 +11,7 @@ import yaml
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import load_models
 from agentic_backend.server import running
-from agentic_backend.settings import load_settings
+from agentic_backend.settings_loading import load_settings
 
 FAST = {"models": {"default": {"model": "offline", "options": {"words_per_second": 0}}}}
 

@@ -34,8 +34,8 @@ profile: .venv/.installed-dev
 
 # The lock files hold versions and hashes only; uv is needed to make them anew, not to use them.
 lock:
-	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q --group build -o requirements.lock
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q --group build --group dev -o requirements-dev.lock
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q --group build -c requirements-dev.lock -o requirements.lock
 
 .venv/.installed: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -1,7 +1,7 @@
 """The composition root: settings in, a wired application out. The one place where parts meet, and their lifespan."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
@@ -11,21 +11,24 @@ from agentic_backend.agents.agent_flow import AgentServices
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.auth.developer import DeveloperAuthenticator
+from agentic_backend.auth.user import Authenticator
 from agentic_backend.event_loop_lag import event_loop_lag
 from agentic_backend.kpi import Kpi
+from agentic_backend.log_tail import LogTail
 from agentic_backend.sessions.recovery import recover_exchanges
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.titles import Titles
-from agentic_backend.settings import Settings
-from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.settings import AuthSettings, Settings
+from agentic_backend.stores.opening import open_store
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.classic_api import ClassicApi
 from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
 from agentic_backend.transports.rest import RestApi
+from agentic_backend.transports.sign_in import SignIn
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
@@ -45,21 +48,26 @@ async def open_application(
 ) -> AsyncIterator[Application]:
     """Everything wired and open, for a public listener on `port`; leaving it lets running exchanges end first.
 
-    Raises StoreUnavailable or SchemaTooNew where the store can't be opened.
+    Raises CannotOpenStore, and StoreUnavailable where it fails right after.
     """
-    limits, kpi = settings.limits, Kpi()
+    limits, kpi, log_tail = settings.limits, Kpi(), LogTail()
     async with AsyncExitStack() as stack:
+        stack.enter_context(log_tail.attached())
         await stack.enter_async_context(event_loop_lag(kpi))
-        store = await SqliteStore.open(
-            settings.data.directory / "chat.sqlite3",
-            timeout_s=settings.store.timeout_s,
-            observe=lambda operation, duration_s, ok: kpi.store_operation(operation, duration_s, ok=ok),
+        store = await open_store(
+            settings, lambda operation, duration_s, ok: kpi.store_operation(operation, duration_s, ok=ok)
         )
         stack.push_async_callback(store.aclose)
         await recover_exchanges(store)
-        authenticator = DeveloperAuthenticator(settings.auth.developer.user)
+        authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
         factory = AgentFactory(
-            AgentServices(models=models, refresh_tokens=authenticator.refresh),
+            AgentServices(
+                models=models,
+                refresh_tokens=authenticator.refresh,
+                exchange_token=authenticator.exchange,
+                mcp_servers=settings.mcp_servers,
+                mcp_server_up=kpi.mcp_server_up,
+            ),
             kpi,
             cache_size=settings.agents.cache_size,
             build_timeout_s=settings.agents.build_timeout_s,
@@ -104,13 +112,23 @@ async def open_application(
                     *ClassicApi(authenticator, desk, limits).routes(),
                     *MetricsApi(authenticator, store).routes(),
                 ],
+                sign_in=SignIn.of(settings.auth),
                 origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
                 hosts={*names, *settings.server.allowed_hosts},
                 kpi=kpi,
             ),
-            internal=internal_application(kpi, store, relay),
+            internal=internal_application(kpi, store, relay, authenticator, log_tail),
             relay=relay,
         )
+
+
+def _authenticator(settings: AuthSettings, kpi: Kpi) -> AbstractAsyncContextManager[Authenticator]:
+    if settings.mode == "developer":
+        return nullcontext(DeveloperAuthenticator(settings.developer.user))
+    # Imported where it is used: it takes a quarter of a second.
+    from agentic_backend.auth.keycloak import keycloak_authenticator
+
+    return keycloak_authenticator(settings.keycloak, kpi.keycloak_up)
 
 
 def _origin(name: str, port: int) -> str:

@@ -1,4 +1,4 @@
-"""The command line: `agentic-backend serve` and `agentic-backend validate`."""
+"""The command line: `agentic-backend serve`, `agentic-backend validate` and `agentic-backend migrate`."""
 
 import argparse
 import gc
@@ -10,11 +10,13 @@ from pathlib import Path
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ModelUnavailable, load_models
 from agentic_backend.errors import StoreUnavailable
+from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.located_yaml import ConfigError
+from agentic_backend.migrate import migrate
 from agentic_backend.server import run
 from agentic_backend.settings import Settings
 from agentic_backend.settings_loading import FLAGS, default_catalog, default_settings_file, load_settings
-from agentic_backend.stores.migrations import SchemaTooNew
+from agentic_backend.stores.opening import CannotOpenStore, sqlite_file
 from agentic_backend.telemetry import configure_logging
 
 
@@ -22,11 +24,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit status: 0, 1 where the server could not run, 2 where the configuration is wrong."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.command == "migrate":
+        return migrate(options.source, options.target)
     # Authors' modules lie beside the catalog that they are started with, and a console script doesn't look there.
     sys.path.insert(0, os.getcwd())
     try:
         settings = load_settings(options.config or default_settings_file(), _overrides(options))
-        agents = AgentManager.load(settings.catalog or default_catalog(), settings.models.keys())
+        catalog = settings.catalog or default_catalog()
+        agents = AgentManager.load(catalog, settings.models.keys(), {OPERATIONS, *settings.mcp_servers})
         for problem in agents.problems:
             print(problem, file=sys.stderr)
         if options.command == "validate":
@@ -48,17 +53,18 @@ def _serve(settings: Settings, agents: AgentManager) -> int:
     gc.collect()
     gc.freeze()
     try:
-        settings.data.directory.mkdir(parents=True, exist_ok=True)
+        if (file := sqlite_file(settings.store.url, settings.data.directory)) is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
         run(settings, agents, models)
     except OSError as error:
-        return _cannot_start(error.filename, error.strerror)
-    except (StoreUnavailable, SchemaTooNew) as error:
-        return _cannot_start(settings.data.directory, error.__cause__ or error)
+        return _cannot_start(f"{error.filename}: {error.strerror}")
+    except (CannotOpenStore, StoreUnavailable) as error:
+        return _cannot_start(error)
     return 0
 
 
-def _cannot_start(what: object, reason: object) -> int:
-    print(f"the server can't start: {what}: {reason}", file=sys.stderr)
+def _cannot_start(reason: object) -> int:
+    print(f"the server can't start: {reason}", file=sys.stderr)
     return 1
 
 
@@ -75,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
             "--internal-port", dest="server.internal_port", help="port of metrics and health; 0 switches them off"
         )
         command.add_argument("--data", dest="data.directory", help="directory of the database")
+        command.add_argument("--store", dest="store.url", help="the database: sqlite:FILE or mongodb://HOST/DATABASE")
         command.add_argument("--config", type=Path, help="the settings file")
         command.add_argument("--catalog", dest="catalog", help="the agents catalog")
         command.add_argument("--log-level", dest="log.level", help="debug, info, warning or error")
@@ -85,6 +92,10 @@ def _parser() -> argparse.ArgumentParser:
             const="true",
             help="let everybody who can reach the server be anybody",
         )
+    purpose = "copy everything from a SQLite file to a MongoDB, while no server runs on them; it can be run again"
+    command = commands.add_parser("migrate", help=purpose, description=purpose.capitalize() + ".")
+    command.add_argument("--from", dest="source", required=True, metavar="sqlite:FILE", help="what is copied")
+    command.add_argument("--to", dest="target", required=True, metavar="mongodb://HOST/DATABASE", help="where to")
     return parser
 
 

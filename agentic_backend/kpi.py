@@ -122,6 +122,14 @@ class Kpi:
         self._store.labels(operation, "ok" if ok else "error").observe(duration_s)
         self._up.labels("store").set(int(ok))
 
+    def keycloak_up(self, up: bool) -> None:
+        """Whether the realm's keys could be fetched when they were asked for last."""
+        self._up.labels("keycloak").set(int(up))
+
+    def mcp_server_up(self, server_id: str, up: bool) -> None:
+        """Whether the last attempt to reach an MCP server of the settings succeeded."""
+        self._up.labels(f"mcp:{server_id}").set(int(up))
+
     def tool_ended(self, tool: str, duration_s: float, *, ok: bool) -> None:
         tool = self._tools.label(tool)
         self._tool.labels(tool).observe(duration_s)

@@ -23,7 +23,9 @@ from starlette.types import ASGIApp
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.app import open_application
+from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
 from agentic_backend.settings import LimitsSettings, Settings
+from agentic_backend.stores.opening import sqlite_file
 from agentic_backend.stores.sole_use import sole_use
 from agentic_backend.transports.abortable_websocket import AbortableWebSocket
 from agentic_backend.transports.bounded_http import BoundedHttp
@@ -98,7 +100,7 @@ class Addresses:
 async def running(settings: Settings, agents: AgentManager, models: ChatModels) -> AsyncIterator[Addresses]:
     """A running server; leaving it lets what runs come to its end and closes the listeners.
 
-    Raises OSError where an address can't be had, StoreUnavailable or SchemaTooNew where the store can't be opened.
+    Raises OSError where an address can't be had, CannotOpenStore, and StoreUnavailable where it fails right after.
     """
     async with contextlib.AsyncExitStack() as stack:
         public = stack.enter_context(bind(settings.server.host, settings.server.port))
@@ -106,6 +108,9 @@ async def running(settings: Settings, agents: AgentManager, models: ChatModels) 
         internal = None
         if internal_port is not None:
             internal = stack.enter_context(bind(settings.server.internal_host, internal_port))
+        addresses = Addresses(address_of(public), address_of(internal) if internal else None)
+        servers = {OPERATIONS: operations_settings(addresses.internal)} | settings.mcp_servers
+        settings = settings.model_copy(update={"mcp_servers": servers})
         application = await stack.enter_async_context(
             open_application(settings, agents, models, public.getsockname()[1])
         )
@@ -115,7 +120,7 @@ async def running(settings: Settings, agents: AgentManager, models: ChatModels) 
         async with asyncio.TaskGroup() as tasks:
             listening = [tasks.create_task(listener.listen()) for listener in listeners]
             try:
-                yield Addresses(address_of(public), address_of(internal) if internal else None)
+                yield addresses
             finally:
                 # While exchanges come to their end, their clients still see it.
                 await application.relay.aclose()
@@ -128,9 +133,11 @@ async def running(settings: Settings, agents: AgentManager, models: ChatModels) 
 def run(settings: Settings, agents: AgentManager, models: ChatModels) -> None:
     """Serve on an event loop of its own until SIGINT or SIGTERM.
 
-    Raises what `running` raises, and OSError where another server uses the data directory.
+    Raises what `running` raises, and OSError where another server uses the directory of the SQLite file.
     """
-    with sole_use(settings.data.directory), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    file = sqlite_file(settings.store.url, settings.data.directory)
+    alone = sole_use(file.parent) if file else contextlib.nullcontext()
+    with alone, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         loop = runner.get_loop()
         serving = loop.create_task(serve(settings, agents, models))
         while not serving.done():

@@ -25,10 +25,40 @@ WebOrigin = Annotated[
 HostName = Annotated[
     str, Field(pattern=r"^[^\s/:]+$", json_schema_extra={"expected": "a name without port such as 'chat.example.org'"})
 ]
+NonEmpty = Annotated[str, StringConstraints(min_length=1)]
+RealmUrl = Annotated[
+    str,
+    Field(
+        pattern=r"^https?://[^\s/?#]+(/[^\s/?#]+)*/realms/[^\s/?#]+$",
+        json_schema_extra={"expected": "a URL such as 'https://login.example.org/realms/agentic'"},
+    ),
+]
+SigningAlgorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+McpServerId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+HttpUrl = Annotated[
+    str,
+    Field(
+        pattern=r"^https?://[^\s/@]+(/\S*)?$",
+        json_schema_extra={"expected": "a URL such as 'https://example.org/mcp', without user and password"},
+    ),
+]
+HeaderName = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9-]+$", json_schema_extra={"expected": "the name of a header such as 'Authorization'"}),
+]
+VariableName = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
+        json_schema_extra={"expected": "the name of an environment variable such as 'SEARCH_API_KEY'"},
+    ),
+]
 
 PROVIDER_MODEL = r"[a-z0-9_-]+:\S+"
 """A model as `provider:model`, which LangChain's `init_chat_model` knows."""
+
+SQLITE_SCHEME, MONGODB_SCHEMES = "sqlite:", ("mongodb://", "mongodb+srv://")
 
 INTERNAL_PORT_OFFSET = 1000
 
@@ -84,11 +114,54 @@ class DeveloperSettings(Section):
     )
 
 
+class KeycloakSettings(Section):
+    realm_url: RealmUrl | None = Field(
+        None, description="URL of the realm, as browsers reach it; tokens must name it as their issuer."
+    )
+    internal_url: RealmUrl | None = Field(
+        None, description="URL of the realm, as the server reaches it; `null` is `auth.keycloak.realm_url`."
+    )
+    client_id: NonEmpty = Field("agentic-chat", description="The client that users sign in with.")
+    client_secret: NonEmpty | None = Field(
+        None, repr=False, description="Its secret; `null` for a public client. Set it in the environment."
+    )
+    audience: NonEmpty | None = Field(
+        None,
+        description="What a token's `aud` must contain; `null` takes any token that `auth.keycloak.client_id` got.",
+    )
+    required_roles: tuple[NonEmpty, ...] = Field(
+        (), strict=False, description="Roles, of the realm or the client, all of which a user needs to get in."
+    )
+    algorithms: tuple[SigningAlgorithm, ...] = Field(
+        ("RS256",), strict=False, description="Algorithms that tokens may be signed with."
+    )
+    leeway_s: Annotated[float, Field(ge=0, le=300)] = Field(
+        30, description="How far the clocks of Keycloak and the server may be apart, in seconds."
+    )
+    exchange_client_id: NonEmpty | None = Field(
+        None,
+        description="The confidential client that trades users' tokens for those of other services; `null` is "
+        "`auth.keycloak.client_id`.",
+    )
+    exchange_client_secret: NonEmpty | None = Field(
+        None, repr=False, description="The secret of the client that trades tokens. Set it in the environment."
+    )
+
+
 class AuthSettings(Section):
-    mode: Literal["developer"] = Field(
-        "developer", description="How users are told apart; `developer` asks for nothing and trusts everybody."
+    mode: Literal["developer", "keycloak"] = Field(
+        "developer",
+        description="How users are told apart: `developer` asks for nothing and trusts everybody, `keycloak` asks for "
+        "tokens of a Keycloak realm.",
     )
     developer: DeveloperSettings = Field(DeveloperSettings(), description="The mode `developer`.")
+    keycloak: KeycloakSettings = Field(KeycloakSettings(), description="The mode `keycloak`.")
+
+    @model_validator(mode="after")
+    def _keycloak_has_a_realm(self) -> Self:
+        if self.mode == "keycloak" and self.keycloak.realm_url is None:
+            raise rule_broken("auth.mode 'keycloak' needs the URL of a realm", "keycloak", "realm_url")
+        return self
 
 
 class DataSettings(Section):
@@ -96,7 +169,22 @@ class DataSettings(Section):
 
 
 class StoreSettings(Section):
+    url: str | None = Field(
+        None,
+        repr=False,
+        description="The database: `sqlite:` and a file, or a `mongodb://` or `mongodb+srv://` URL, whose path names "
+        "the database (`agentic` if it names none); `null` is the file `chat.sqlite3` in `data.directory`.",
+    )
+    driver: Literal["pymongo", "motor"] = Field("pymongo", description="The driver that MongoDB is reached by.")
     timeout_s: Seconds = Field(5, description="How long one operation of the store may take, in seconds.")
+
+    @field_validator("url")
+    @classmethod
+    def _is_of_a_known_store(cls, url: str | None) -> str | None:
+        # What stands there is not shown: it may hold a password.
+        if url is not None and not url.startswith((SQLITE_SCHEME, *MONGODB_SCHEMES)):
+            raise rule_broken(f"must begin with {SQLITE_SCHEME} or {' or '.join(MONGODB_SCHEMES)}")
+        return url
 
 
 class ModelSettings(Section):
@@ -112,6 +200,63 @@ class ModelSettings(Section):
         repr=False,
         description="What else `init_chat_model` gets, such as `temperature`; keys belong into the environment.",
     )
+
+
+class McpAuthSettings(Section):
+    mode: Literal["none", "user_token", "token_exchange", "header"] = Field(
+        "none",
+        description="What each request carries: nothing, the user's access token, one exchanged for `audience`, or the "
+        "header `header`.",
+    )
+    audience: str | None = Field(
+        None, min_length=1, description="The audience that `token_exchange` gets a token for (RFC 8693)."
+    )
+    header: HeaderName | None = Field(None, description="The header that `header` sends.")
+    environment: VariableName | None = Field(
+        None, description="The environment variable whose value `header` sends as it is."
+    )
+
+    @model_validator(mode="after")
+    def _each_mode_has_what_it_needs(self) -> Self:
+        needed = {"token_exchange": {"audience"}, "header": {"header", "environment"}}.get(self.mode, set())
+        for name in ("audience", "header", "environment"):
+            given = getattr(self, name) is not None
+            if given and name not in needed:
+                raise rule_broken(f"the mode {self.mode!r} has no {name}", name)
+            if not given and name in needed:
+                raise rule_broken(f"the mode {self.mode!r} needs {name}", "mode")
+        return self
+
+
+class McpServerSettings(Section):
+    transport: Literal["stdio", "streamable_http", "sse"] = Field(
+        "streamable_http", description="How the server is reached; `stdio` starts `command` for each agent."
+    )
+    url: HttpUrl | None = Field(None, description="Where the server is; not for `stdio`.")
+    auth: McpAuthSettings = Field(McpAuthSettings(), description="What the server is told of the user.")
+    command: str | None = Field(None, min_length=1, description="The program that `stdio` starts.")
+    args: tuple[str, ...] = Field((), strict=False, description="The program's arguments.")
+    env: dict[str, str] = Field(
+        default_factory=dict,
+        repr=False,
+        description="The program's environment beside PATH, HOME and the like; it sees nothing else of the server's.",
+    )
+    cwd: AnyPath | None = Field(None, description="The program's working directory; `null` is the server's.")
+    connect_timeout_s: Seconds = Field(20, description="How long connecting may take, in seconds.")
+    tool_timeout_s: Seconds = Field(60, description="How long one of its tools may run, in seconds; then it is cut.")
+
+    @model_validator(mode="after")
+    def _each_transport_has_what_it_needs(self) -> Self:
+        is_local = self.transport == "stdio"
+        needed, others = ("command", ("url",)) if is_local else ("url", ("command", "args", "env", "cwd"))
+        if not getattr(self, needed):
+            raise rule_broken(f"the transport {self.transport!r} needs {needed}", "transport")
+        for name in others:
+            if getattr(self, name):
+                raise rule_broken(f"the transport {self.transport!r} has no {name}", name)
+        if is_local and self.auth.mode != "none":
+            raise rule_broken("the transport 'stdio' has no requests to carry a token", "auth")
+        return self
 
 
 class AgentsSettings(Section):
@@ -175,6 +320,9 @@ class Settings(Section):
     models: dict[ModelName, ModelSettings] = Field(
         {}, validate_default=True, description="Chat models by name; `default` is always there."
     )
+    mcp_servers: dict[McpServerId, McpServerSettings] = Field(
+        {}, description="MCP servers by id, whose tools agents of the catalog may use."
+    )
     agents: AgentsSettings = Field(AgentsSettings(), description="The agents in memory.")
     limits: LimitsSettings = Field(LimitsSettings(), description="Bounds on what clients, agents and models may take.")
     relay: RelaySettings = Field(RelaySettings(), description="The logs that clients read events from.")
@@ -187,10 +335,12 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _developers_are_local(self) -> Self:
-        if not self.auth.developer.allow_remote and not is_loopback(self.server.host):
+        trusts_everybody = self.auth.mode == "developer"
+        if trusts_everybody and not self.auth.developer.allow_remote and not is_loopback(self.server.host):
             message = (
                 f"developer authentication trusts everybody who can reach it, so it binds to loopback only, "
-                f"not to {self.server.host!r}; auth.developer.allow_remote: true or --allow-remote-developer overrides"
+                f"not to {self.server.host!r}; auth.mode: keycloak asks who they are, auth.developer.allow_remote: "
+                "true or --allow-remote-developer lets everybody in"
             )
             raise rule_broken(message, "server", "host")
         return self

@@ -23,6 +23,7 @@ FLAGS: Mapping[str, str] = {
     "server.internal_port": "--internal-port",
     "auth.developer.allow_remote": "--allow-remote-developer",
     "data.directory": "--data",
+    "store.url": "--store",
     "catalog": "--catalog",
     "log.level": "--log-level",
 }

@@ -48,6 +48,9 @@ def _message_of(record: logging.LogRecord) -> str:
     # These put the texts of exceptions into their lines; what they are about stands before.
     if record.name in _QUOTING:
         return str(record.msg).partition("\n")[0]
+    if record.name == "root":
+        # No module of ours logs there; MCP's client does, quoting whatever a server has sent.
+        return f"a library's message, not shown: {record.module}, line {record.lineno}"
     return record.getMessage()
 
 
@@ -74,5 +77,15 @@ def configure_logging(level: str) -> None:
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level="INFO" if level == "debug" else level.upper(), handlers=[handler], force=True)
     logging.getLogger("agentic_backend").setLevel(level.upper())
-    for name in ("uvicorn.access", "uvicorn.error", "httpx", "openai", "sse_starlette", "aiosqlite", "asyncio"):
+    for name in (
+        "uvicorn.access",
+        "uvicorn.error",
+        "httpx",
+        "openai",
+        "sse_starlette",
+        "aiosqlite",
+        "asyncio",
+        "mcp",
+        "client",
+    ):
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))

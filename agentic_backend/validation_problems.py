@@ -17,7 +17,7 @@ from agentic_backend.located_yaml import ConfigProblem, KeyPath
 
 Schema = Mapping[str, Any]
 
-_SECRET = re.compile(r"key|token|passw|secret|credential", re.IGNORECASE)
+_SECRET = re.compile(r"key(?!cloak)|token|passw|secret|credential", re.IGNORECASE)
 _SHOWN = 80
 
 

@@ -1,9 +1,12 @@
-"""What every test may use: a running server with the test agents, and a guard against blocking calls."""
+"""What every test may use: a running server with the test agents, and services, each started once when it is needed."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from services.ferretdb import FerretDb, ferretdb_program
+from services.keycloak import Keycloak, keycloak_distribution
+from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 
@@ -12,3 +15,35 @@ from support.test_agents import ENTRIES
 async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
     async with running_server(tmp_path, agents=ENTRIES) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def ferretdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FerretDb]:
+    """For whoever doesn't stop it."""
+    server = FerretDb(ferretdb_program(), tmp_path_factory.mktemp("ferretdb"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def keycloak(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keycloak]:
+    """For whoever doesn't stop it, or starts it again."""
+    server = Keycloak(keycloak_distribution(), tmp_path_factory.mktemp("keycloak"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(params=ON_MONGODB)
+def mongodb_server(request: pytest.FixtureRequest) -> str:
+    return server_url(request.param, request)
+
+
+@pytest.fixture
+async def mongodb_url(mongodb_server: str) -> AsyncIterator[str]:
+    """The URL of a database of the test's own."""
+    async with fresh_database(mongodb_server) as url:
+        yield url

@@ -34,6 +34,12 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("", ["--port", "65000"], ["--port", "internal_port"]),
         ("", ["--host", "0.0.0.0"], ["--host", "loopback", "--allow-remote-developer"]),
         ("", ["--log-level", "loud"], ["--log-level", "'debug'"]),
+        ("", ["--store", "mongo://ann:s3cret@host"], ["--store: must begin with sqlite: or mongodb:// or"]),
+        (
+            "store: {url: 'mongo://ann:s3cret@host'}",
+            ["--config", "file.yaml"],
+            ["file.yaml:1", "store.url: must begin"],
+        ),
         ("agents: []", ["--catalog", "file.yaml"], ["file.yaml", "no agent can be served"]),
         ("agents: 7", ["--catalog", "file.yaml"], ["file.yaml", "a list of agents"]),
         ("", ["--catalog", "absent.yaml"], ["absent.yaml", "no such file"]),
@@ -47,6 +53,7 @@ def test_what_is_wrong_is_told_with_its_place(
     output = capsys.readouterr()
     assert output.out == ""
     assert all(words in output.err for words in told), output.err
+    assert "s3cret" not in output.err
     assert not (directory / "data").exists()
 
 

@@ -54,6 +54,13 @@ def test_whatever_is_logged_comes_out_as_one_line(written: io.StringIO) -> None:
     assert len(written.getvalue().splitlines()) == 1
 
 
+def test_what_a_library_logs_to_the_root_is_told_by_its_place(written: io.StringIO) -> None:
+    logging.warning("Failed to validate notification: %s. Message was: canary", ValueError("canary"))
+    [line] = lines(written)
+    assert "canary" not in written.getvalue()
+    assert "test_telemetry, line" in line["message"]
+
+
 def test_an_exception_is_told_by_types_and_places_and_not_by_its_text(written: io.StringIO) -> None:
     try:
         try:

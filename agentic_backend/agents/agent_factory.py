@@ -6,18 +6,16 @@ exchange waits for the end of another's agent, and none that is stopped cuts a c
 """
 
 import asyncio
-import inspect
 import logging
-from collections.abc import AsyncIterator, Container, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from cachetools import LRUCache
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.pregel import Pregel
 
-from agentic_backend.agents.agent_flow import AgentFlow, AgentServices, CompiledGraph, GraphFlow
+from agentic_backend.agents.agent_building import build
+from agentic_backend.agents.agent_flow import AgentFlow, AgentServices
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.errors import AgenticError, AgentUnavailable
@@ -32,11 +30,12 @@ Key = tuple[str | None, str]
 class WarmAgent:
     """An agent and what is remembered beside it.
 
-    `memory` is the orchestrator's: the history that the agent's session had when it was last used.
+    `agents` are the agent itself and, behind a leader, its crew; empty until they are built. `memory` is the
+    orchestrator's: the history that the agent's session had when it was last used.
     """
 
     key: Key
-    agent: AgentFlow | None = None
+    agents: Sequence[AgentFlow] = ()
     memory: Any = None
     users: int = 0
     keep: bool = True
@@ -44,8 +43,8 @@ class WarmAgent:
 
     @property
     def flow(self) -> AgentFlow:
-        assert self.agent is not None, "a leased agent is built"
-        return self.agent
+        assert self.agents, "a leased agent is built"
+        return self.agents[0]
 
 
 class AgentFactory:
@@ -70,10 +69,9 @@ class AgentFactory:
         try:
             # Single flight: a second lease of the same agent waits here, and finds it built.
             async with warm.building:
-                if warm.agent is None:
-                    warm.agent = await self._build(entry, context)
-                else:
-                    warm.agent.runtime_context = context
+                warm.agents = warm.agents or await self._build(entry, context)
+                for agent in warm.agents:
+                    agent.runtime_context = context
             yield warm
         finally:
             self._give_back(warm)
@@ -86,12 +84,12 @@ class AgentFactory:
         idle = [self._idle.pop(key) for key in [key for key in self._idle if key[0] == session_id]]
         self._count()
         # Shielded: what has left the cache is closed, though whoever waits for it may go.
-        await asyncio.shield(self._close([warm.flow for warm in idle]))
+        await asyncio.shield(self._close([agent for warm in idle for agent in warm.agents]))
 
     async def aclose(self) -> None:
         """Close every idle agent and await what closes already, all at the same time."""
         while self._idle:
-            self._close([self._idle.popitem()[1].flow])
+            self._close(self._idle.popitem()[1].agents)
         if self._closing:
             await asyncio.wait(self._closing, timeout=self._close_timeout_s)
 
@@ -111,47 +109,35 @@ class AgentFactory:
         if warm.users:
             return
         self._in_use.pop(warm.key, None)
-        if warm.agent is not None and warm.keep:
+        if warm.agents and warm.keep:
             self._keep(warm)
-        elif warm.agent is not None:
-            self._close([warm.agent])
+        elif warm.agents:
+            self._close(warm.agents)
         self._count()
 
     def _keep(self, warm: WarmAgent) -> None:
         if self._idle.currsize >= self._idle.maxsize:
             self._kpi.agent_evicted()
-            self._close([self._idle.popitem()[1].flow])
+            self._close(self._idle.popitem()[1].agents)
         self._idle[warm.key] = warm
 
     def _count(self) -> None:
         self._kpi.agents_cached(len(self._in_use) + len(self._idle))
 
-    async def _build(self, entry: CatalogAgent, context: RuntimeContext) -> AgentFlow:
-        agent: AgentFlow | None = None
+    async def _build(self, entry: CatalogAgent, context: RuntimeContext) -> Sequence[AgentFlow]:
+        agents: list[AgentFlow] = []
         try:
             async with asyncio.timeout(self.build_timeout_s):
-                agent = await self._instantiate(entry, context)
-                await agent.async_init()
-            _require_messages(agent)
+                await build(entry, self._services, context, agents)
         except BaseException as error:
-            if agent is not None:
-                self._close([agent])
+            if agents:
+                self._close(agents)
             if isinstance(error, AgenticError) or not isinstance(error, Exception):
                 raise
             # An author's code may raise anything: this is the edge where it becomes a typed error.
             log.exception("agent could not be built", extra={"agent_id": entry.settings.id})
             raise AgentUnavailable(f"The agent '{entry.settings.id}' could not be started.") from error
-        return agent
-
-    async def _instantiate(self, entry: CatalogAgent, context: RuntimeContext) -> AgentFlow:
-        target = entry.target
-        if isinstance(target, type) and issubclass(target, AgentFlow):
-            return target(entry.settings, self._services, context)
-        if not isinstance(target, Pregel):
-            target = await _call(cast(Any, target), entry, self._services)
-        if not isinstance(target, Pregel):
-            raise AgentUnavailable(f"The class_path of the agent '{entry.settings.id}' returned no compiled graph.")
-        return GraphFlow(entry.settings, self._services, context, target)
+        return agents
 
     def _close(self, agents: Sequence[AgentFlow]) -> asyncio.Task[None]:
         return self._hold(asyncio.create_task(self._close_in_turn(agents)))
@@ -175,32 +161,3 @@ class AgentFactory:
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
         return task
-
-
-async def _call(factory: Any, entry: CatalogAgent, services: AgentServices) -> CompiledGraph:
-    """Call an author's function; one that takes an argument gets the chat model that its entry names."""
-    arguments = (services.models.get(entry.settings.model),) if inspect.signature(factory).parameters else ()
-    if inspect.iscoroutinefunction(factory):
-        return cast(CompiledGraph, await factory(*arguments))
-    # A plain function may read files or import a provider: off the event loop.
-    made = await asyncio.to_thread(factory, *arguments)
-    return cast(CompiledGraph, await made if inspect.isawaitable(made) else made)
-
-
-def _require_messages(agent: AgentFlow) -> None:
-    graph = agent.get_compiled_graph()
-    if "messages" not in graph.channels:
-        raise AgentUnavailable(
-            f"The graph of the agent '{agent.settings.id}' has no 'messages' channel in its state; it needs one."
-        )
-    if "messages" not in _input_channels(graph):
-        raise AgentUnavailable(
-            f"The graph of the agent '{agent.settings.id}' has no 'messages' in its input schema; it needs them there."
-        )
-
-
-def _input_channels(graph: CompiledGraph) -> Container[str]:
-    """The channels that a graph takes as input. A state graph's own `input_channels` holds only its start channel."""
-    if isinstance(graph, CompiledStateGraph):
-        return graph.builder.schemas[graph.builder.input_schema]
-    return [graph.input_channels] if isinstance(graph.input_channels, str) else graph.input_channels

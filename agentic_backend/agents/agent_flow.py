@@ -7,20 +7,26 @@ then on the instance serves one exchange after the other until `aclose()`. An au
 
 import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
 
 from agentic_backend.agents.catalog import AgentSettings, AgentTuning
-from agentic_backend.agents.kept_state import FirstCheckpoint, kept_channels
+from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.kept_state import kept_channels
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
 from agentic_backend.errors import AgentUnavailable, Unauthenticated
+from agentic_backend.settings import McpServerSettings
+
+if TYPE_CHECKING:
+    # MCP is imported by the agents that use it: it takes a quarter of a second.
+    from agentic_backend.mcp.mcp_runtime import MCPRuntime
 
 StreamPart = tuple[tuple[str, ...], str, Any]
 """One item of a LangGraph stream: the namespace of the subgraph that it comes from, its mode, its payload."""
@@ -33,7 +39,13 @@ class AgentServices:
     """What the server lends to agents."""
 
     models: ChatModels
-    refresh_tokens: Callable[[str], Awaitable[Tokens]]
+    refresh_tokens: Callable[[str, str], Awaitable[Tokens]]
+    """Trades a refresh token for newer tokens of the user with this id."""
+    exchange_token: Callable[[str, str], Awaitable[Tokens]]
+    """Trades a user's access token for one of an audience."""
+    mcp_servers: Mapping[str, McpServerSettings] = field(default_factory=dict)
+    mcp_server_up: Callable[[str, bool], None] = lambda server_id, up: None
+    """Told whenever a session with an MCP server opens, or fails."""
 
 
 class AgentFlow:
@@ -43,7 +55,9 @@ class AgentFlow:
     def __init__(self, settings: AgentSettings, services: AgentServices, context: RuntimeContext) -> None:
         self.settings = settings
         self.runtime_context = context
-        self._services = services
+        self.services = services
+        self.mcp: MCPRuntime | None = None
+        """Set by `async_init` where the agent uses MCP servers."""
 
     @property
     def tuning(self) -> AgentTuning:
@@ -55,7 +69,7 @@ class AgentFlow:
 
     def chat_model(self) -> BaseChatModel:
         """The chat model that the catalog entry names, or the server's default one."""
-        return self._services.models.get(self.settings.model)
+        return self.services.models.get(self.settings.model)
 
     async def async_init(self) -> None:
         """Open what the agent needs and build its graph. Runs once, before the first exchange."""
@@ -65,17 +79,17 @@ class AgentFlow:
         raise AgentUnavailable(f"The agent '{self.settings.id}' has no graph: get_compiled_graph() is not implemented.")
 
     def astream_updates(
-        self, state: Mapping[str, Any], config: RunnableConfig, kept: bytes | None = None
+        self, state: Mapping[str, Any], config: RunnableConfig, checkpoints: ExchangeCheckpoints | None = None
     ) -> AsyncIterator[StreamPart]:
         """Run the graph on `state`: node updates and custom events, subgraphs included; tokens come by callback.
 
-        `kept` is what the graph kept of the exchange before (see kept_state). The values of the root graph come too
-        where it keeps more than messages.
+        The run starts from `checkpoints` and, when it ends or pauses, leaves there where it stopped. The values of the
+        root graph come too where it keeps more than messages.
         """
         # A copy, because the graph is shared by all its sessions. A checkpointer of the author's would collect every
         # exchange for good.
         graph = copy.copy(self.get_compiled_graph())
-        graph.checkpointer = FirstCheckpoint(kept) if kept is not None else None
+        graph.checkpointer = checkpoints
         modes = ["updates", "custom"]
         if self.kept_channels:
             modes.append("values")
@@ -85,7 +99,7 @@ class AgentFlow:
             context=self.runtime_context,
             stream_mode=cast(Any, modes),
             subgraphs=True,
-            durability="exit" if kept is not None else None,
+            durability="exit" if checkpoints is not None else None,
         )
         return cast(AsyncIterator[StreamPart], stream)
 
@@ -99,15 +113,21 @@ class AgentFlow:
 
         Raises Unauthenticated where the user gave no refresh token, or it is no longer good.
         """
-        if self.runtime_context.refresh_token is None:
+        context = self.runtime_context
+        if context.refresh_token is None:
             raise Unauthenticated("There is no refresh token to get a newer access token with.")
-        tokens = await self._services.refresh_tokens(self.runtime_context.refresh_token)
-        self.runtime_context.access_token = tokens.access_token
-        self.runtime_context.refresh_token = tokens.refresh_token or self.runtime_context.refresh_token
+        tokens = await self.services.refresh_tokens(context.refresh_token, context.user_id)
+        context.access_token = tokens.access_token
+        context.refresh_token = tokens.refresh_token or context.refresh_token
         return tokens.access_token
 
     async def aclose(self) -> None:
-        """Close what `async_init` opened. Awaited once, when the agent is evicted or its session deleted."""
+        """Close what `async_init` opened. Awaited once, when the agent is evicted or its session deleted.
+
+        Who overrides it awaits `super().aclose()` too.
+        """
+        if self.mcp is not None:
+            await self.mcp.aclose()
 
 
 class GraphFlow(AgentFlow):

@@ -6,8 +6,8 @@ no other agent from serving, except the leaders that lead it.
 """
 
 import inspect
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -17,7 +17,9 @@ from langgraph.pregel import Pregel
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.catalog import AgentsCatalog, AgentSettings, read_catalog
 from agentic_backend.agents.class_path import ClassPathError, resolve
-from agentic_backend.errors import AgentNotFound, AgentUnavailable
+from agentic_backend.agents.leader_flow import LeaderFlow
+from agentic_backend.auth.user import User
+from agentic_backend.errors import AgentNotFound, AgentUnavailable, Forbidden
 from agentic_backend.located_yaml import ConfigError, ConfigProblem
 from agentic_backend.validation_problems import near_miss
 
@@ -34,9 +36,12 @@ class AgentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CatalogAgent:
+    """`crew`: the agents that it leads."""
+
     settings: AgentSettings
     target: object
     kind: AgentKind
+    crew: Sequence["CatalogAgent"] = ()
 
 
 class AgentManager:
@@ -47,19 +52,18 @@ class AgentManager:
     ) -> None:
         """`agents` are served, at least one; the ids that are `unavailable` are known, but can't be."""
         self._agents = {agent.settings.id: agent for agent in agents}
-        self._default = next(
-            (a for a in self._agents.values() if a.settings.default), next(iter(self._agents.values()))
-        )
         self._unavailable = frozenset(unavailable)
         self.problems = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
 
     @classmethod
-    def load(cls, path: Path, models: Collection[str]) -> "AgentManager":
-        """Read the catalog at `path` and import its agents; `models` are the names that `model` may be.
+    def load(cls, path: Path, models: Collection[str], mcp_servers: Collection[str] = ()) -> "AgentManager":
+        """Read the catalog at `path` and import its agents.
+
+        `models` are the names that an entry's `model` may be, `mcp_servers` the ids that it may use.
 
         Blocks as long as the imports do. Raises ConfigError if no agent can be served.
         """
-        catalog = read_catalog(path, models)
+        catalog = read_catalog(path, models, mcp_servers)
         problems = list(catalog.problems)
         agents: dict[str, CatalogAgent] = {}
         for entry in catalog.entries:
@@ -67,7 +71,11 @@ class AgentManager:
                 continue
             try:
                 target = resolve(entry.settings.class_path)
-                agents[entry.settings.id] = CatalogAgent(entry.settings, target, kind_of(target))
+                _require_leader_class(entry.settings, target)
+                kind = kind_of(target)
+                if entry.settings.tuning.mcp_servers and kind is not AgentKind.FLOW:
+                    raise ClassPathError("only an AgentFlow class can use MCP servers")
+                agents[entry.settings.id] = CatalogAgent(entry.settings, target, kind)
             except ClassPathError as error:
                 problems.append(catalog.document.problem((*entry.path, "class_path"), str(error)))
         problems += _drop_leaders_without_crew(agents, catalog)
@@ -75,27 +83,46 @@ class AgentManager:
         if not agents:
             nothing = catalog.document.problem(("agents",), "no agent can be served; enable or repair one")
             raise ConfigError([*problems, nothing])
+        agents = {
+            agent_id: replace(agent, crew=[agents[member] for member in agent.settings.crew])
+            for agent_id, agent in agents.items()
+        }
         disabled = {entry.id for entry in catalog.entries if entry.settings and not entry.settings.enabled}
         known = {entry.id for entry in catalog.entries if entry.id is not None}
         return cls(agents.values(), unavailable=known - disabled - agents.keys(), problems=problems)
 
-    def get(self, agent_id: str | None) -> CatalogAgent:
-        """The agent of this id, or the default one.
+    def get(self, agent_id: str | None, user: User) -> CatalogAgent:
+        """The agent of this id, or the user's default one.
 
-        Raises AgentNotFound if no such agent is in the catalog or it is disabled, AgentUnavailable if its entry is bad.
+        Raises AgentNotFound if no such agent is in the catalog or it is disabled, AgentUnavailable if its entry is bad,
+        Forbidden if the user may not use it.
         """
         if agent_id is None:
-            return self._default
+            return self._default_for(user)
         if agent_id in self._unavailable:
             raise AgentUnavailable(f"The agent '{agent_id}' is not available.")
         if agent_id not in self._agents:
             shown = agent_id[:_LONGEST_ID]
-            raise AgentNotFound(f"There is no agent '{shown}'{near_miss(shown, self._agents) or '.'}")
-        return self._agents[agent_id]
+            usable = [agent.settings.id for agent in self.served_for(user)]
+            raise AgentNotFound(f"There is no agent '{shown}'{near_miss(shown, usable) or '.'}")
+        agent = self._agents[agent_id]
+        if not agent.settings.access.allows(user.roles):
+            raise Forbidden(f"You have no access to the agent '{agent_id}'.")
+        return agent
+
+    def served_for(self, user: User) -> list[CatalogAgent]:
+        """The agents that the user may use, in the order of the catalog."""
+        return [agent for agent in self._agents.values() if agent.settings.access.allows(user.roles)]
 
     def served(self) -> list[CatalogAgent]:
         """The agents that can be asked, in the order of the catalog."""
         return list(self._agents.values())
+
+    def _default_for(self, user: User) -> CatalogAgent:
+        agents = self.served_for(user)
+        if not agents:
+            raise Forbidden("You have no access to any agent.")
+        return next((agent for agent in agents if agent.settings.default), agents[0])
 
 
 def kind_of(target: object) -> AgentKind:
@@ -121,6 +148,15 @@ def kind_of(target: object) -> AgentKind:
     except (TypeError, ValueError):
         raise ClassPathError("the function must work without arguments or with one, the chat model") from None
     return AgentKind.FACTORY
+
+
+def _require_leader_class(settings: AgentSettings, target: object) -> None:
+    """Raise ClassPathError where the type of an entry and its class don't go together."""
+    is_leader = isinstance(target, type) and issubclass(target, LeaderFlow)
+    if is_leader and settings.type != "leader":
+        raise ClassPathError("is a LeaderFlow class, which leads a crew; the agent needs 'type: leader'")
+    if not is_leader and settings.type == "leader":
+        raise ClassPathError("an agent of type 'leader' needs a class derived from LeaderFlow")
 
 
 def _drop_leaders_without_crew(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:

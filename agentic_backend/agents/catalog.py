@@ -5,10 +5,10 @@ the entries that are right.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -58,6 +58,16 @@ class AgentChat(CatalogPart):
     )
 
 
+class AgentAccess(CatalogPart):
+    roles: tuple[str, ...] = Field(
+        (), strict=False, description="Roles, one of which a user needs to use the agent; none: everybody may."
+    )
+
+    def allows(self, roles: Collection[str]) -> bool:
+        """Whether somebody with these roles may use the agent."""
+        return not self.roles or any(role in roles for role in self.roles)
+
+
 class AgentSettings(CatalogPart):
     """One entry of the catalog."""
 
@@ -79,6 +89,7 @@ class AgentSettings(CatalogPart):
     model: str | None = Field(
         None, min_length=1, description="A name from the setting `models`, or `provider:model`; `null` is `default`."
     )
+    access: AgentAccess = Field(AgentAccess(), description="Who may use the agent.")
     tuning: AgentTuning = Field(AgentTuning(), description="What the agent's code is given.")
     chat: AgentChat = Field(AgentChat(), description="How the agent appears in a chat.")
 
@@ -105,8 +116,17 @@ class AgentsCatalog:
     problems: list[ConfigProblem]
 
 
-def read_catalog(path: Path, models: Collection[str]) -> AgentsCatalog:
-    """The entries of the catalog at `path`; `models` are the names that an entry's `model` may be.
+class _Known(NamedTuple):
+    """The names that the settings have for what an entry may name."""
+
+    models: Collection[str]
+    mcp_servers: Collection[str]
+
+
+def read_catalog(path: Path, models: Collection[str], mcp_servers: Collection[str] = ()) -> AgentsCatalog:
+    """The entries of the catalog at `path`.
+
+    `models` are the names that an entry's `model` may be, `mcp_servers` the ids that it may use.
 
     Raises ConfigError if the file is not YAML or has no list `agents`.
     """
@@ -121,14 +141,14 @@ def read_catalog(path: Path, models: Collection[str]) -> AgentsCatalog:
             problems.append(document.problem((key,), f"unknown key {key!r}; only 'agents' stands here", at_key=True))
     entries: list[CatalogEntry] = []
     for index, value in enumerate(values):
-        entry, found = _read_entry(document, ("agents", index), value, models, entries)
+        entry, found = _read_entry(document, ("agents", index), value, _Known(models, mcp_servers), entries)
         entries.append(entry)
         problems += found
     return AgentsCatalog(document, entries, problems)
 
 
 def _read_entry(
-    document: LocatedYaml, path: KeyPath, value: Any, models: Collection[str], earlier: list[CatalogEntry]
+    document: LocatedYaml, path: KeyPath, value: Any, known: _Known, earlier: list[CatalogEntry]
 ) -> tuple[CatalogEntry, list[ConfigProblem]]:
     readable = value.get("id") if isinstance(value, dict) else None
     agent_id = readable if isinstance(readable, str) else None
@@ -140,11 +160,7 @@ def _read_entry(
     except ValidationError as error:
         problems += validation_problems(error, AgentSettings, document.problem, path)
     else:
-        model = settings.model
-        if model is not None and model not in models and not re.fullmatch(PROVIDER_MODEL, model):
-            hint = near_miss(model, models) or "; the settings have " + ", ".join(models)
-            message = f"there is no model {model!r}, nor is this a model such as 'openai:gpt-5'{hint}"
-            problems.append(document.problem((*path, "model"), message))
+        problems += [document.problem(path + place, message) for place, message in _unknown_names(settings, known)]
     for other in earlier:
         if agent_id is not None and other.id == agent_id:
             first = document.places[(*other.path, "id")].value.line
@@ -153,3 +169,19 @@ def _read_entry(
             )
             break
     return CatalogEntry(path, agent_id, None if problems or is_flawed else settings), problems
+
+
+def _unknown_names(settings: AgentSettings, known: _Known) -> Iterator[tuple[KeyPath, str]]:
+    """Where in its entry an agent names what the settings don't have, and what to say of it."""
+    model = settings.model
+    if model is not None and model not in known.models and not re.fullmatch(PROVIDER_MODEL, model):
+        hint = _hint(model, known.models)
+        yield ("model",), f"there is no model {model!r}, nor is this a model such as 'openai:gpt-5'{hint}"
+    for index, use in enumerate(settings.tuning.mcp_servers):
+        if use.id not in known.mcp_servers:
+            hint = _hint(use.id, known.mcp_servers)
+            yield ("tuning", "mcp_servers", index, "id"), f"there is no MCP server {use.id!r}{hint}"
+
+
+def _hint(name: str, known: Collection[str]) -> str:
+    return near_miss(name, known) or f"; the settings have {', '.join(known) or 'none'}"

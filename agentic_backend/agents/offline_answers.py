@@ -7,6 +7,8 @@ from itertools import cycle, islice
 
 from langchain_core.messages import ToolMessage
 
+from agentic_backend.agents.offline_calls import ASK
+
 SUMMARY_HEADING = "Summary of the conversation so far:"
 
 MARKDOWN = """\
@@ -39,10 +41,15 @@ def greet(name: str) -> str:
 > A quotation closes the tour.
 """
 
-_SPEAK_IN_SENTENCES = frozenset({"current_time", "calculate", "slow_task"})
+_SPEAK_IN_SENTENCES = frozenset({"current_time", "calculate", "slow_task", "server_health"})
 """Tools whose results are sentences already."""
 
+_SPEAK_IN_LINES = frozenset({"list_metrics", "query_metrics", "tail_log"})
+"""Tools whose results are lines, which Markdown would join."""
+
 _RESULT_EXCERPT = 600
+_LINES_EXCERPT = 2_000
+_EXPERT_EXCERPT = 4_000
 _PASSAGE_EXCERPT = 240
 _SUMMARY_LINES, _SUMMARY_LINE = 30, 200
 _TITLE_WORDS, _TITLE_LENGTH = 6, 60
@@ -80,6 +87,11 @@ def _describe(name: str, result: ToolMessage) -> str:
     text = excerpt(result.text.strip(), _RESULT_EXCERPT)
     if result.status == "error":
         return f"The tool `{name}` failed: {text or 'it gave no reason.'}"
+    if name.startswith(ASK):
+        return f"**{name.removeprefix(ASK)}** says:\n\n{excerpt(result.text.strip(), _EXPERT_EXCERPT)}"
+    if name in _SPEAK_IN_LINES:
+        lines = excerpt(result.text.strip(), _LINES_EXCERPT)
+        return f"The tool `{name}` answered:\n\n```\n{lines}\n```"
     if name == "search_documents" and (passages := _passages(result.text)):
         return "This is what the documents say:\n\n" + "\n".join(passages)
     return f"The tool `{name}` answered:\n\n{text}" if text else f"The tool `{name}` answered with nothing."

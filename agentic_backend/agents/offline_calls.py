@@ -8,12 +8,15 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 WINDOW = 4_000
 """Phrases are looked for in so many characters from the beginning of a text."""
+
+ASK = "ask_"
+"""The names of tools that put a question to another agent begin so."""
 
 MAX_CALLS = 20
 """More calls than these are not made for one text."""
@@ -21,7 +24,8 @@ MAX_CALLS = 20
 _CLAUSE_BREAK = re.compile(
     r"\n+|(?<=[.?!;])\s+"
     r"|(?:,?\s(?:and then|and|then|but)|,)\s+"
-    r"(?=(?:what|how much|calculate|compute|search|look|find|wait|use the|call|tell|please|remember|i|my)\b)",
+    r"(?=(?:what|how much|calculate|compute|search|look|find|wait|use the|call|tell|please|remember|i|my"
+    r"|is the|is this|show me|check the|list the)\b|ask [\w-]+:)",
     re.IGNORECASE,
 )
 _COURTESY_BEFORE = (
@@ -48,10 +52,11 @@ def clauses(text: str) -> list[tuple[int, str]]:
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """A call that a text asks for; `args` is None where they could not be read."""
+    """A call that a text asks for in the words `said`; `args` is None where they could not be read."""
 
     name: str
     args: dict[str, Any] | None
+    said: str = field(default="", compare=False)
 
 
 def requested_calls(text: str) -> list[CallRequest]:
@@ -62,7 +67,7 @@ def requested_calls(text: str) -> list[CallRequest]:
         text = text[:start] + "\n" * (end - start) + text[end:]
     placed = [(start, request) for start, _, request in named]
     for start, clause in clauses(text):
-        placed += [(start, request) for request in _phrased_calls(clause)]
+        placed += [(start, replace(request, said=clause)) for request in _phrased_calls(clause)]
     return [request for _, request in sorted(placed, key=lambda entry: entry[0])][:MAX_CALLS]
 
 
@@ -84,7 +89,8 @@ def _named_calls(text: str) -> Iterator[tuple[int, int, CallRequest]]:
         if match.start() < read_up_to:
             continue
         args, read_up_to = _read_arguments(text, match)
-        yield match.start(), read_up_to, CallRequest(match["name"] or match["tool"], args)
+        said = text[match.start() : read_up_to]
+        yield match.start(), read_up_to, CallRequest(match["name"] or match["tool"], args, said)
 
 
 def _read_arguments(text: str, match: re.Match[str]) -> tuple[dict[str, Any] | None, int]:
@@ -197,6 +203,32 @@ def _wait(match: re.Match[str]) -> list[CallRequest]:
     return [CallRequest("slow_task", {"seconds": int(seconds) if seconds.is_integer() else seconds})]
 
 
+def _health(match: re.Match[str]) -> list[CallRequest]:
+    return [CallRequest("server_health", {})]
+
+
+def _list_metrics(match: re.Match[str]) -> list[CallRequest]:
+    return [CallRequest("list_metrics", {})]
+
+
+def _query_metrics(match: re.Match[str]) -> list[CallRequest]:
+    # A part of a metric's name: "running exchanges" is agentic_exchanges_running's, so the last word has to do.
+    name = match["name"].strip(" '\"`").lower().split()[-1].removesuffix("s")
+    return [CallRequest("query_metrics", {"name": name})]
+
+
+def _tail_log(match: re.Match[str]) -> list[CallRequest]:
+    lines = {"lines": int(match["lines"])} if match["lines"] else {}
+    level = {"level": match["level"].lower().removesuffix("s")} if match["level"] else {}
+    return [CallRequest("tail_log", lines | level)]
+
+
+def _ask(match: re.Match[str]) -> list[CallRequest]:
+    return [CallRequest(ASK + match["expert"].lower(), {"question": match["question"]})]
+
+
+_SERVER = r"(?:the|this) (?:server|system)"
+_WELL = r"(?:healthy|alive|ready|up|up and running|running|ok|okay|well|fine|all right)"
 _DOCUMENTS = r"(?:the )?(?:documents?|documentation|docs)"
 _SECONDS = r"(?:for )?(?P<seconds>\d{1,6}(?:\.\d{1,3})?) ?(?:s|secs?|seconds?)"
 _PHRASED: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str]], Iterable[CallRequest]]]] = (
@@ -210,6 +242,29 @@ _PHRASED: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str]], Iterable[Cal
     (clause_pattern(rf"search (?:in )?{_DOCUMENTS} (?:for|about) (?P<query>.{{1,400}}?)"), _search),
     (clause_pattern(rf"(?:look up|look for|find|search|search for) (?P<query>.{{1,400}}?) in {_DOCUMENTS}"), _search),
     (clause_pattern(rf"what do(?:es)? {_DOCUMENTS} say about (?P<query>.{{1,400}}?)"), _search),
+    (
+        clause_pattern(
+            rf"is {_SERVER} {_WELL}|(?:whether|if) {_SERVER} is {_WELL}|how (?:is|healthy is) {_SERVER}"
+            rf"|(?:check|what is|what's) the health of {_SERVER}|check {_SERVER}(?:'s health)?"
+        ),
+        _health,
+    ),
+    (clause_pattern(r"(?:list|show me|show) the metrics|(?:what|which) metrics are there"), _list_metrics),
+    (
+        clause_pattern(
+            r"(?:what do the metrics (?:say|tell) (?:of|about)|(?:show me|show) the metrics (?:of|about|for)) "
+            r"(?P<name>[\w' \"`]{1,80}?)"
+        ),
+        _query_metrics,
+    ),
+    (
+        clause_pattern(
+            r"(?:(?:show me|show|read) the |the )?(?:(?:last|latest) )?(?:(?P<lines>\d{1,3}) )?"
+            r"(?:lines|entries|(?P<level>warnings|errors)) (?:of|in|from) the (?:server's |server )?log"
+        ),
+        _tail_log,
+    ),
+    (clause_pattern(r"ask (?:the )?(?P<expert>\w[\w-]{0,59}): (?P<question>.{1,400}?)"), _ask),
     (clause_pattern(rf"(?:wait|use the slow (?:tool|task)) {_SECONDS}"), _wait),
     (
         clause_pattern(r"(?:what's|what is|how much is|calculate|compute|work out) (?P<expressions>[-+(\d.].{0,400}?)"),

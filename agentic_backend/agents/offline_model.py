@@ -2,7 +2,7 @@
 
 It knows a table of phrases (`offline_phrases`) and speaks as a provider does: word by word, with tool calls in pieces,
 with usage and a finish reason at the end, and it can think, fail and hang on demand. What it says follows from the
-messages and the names of its tools alone.
+messages and its tools alone.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class OfflineChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        plan = plan_answer(messages, _names(kwargs))
+        plan = plan_answer(messages, _tools(kwargs))
         pause = self._pause(plan)
         for chunk in _chunks(plan):
             await asyncio.sleep(pause)
@@ -80,7 +80,7 @@ class OfflineChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        plan = plan_answer(messages, _names(kwargs))
+        plan = plan_answer(messages, _tools(kwargs))
         pause = self._pause(plan)
         for chunk in _chunks(plan):
             time.sleep(pause)
@@ -117,9 +117,10 @@ class OfflineChatModel(BaseChatModel):
         return 1 / self.words_per_second if self.words_per_second else 0.0
 
 
-def _names(options: dict[str, Any]) -> frozenset[str]:
-    """The names of the bound tools. A provider's own tools are no functions, and can't be called here."""
-    return frozenset(tool["function"]["name"] for tool in options.get("tools") or () if "function" in tool)
+def _tools(options: dict[str, Any]) -> dict[str, str]:
+    """The descriptions of the bound tools, by name. A provider's own are no functions, and can't be called here."""
+    functions = [tool["function"] for tool in options.get("tools") or () if "function" in tool]
+    return {function["name"]: function.get("description", "") for function in functions}
 
 
 def _chunks(plan: Plan) -> Iterator[AIMessageChunk]:

@@ -13,6 +13,7 @@ from langchain_core.messages import BaseMessage, ToolCall
 
 from agentic_backend.agents.offline_answers import MARKDOWN, describe_results, excerpt, lorem, summary_of, title_of
 from agentic_backend.agents.offline_calls import CallRequest, clause_pattern, requested_calls
+from agentic_backend.agents.offline_delegation import delegated
 from agentic_backend.agents.offline_memory import Memory
 from agentic_backend.agents.offline_turn import Turn
 
@@ -47,8 +48,8 @@ class Phrase:
     examples: Mapping[str, str]
 
 
-def plan_answer(messages: Sequence[BaseMessage], tools: frozenset[str]) -> Plan:
-    """The plan for a conversation. `tools`: the names of the tools that the model may call."""
+def plan_answer(messages: Sequence[BaseMessage], tools: Mapping[str, str]) -> Plan:
+    """The plan for a conversation. `tools`: the descriptions of the tools that the model may call, by name."""
     turn = Turn(messages, tools)
     if turn.is_prompted(TITLE_PROMPT_START):
         return Plan(title_of(turn.text))
@@ -105,7 +106,7 @@ def _without_thinking(turn: Turn) -> Turn | None:
 
 def _call_tools(turn: Turn) -> Plan | None:
     """The calls that the text asks for and that were not made yet: after a handoff, the next agent makes the rest."""
-    requests = requested_calls(turn.text)
+    requests = delegated(requested_calls(turn.text), turn.tools)
     calls = turn.pending_calls(requests)
     if calls:
         names = [call["name"] for call in calls]
@@ -223,6 +224,10 @@ PHRASES: Sequence[Phrase] = (
             "What time is it in Tokyo, and what is 12*34?": "calls two tools at once, `current_time` and `calculate`",
             "search the documents for close codes": "calls `search_documents` and lists what it finds",
             "wait 5 seconds": "calls `slow_task`",
+            "is the server healthy?": "calls `server_health`",
+            "what do the metrics say about exchanges?": "calls `query_metrics`; `list the metrics` lists them",
+            "show me the last 5 lines of the log": "calls `tail_log`; `the latest errors in the log` too",
+            "ask NAME: TEXT": "a leader asks this expert; it also finds who has the tool for what you say",
             'use the tool NAME with {"a": 1}': "calls any tool that the agent has",
             'call NAME(a=1, b="x")': "does the same; `call transfer_to_NAME()` hands over to another agent",
         },

@@ -1,7 +1,7 @@
 """A turn of the offline model: one conversation, read for what it asks now. Pure."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,10 +13,12 @@ from agentic_backend.agents.offline_calls import CallRequest, clauses
 
 @dataclass(frozen=True)
 class Turn:
-    """`tools`: the names of those that may be called. `rest`: what is left of the text once its thought is taken."""
+    """`tools`: the descriptions of those that may be called, by name. `rest`: what is left of the text once its thought
+    is taken.
+    """
 
     messages: Sequence[BaseMessage]
-    tools: frozenset[str]
+    tools: Mapping[str, str]
     rest: str | None = None
 
     @cached_property

@@ -23,6 +23,10 @@ class DeveloperAuthenticator:
     def anonymous(self) -> User | None:
         return self._developer
 
+    @property
+    def ready(self) -> bool:
+        return True
+
     async def authenticate(self, access_token: str) -> User:
         token = _TOKEN.fullmatch(access_token)
         if token is None:
@@ -32,6 +36,11 @@ class DeveloperAuthenticator:
             raise TokenExpired
         return User(id=token["name"], name=token["name"], expires_at=expires_at)
 
-    async def refresh(self, refresh_token: str) -> Tokens:
-        await self.authenticate(refresh_token)
+    async def refresh(self, refresh_token: str, user_id: str) -> Tokens:
+        if (await self.authenticate(refresh_token)).id != user_id:
+            raise Unauthenticated
         return Tokens(access_token=refresh_token, refresh_token=refresh_token)
+
+    async def exchange(self, access_token: str, audience: str) -> Tokens:
+        await self.authenticate(access_token)
+        return Tokens(access_token=access_token)

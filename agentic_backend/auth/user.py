@@ -26,10 +26,26 @@ class Authenticator(Protocol):
         """Who a client without a token is; None: nobody, a token is needed."""
         ...
 
-    async def authenticate(self, access_token: str) -> User:
-        """Raises Unauthenticated or TokenExpired."""
+    @property
+    def ready(self) -> bool:
+        """Whether tokens can be checked."""
         ...
 
-    async def refresh(self, refresh_token: str) -> Tokens:
-        """Trade a refresh token for newer tokens. Raises Unauthenticated."""
+    async def authenticate(self, access_token: str) -> User:
+        """Who bears the token.
+
+        Raises Unauthenticated, TokenExpired, Forbidden where the user may not use the server at all, or Internal where
+        tokens can't be checked.
+        """
+        ...
+
+    async def refresh(self, refresh_token: str, user_id: str) -> Tokens:
+        """Trade a user's refresh token for newer tokens.
+
+        Raises Unauthenticated, also where they are another user's, or Internal where nobody can be asked for them.
+        """
+        ...
+
+    async def exchange(self, access_token: str, audience: str) -> Tokens:
+        """Trade the user's access token for one meant for `audience` (RFC 8693). Raises as `refresh` does."""
         ...

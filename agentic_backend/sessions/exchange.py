@@ -180,7 +180,7 @@ class Exchange:
         if self._asked.session is None:
             return Outcome(ExchangeStatus.ERROR, Internal("The agent asks for a decision, which a query can't give."))
         await self._delivery.write()
-        await self._delivery.ledger.set_waiting(requests)
+        await self._delivery.ledger.set_waiting(requests, await self._graph_run.checkpoint())
         self.log.append(AwaitingHuman, payload=requests)
         while self._cut is None:
             self._stir.clear()

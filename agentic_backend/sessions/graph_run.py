@@ -4,6 +4,7 @@ Its exchange owns the task that awaits `run`, watches its silence and may cancel
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -13,6 +14,7 @@ from langgraph.errors import GraphRecursionError
 from agentic_backend.agents.agent_factory import AgentFactory, WarmAgent
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.errors import AgenticError, Internal
 from agentic_backend.protocol.messages import ChatMessage
@@ -21,6 +23,8 @@ from agentic_backend.sessions.delivery import Delivery
 from agentic_backend.sessions.recall import Memory, Recall
 from agentic_backend.streaming.model_stream import ModelCall, ModelStream
 from agentic_backend.streaming.stream_transcoder import StreamTranscoder
+
+log = logging.getLogger(__name__)
 
 
 class GraphRun:
@@ -44,6 +48,7 @@ class GraphRun:
         self._on_first_token = on_first_token
         self._awaits_first_token = True
         self._model_stream: ModelStream | None = None
+        self._checkpoints: ExchangeCheckpoints | None = None
         self._clock = asyncio.get_running_loop().time
         self.last_sign = self._clock()
         """When the graph gave its last sign of life."""
@@ -67,7 +72,19 @@ class GraphRun:
         messages = [*memory.history.messages, asked]
         self.warm, self.memory = warm, memory
         self.transcoder = StreamTranscoder(self._entry.settings.id, messages, self._clock())
-        await self._pump(warm, messages, memory.states.get(self._entry.settings.id), self.transcoder, delivery)
+        self._checkpoints = ExchangeCheckpoints(memory.states.get(self._entry.settings.id))
+        await self._pump(warm, messages, self._checkpoints, self.transcoder, delivery)
+
+    async def checkpoint(self) -> bytes | None:
+        """What the graph, which has paused, goes on from; None where it holds what can't be kept."""
+        assert self._checkpoints is not None, "a graph that has paused has run"
+        try:
+            # In a thread, for it may hold a long conversation and many files.
+            return await asyncio.to_thread(self._checkpoints.pack)
+        except (TypeError, ValueError) as error:
+            names = {"exchange_id": self._context.exchange_id, "agent_id": self._entry.settings.id}
+            log.warning("a paused graph can't be kept", exc_info=error, extra=names)
+            return None
 
     @property
     def start_timeout_s(self) -> float:
@@ -92,7 +109,7 @@ class GraphRun:
         self,
         warm: WarmAgent,
         messages: list[BaseMessage],
-        kept: bytes | None,
+        checkpoints: ExchangeCheckpoints,
         transcoder: StreamTranscoder,
         delivery: Delivery,
     ) -> None:
@@ -108,7 +125,7 @@ class GraphRun:
         config = RunnableConfig(configurable={"thread_id": self._context.exchange_id}, callbacks=[self._model_stream])
         self.last_sign = self._clock()
         try:
-            async for part in warm.flow.astream_updates({"messages": messages}, config, kept):
+            async for part in warm.flow.astream_updates({"messages": messages}, config, checkpoints):
                 take(part)
         finally:
             self._model_stream.cut()

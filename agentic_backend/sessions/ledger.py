@@ -26,7 +26,9 @@ class Ledger(Protocol):
         """
         ...
 
-    async def set_waiting(self, pending: HumanRequests) -> None: ...
+    async def set_waiting(self, pending: HumanRequests, checkpoint: bytes | None) -> None:
+        """Mark the exchange as awaiting a person; it goes on from `checkpoint`. Raises as `write` does."""
+        ...
 
 
 class StoredLedger:
@@ -63,8 +65,8 @@ class StoredLedger:
         self._session = session
         return messages
 
-    async def set_waiting(self, pending: HumanRequests) -> None:
-        await self._store.set_waiting(self._fence, pending)
+    async def set_waiting(self, pending: HumanRequests, checkpoint: bytes | None) -> None:
+        await self._store.set_waiting(self._fence, pending, checkpoint)
 
 
 class QueryLedger:
@@ -90,5 +92,5 @@ class QueryLedger:
                 log.warning("the KPIs of a query are lost", extra={"exchange_id": self._exchange_id})
         return messages
 
-    async def set_waiting(self, pending: HumanRequests) -> None:
+    async def set_waiting(self, pending: HumanRequests, checkpoint: bytes | None) -> None:
         raise AssertionError("a query that wants a person's answer fails before it waits")

@@ -24,12 +24,12 @@ class SessionDesk:
         self._relay = relay
 
     async def open(self, user: User, agent_id: str | None, title: str | None, chat_profile: str) -> Session:
-        """A new session. Raises AgentNotFound or AgentUnavailable."""
+        """A new session. Raises AgentNotFound, AgentUnavailable or Forbidden."""
         now = utc_now()
         session = Session(
             id=uuid4().hex,
             user_id=user.id,
-            agent_id=self._agents.get(agent_id).settings.id,
+            agent_id=self._agents.get(agent_id, user).settings.id,
             title=title or UNNAMED,
             created_at=now,
             updated_at=now,

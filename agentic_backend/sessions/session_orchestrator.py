@@ -152,7 +152,7 @@ class SessionOrchestrator:
         session: Session | None = None
         ledger: Ledger
         if ask.mode == "query":
-            entry = self._agents.get(ask.agent_id)
+            entry = self._agents.get(ask.agent_id, user)
             ledger = QueryLedger(self._store, exchange_id)
             [opening] = await ledger.write([draft])
         else:
@@ -164,6 +164,7 @@ class SessionOrchestrator:
                 agent_id=entry.settings.id,
                 client_exchange_id=ask.client_exchange_id,
                 request_id=request_id,
+                first_rank=session.next_rank,
                 started_at=started_at,
             )
             new_session = session if ask.session_id is None else None
@@ -212,8 +213,8 @@ class SessionOrchestrator:
     async def _session_for(self, user: User, ask: Ask) -> tuple[Session, CatalogAgent]:
         if ask.session_id is not None:
             session = await owned_session(self._store, user.id, ask.session_id)
-            return session, self._agents.get(ask.agent_id or session.agent_id)
-        entry, now = self._agents.get(ask.agent_id), utc_now()
+            return session, self._agents.get(ask.agent_id or session.agent_id, user)
+        entry, now = self._agents.get(ask.agent_id, user), utc_now()
         session = Session(
             id=uuid4().hex,
             user_id=user.id,

@@ -6,7 +6,7 @@ their session's `next_rank`, so a batch counts whole or not at all. Every method
 can't be reached or doesn't answer within its timeout; nothing is then reported as saved.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -24,6 +24,9 @@ from agentic_backend.protocol.messages import (
     TokenUsage,
 )
 from agentic_backend.protocol.parts import Value, absent
+
+Observer = Callable[[str, float, bool], None]
+"""Told of each operation of a store: its name, how long it took in seconds, and whether the store answered."""
 
 
 class ExchangeRecord(Value):
@@ -153,8 +156,9 @@ class Store(Protocol):
     ) -> Written:
         """Admit one exchange into its session and store its first message, in one step.
 
-        With `new_session` the session is made in the same step. Raises AlreadyAsked, SessionNotFound (also where the
-        session is another user's), SessionCompleted, SessionBusy.
+        With `new_session` the session is made in the same step. The exchange's `first_rank` is what the caller believes
+        to be the session's next rank; the store sets the right one. Raises AlreadyAsked, SessionNotFound (also where
+        the session is another user's), SessionCompleted, SessionBusy.
         """
         ...
 
@@ -165,8 +169,12 @@ class Store(Protocol):
         """
         ...
 
-    async def set_waiting(self, fence: Fence, pending: HumanRequests) -> None:
-        """Mark the exchange as awaiting a person. Raises FencedOut."""
+    async def set_waiting(self, fence: Fence, pending: HumanRequests, checkpoint: bytes | None = None) -> None:
+        """Mark the exchange as awaiting a person, and keep the checkpoint that it can go on from. Raises FencedOut."""
+        ...
+
+    async def checkpoint(self, exchange_id: str) -> bytes | None:
+        """Where a waiting exchange goes on from; None where it has none, or no longer waits."""
         ...
 
     async def get_exchange(self, exchange_id: str) -> ExchangeRecord | None: ...

@@ -82,7 +82,8 @@ _FIRST = (
     "CREATE INDEX kpi_records_by_time ON kpi_records (started_at)",
     "CREATE INDEX kpi_records_by_user ON kpi_records (user_id, started_at)",
 )
-MIGRATIONS = (_FIRST,)
+_CHECKPOINTS = ("ALTER TABLE exchanges ADD COLUMN checkpoint BLOB",)
+MIGRATIONS = (_FIRST, _CHECKPOINTS)
 
 
 class SchemaTooNew(Exception):

@@ -20,16 +20,18 @@ from agentic_backend.stores.base import (
     ExchangeRecord,
     Fence,
     KpiRecord,
+    Observer,
     SessionPage,
     SessionQuery,
     Written,
 )
 from agentic_backend.stores.migrations import migrate
-from agentic_backend.stores.sqlite_connection import Observer, SqliteConnection
+from agentic_backend.stores.sqlite_connection import SqliteConnection
+from agentic_backend.stores.transfer import Counts
 
 
 class SqliteStore:
-    """Implements `Store`, whose docstrings hold for the methods here."""
+    """Implements `Store`, and `Source` of a transfer; their docstrings hold for the methods here."""
 
     def __init__(
         self, writer: SqliteConnection, reader: SqliteConnection, searcher: SqliteConnection, closing: AsyncExitStack
@@ -95,8 +97,11 @@ class SqliteStore:
     async def append(self, fence: Fence, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None) -> Written:
         return await self._writer.write("append", lambda db: transactions.append(db, fence, drafts, end))
 
-    async def set_waiting(self, fence: Fence, pending: HumanRequests) -> None:
-        await self._writer.write("set_waiting", lambda db: transactions.set_waiting(db, fence, pending))
+    async def set_waiting(self, fence: Fence, pending: HumanRequests, checkpoint: bytes | None = None) -> None:
+        await self._writer.write("set_waiting", lambda db: transactions.set_waiting(db, fence, pending, checkpoint))
+
+    async def checkpoint(self, exchange_id: str) -> bytes | None:
+        return await self._reader.read("checkpoint", lambda db: queries.checkpoint(db, exchange_id))
 
     async def get_exchange(self, exchange_id: str) -> ExchangeRecord | None:
         return await self._reader.read("get_exchange", lambda db: queries.get_exchange(db, exchange_id))
@@ -127,3 +132,22 @@ class SqliteStore:
         self, *, user_id: str | None, start: datetime, end: datetime, limit: int = 100_000
     ) -> list[KpiRecord]:
         return await self._searcher.read("kpi_records", lambda db: queries.kpi_records(db, user_id, start, end, limit))
+
+    async def sessions_by_id(self, after_id: str, limit: int) -> list[Session]:
+        return await self._searcher.read("sessions_by_id", lambda db: queries.sessions_by_id(db, after_id, limit))
+
+    async def exchanges_by_rank(self, session_id: str, after_rank: int, limit: int) -> list[ExchangeRecord]:
+        return await self._searcher.read(
+            "exchanges_by_rank", lambda db: queries.exchanges_by_rank(db, session_id, after_rank, limit)
+        )
+
+    async def kpi_records_by_exchange(self, after_id: str, limit: int) -> list[KpiRecord]:
+        return await self._searcher.read(
+            "kpi_records_by_exchange", lambda db: queries.kpi_records_by_exchange(db, after_id, limit)
+        )
+
+    async def count_sessions(self, session_ids: Sequence[str]) -> Counts:
+        return await self._searcher.read("count_sessions", lambda db: queries.count_sessions(db, session_ids))
+
+    async def total(self) -> Counts:
+        return await self._searcher.read("total", queries.total)

@@ -19,11 +19,10 @@ from typing import Self, TypeVar
 import aiosqlite
 
 from agentic_backend.errors import StoreUnavailable
+from agentic_backend.stores.base import Observer
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
-Observer = Callable[[str, float, bool], None]
-"""Told of each operation: its name, how long it took in seconds, and whether the store answered."""
 
 _LOG = logging.getLogger("agentic_backend.stores.sqlite")
 # How long one attempt waits for another connection's lock, and how many steps of SQLite's machine pass, before the

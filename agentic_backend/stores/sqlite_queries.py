@@ -1,22 +1,15 @@
-"""What SqliteStore reads: each function is one statement, and so sees one state of the database."""
+"""What SqliteStore reads: each function is one statement, and so sees one state of the database; counts need not."""
 
 import sqlite3
+from collections.abc import Sequence
 from datetime import datetime
 
 from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.stores.base import ExchangeRecord, KpiRecord, SessionPage, SessionQuery
 from agentic_backend.stores.cursor import cursor_after, place_of
-from agentic_backend.stores.sqlite_rows import (
-    EXCHANGE_COLUMNS,
-    MESSAGE_COLUMNS,
-    SESSION_COLUMNS,
-    exchange_of,
-    folded,
-    kpi_of,
-    message_of,
-    rfc3339,
-    session_of,
-)
+from agentic_backend.stores.rows import exchange_of, folded, kpi_of, message_of, rfc3339, session_of
+from agentic_backend.stores.sqlite_columns import EXCHANGE_COLUMNS, MESSAGE_COLUMNS, SESSION_COLUMNS
+from agentic_backend.stores.transfer import Counts
 
 _UNENDED = f"""
     SELECT {EXCHANGE_COLUMNS} FROM exchanges WHERE status IN ('running', 'awaiting_human') ORDER BY started_at
@@ -79,6 +72,11 @@ def get_exchange(db: sqlite3.Connection, exchange_id: str) -> ExchangeRecord | N
     return None if row is None else exchange_of(row)
 
 
+def checkpoint(db: sqlite3.Connection, exchange_id: str) -> bytes | None:
+    row = db.execute("SELECT checkpoint FROM exchanges WHERE id = ?", (exchange_id,)).fetchone()
+    return None if row is None else row["checkpoint"]
+
+
 def find_exchange(db: sqlite3.Connection, user_id: str, client_exchange_id: str) -> ExchangeRecord | None:
     sql = f"SELECT {EXCHANGE_COLUMNS} FROM exchanges WHERE user_id = ? AND client_exchange_id = ?"
     row = db.execute(sql, (user_id, client_exchange_id)).fetchone()
@@ -109,3 +107,34 @@ def kpi_records(
         ORDER BY started_at LIMIT :limit"""
     parameters = {"user_id": user_id, "start": rfc3339(start), "end": rfc3339(end), "limit": limit}
     return [kpi_of(row) for row in db.execute(sql, parameters)]
+
+
+def sessions_by_id(db: sqlite3.Connection, after_id: str, limit: int) -> list[Session]:
+    sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE id > ? ORDER BY id LIMIT ?"
+    return [session_of(row) for row in db.execute(sql, (after_id, limit))]
+
+
+def exchanges_by_rank(db: sqlite3.Connection, session_id: str, after_rank: int, limit: int) -> list[ExchangeRecord]:
+    sql = f"""SELECT {EXCHANGE_COLUMNS} FROM exchanges WHERE session_id = ? AND first_rank > ?
+        ORDER BY first_rank LIMIT ?"""
+    return [exchange_of(row) for row in db.execute(sql, (session_id, after_rank, limit))]
+
+
+def kpi_records_by_exchange(db: sqlite3.Connection, after_id: str, limit: int) -> list[KpiRecord]:
+    sql = "SELECT record FROM kpi_records WHERE exchange_id > ? ORDER BY exchange_id LIMIT ?"
+    return [kpi_of(row) for row in db.execute(sql, (after_id, limit))]
+
+
+def count_sessions(db: sqlite3.Connection, session_ids: Sequence[str]) -> Counts:
+    among = f"IN ({', '.join('?' * len(session_ids))})"
+
+    def count(table: str, column: str) -> int:
+        number: int = db.execute(f"SELECT count(*) FROM {table} WHERE {column} {among}", session_ids).fetchone()[0]
+        return number
+
+    return Counts(count("sessions", "id"), count("exchanges", "session_id"), count("messages", "session_id"))
+
+
+def total(db: sqlite3.Connection) -> Counts:
+    tables = ("sessions", "exchanges", "messages", "kpi_records")
+    return Counts(*(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables))

@@ -20,12 +20,7 @@ from agentic_backend.stores.base import (
     KpiRecord,
     Written,
 )
-from agentic_backend.stores.sqlite_queries import get_session
-from agentic_backend.stores.sqlite_rows import (
-    INSERT_EXCHANGE,
-    INSERT_MESSAGE,
-    INSERT_SESSION,
-    SESSION_COLUMNS,
+from agentic_backend.stores.rows import (
     Row,
     exchange_row,
     folded,
@@ -36,6 +31,8 @@ from agentic_backend.stores.sqlite_rows import (
     session_of,
     session_row,
 )
+from agentic_backend.stores.sqlite_columns import INSERT_EXCHANGE, INSERT_MESSAGE, INSERT_SESSION, SESSION_COLUMNS
+from agentic_backend.stores.sqlite_queries import get_session
 
 _RENAME = f"""
     UPDATE sessions SET title = :title, search_title = :search_title
@@ -63,7 +60,7 @@ _ADVANCE = f"""
 """
 
 _SET_WAITING = """
-    UPDATE exchanges SET status = 'awaiting_human', pending = :pending
+    UPDATE exchanges SET status = 'awaiting_human', pending = :pending, checkpoint = :checkpoint
     WHERE id = :exchange_id AND EXISTS (
         SELECT 1 FROM sessions
         WHERE id = :session_id AND active_exchange_id = :exchange_id AND next_rank = :next_rank)
@@ -72,7 +69,7 @@ _SET_WAITING = """
 
 _END_EXCHANGE = """
     UPDATE exchanges SET status = :status, ended_at = :ended_at, usage = :usage, error = :error,
-        last_seq = :last_seq, pending = NULL
+        last_seq = :last_seq, pending = NULL, checkpoint = NULL
     WHERE id = :exchange_id
 """
 
@@ -131,8 +128,9 @@ def append(db: sqlite3.Connection, fence: Fence, drafts: Sequence[MessageDraft],
     return Written(session_of(row), messages)
 
 
-def set_waiting(db: sqlite3.Connection, fence: Fence, pending: HumanRequests) -> None:
-    if db.execute(_SET_WAITING, _fenced(fence) | {"pending": json_text(pending)}).fetchone() is None:
+def set_waiting(db: sqlite3.Connection, fence: Fence, pending: HumanRequests, checkpoint: bytes | None) -> None:
+    waiting = {"pending": json_text(pending), "checkpoint": checkpoint}
+    if db.execute(_SET_WAITING, _fenced(fence) | waiting).fetchone() is None:
         raise FencedOut
 
 

@@ -1,11 +1,13 @@
 """LangChain content to protocol values, and back. Pure functions."""
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from pydantic import TypeAdapter, ValidationError
 
 from agentic_backend.protocol.messages import Channel, ChatMessage, FinishReason, Role, TokenUsage
 from agentic_backend.protocol.parts import (
@@ -32,6 +34,11 @@ _FINISH_REASONS = {
     "safety": FinishReason.CONTENT_FILTER,
     "refusal": FinishReason.CONTENT_FILTER,
 }
+
+_PART: TypeAdapter[Part] = TypeAdapter(Part)
+
+# An image is kept within its message, which is one document of the store.
+_LONGEST_URL = 1_500_000
 
 # Readers of JSON give up at some 200.
 _DEEPEST = 100
@@ -63,13 +70,23 @@ def parts_of(message: AIMessage) -> list[Part]:
     """What a model message shows beside its thoughts and its calls: text and images."""
     text = clean(delta_of(message)[1])
     parts: list[Part] = [TextPart(text=text)] if text else []
-    if not isinstance(message.content, str):
-        urls = [_text(block.get("url")) for block in _blocks_of(message) if block.get("type") == "image"]
-        parts += [ImageUrlPart(url=clean(url)) for url in urls if url]
-    return parts
+    return parts + [ImageUrlPart(url=url) for block in _images_of(message) if (url := clean(_text(block.get("url"))))]
 
 
-def _blocks_of(message: AIMessage) -> list[Mapping[str, Any]]:
+def _images_of(message: BaseMessage) -> list[Mapping[str, Any]]:
+    if isinstance(message.content, str):
+        return []
+    return [block for block in _blocks_of(message) if block.get("type") == "image"]
+
+
+def _image_url(block: Mapping[str, Any]) -> str:
+    """Where an image is; one that came as data is a `data:` URL."""
+    if data := _text(block.get("base64")):
+        return clean(f"data:{_text(block.get('mime_type')) or 'image/png'};base64,{data}")
+    return clean(_text(block.get("url")))
+
+
+def _blocks_of(message: BaseMessage) -> list[Mapping[str, Any]]:
     """The content in LangChain's standard blocks or, where LangChain can't read what the provider sent, as it came."""
     blocks: Sequence[Any]
     try:
@@ -117,6 +134,25 @@ def result_of(message: ToolMessage, latency_ms: int | None) -> ToolResultPart:
     return ToolResultPart(
         call_id=clean(message.tool_call_id), ok=message.status != "error", latency_ms=latency_ms, content=clean(text)
     )
+
+
+def shown_beside(message: ToolMessage) -> list[Part]:
+    """What a tool's result shows beside its text: the `parts` of its artifact or, without these, its images.
+
+    Images that are too large to be stored are left out.
+    """
+    artifact = message.artifact
+    if not isinstance(artifact, Mapping) or not isinstance(artifact.get("parts"), list):
+        urls = map(_image_url, _images_of(message))
+        return [ImageUrlPart(url=url) for url in urls if url and len(url) <= _LONGEST_URL]
+    parts: list[Part] = []
+    for value in artifact["parts"]:
+        # A tool's author may have put anything there.
+        with contextlib.suppress(ValidationError, RecursionError):
+            part = _PART.validate_python(plain(value) if isinstance(value, Mapping) else value)
+            if not isinstance(part, ToolCallPart | ToolResultPart):
+                parts.append(part)
+    return parts
 
 
 def _joined(blocks: list[str | dict[str, Any]]) -> str:

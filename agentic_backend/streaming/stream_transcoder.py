@@ -35,10 +35,11 @@ from agentic_backend.streaming.content import (
     finish_reason_of,
     model_of,
     parts_of,
-    plain,
     result_of,
+    shown_beside,
     usage_of,
 )
+from agentic_backend.streaming.custom_events import activity_of
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
 from agentic_backend.streaming.interrupts import requests_of
 from agentic_backend.streaming.open_calls import OpenCalls
@@ -103,8 +104,7 @@ class StreamTranscoder:
         elif mode == "updates":
             return self._update(namespace, payload, at)
         elif mode == "custom":
-            data = plain(payload) if isinstance(payload, Mapping) else plain({"value": payload})
-            return [ActivityDraft("progress", data)]
+            return [activity_of(payload)]
         elif mode == "values" and not namespace:
             self.state = payload
         return []
@@ -314,7 +314,9 @@ class StreamTranscoder:
         self.calls.failed += result.ok is False
         self._since, self._last_text = at, result.content
         metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=latency_ms)
-        draft = MessageDraft(role=Role.TOOL, channel=Channel.TOOL_RESULT, parts=[result], metadata=metadata)
+        draft = MessageDraft(
+            role=Role.TOOL, channel=Channel.TOOL_RESULT, parts=[result, *shown_beside(message)], metadata=metadata
+        )
         drafts: list[Draft] = [CompleteDraft(draft, None)]
         handoff = next((prefix for prefix in _HANDOFFS if name.startswith(prefix)), None)
         if handoff and result.ok:

@@ -7,13 +7,13 @@ from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from agentic_backend.auth.user import Authenticator, Tokens, User
-from agentic_backend.errors import AgenticError, BadFrame, Unauthenticated
+from agentic_backend.errors import AgenticError, BadFrame, Forbidden, Unauthenticated
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.frames import Authenticate, parse_frame
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.settings import LimitsSettings
-from agentic_backend.transports.connection import GONE, SIGN_IN_AGAIN, Connection
+from agentic_backend.transports.connection import GONE, STAY_AWAY, TRY_AGAIN, Connection
 from agentic_backend.transports.credentials import token_of
 from agentic_backend.transports.forms import ChatV2, Classic, Form
 
@@ -64,10 +64,10 @@ class ChatbotController:
                 send_timeout_s=self._limits.send_timeout_s,
             ).serve()
         except AgenticError as error:
-            code = SIGN_IN_AGAIN
+            code = _close_code(error)
             self._kpi.socket_refused(error.code)
             log.info("socket refused", extra={"code": error.code})
-            await self._close(websocket)
+            await self._close(websocket, code)
         except WebSocketDisconnect:
             pass
         finally:
@@ -90,10 +90,17 @@ class ChatbotController:
         tokens = Tokens(frame.access_token, frame.refresh_token)
         return await self._authenticator.authenticate(tokens.access_token), tokens
 
-    async def _close(self, websocket: WebSocket) -> None:
+    async def _close(self, websocket: WebSocket, code: int) -> None:
         try:
             async with asyncio.timeout(self._limits.send_timeout_s):
-                await websocket.close(SIGN_IN_AGAIN)
+                await websocket.close(code)
         except (TimeoutError, RuntimeError, WebSocketDisconnect):
             # The client has gone by itself.
             pass
+
+
+def _close_code(error: AgenticError) -> int:
+    """What closes a socket whose client was not let in."""
+    if isinstance(error, Forbidden):
+        return STAY_AWAY
+    return error.close_code or TRY_AGAIN

@@ -45,7 +45,7 @@ from agentic_backend.transports.pacing import Pacer, text_interval_s
 
 log = logging.getLogger(__name__)
 
-GONE, TRY_AGAIN, TOO_SLOW, SIGN_IN_AGAIN = 1006, 1011, 4008, 4401
+GONE, TRY_AGAIN, TOO_SLOW, SIGN_IN_AGAIN, STAY_AWAY = 1006, 1011, 4008, 4401, 4403
 # A client that sends without reading is read no further until the writer has caught up.
 _UNSENT_AT_MOST = 256
 _WATCHED_AT_MOST = 1_000
@@ -290,7 +290,7 @@ class Connection:
             self._expiry.cancel()
             self._expiry = None
         if self._user.expires_at is not None:
-            left_s = max(0.0, self._user.expires_at - time.time()) + _EXPIRY_LEEWAY_S
+            left_s = max(0.0, self._user.expires_at + _EXPIRY_LEEWAY_S - time.time())
             self._expiry = asyncio.get_running_loop().call_later(left_s, self._close_with, SIGN_IN_AGAIN)
 
     async def _write(self) -> None:

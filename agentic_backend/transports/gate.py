@@ -15,11 +15,10 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.transports.rest_errors import refusal
 
 _CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: https:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: https:; connect-src {connect_to}; "
     "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _SECURITY_HEADERS = {
-    "content-security-policy": _CONTENT_SECURITY_POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
@@ -27,10 +26,24 @@ _SECURITY_HEADERS = {
 
 
 class Gate:
-    """ASGI middleware. `origins` are `scheme://host[:port]`, `hosts` names without port."""
+    """ASGI middleware. `origins` are `scheme://host[:port]`, `hosts` names without port.
 
-    def __init__(self, app: ASGIApp, *, origins: Collection[str], hosts: Collection[str], kpi: Kpi) -> None:
+    `tokens_from` is the one foreign origin that the page may ask, to sign its user in.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        origins: Collection[str],
+        hosts: Collection[str],
+        tokens_from: str | None,
+        kpi: Kpi,
+    ) -> None:
         self._app = app
+        connect_to = f"'self' {tokens_from}" if tokens_from else "'self'"
+        policy = _CONTENT_SECURITY_POLICY.format(connect_to=connect_to)
+        self._headers = {"content-security-policy": policy, **_SECURITY_HEADERS}
         self._kpi = kpi
         self._origins = frozenset(origin.lower() for origin in origins)
         self._hosts = frozenset(host.lower() for host in hosts)
@@ -42,7 +55,7 @@ class Gate:
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         # A frame of a WebSocket has no headers, and passes here thousands of times.
-        send = _with_security_headers(send) if scope["type"] == "http" else send
+        send = _with_headers(send, self._headers) if scope["type"] == "http" else send
         # A WebSocket is refused before it is accepted, by Starlette's denial response.
         if origin is not None and origin.lower() not in self._origins:
             self._note_refusal(scope, "origin")
@@ -65,11 +78,11 @@ def _host_name(host: str) -> str:
         return ""
 
 
-def _with_security_headers(send: Send) -> Send:
+def _with_headers(send: Send, added: dict[str, str]) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in _SECURITY_HEADERS.items():
+            for name, value in added.items():
                 headers.setdefault(name, value)
         await send(message)
 

@@ -14,6 +14,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.transports.chatbot_controller import PATH, ChatbotController
 from agentic_backend.transports.gate import Gate
 from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
+from agentic_backend.transports.sign_in import SignIn, sign_in_call
 
 _WEB = Path(__file__).parent.parent / "web"
 
@@ -22,6 +23,7 @@ def public_application(
     controller: ChatbotController,
     calls: Iterable[Route],
     *,
+    sign_in: SignIn,
     origins: Collection[str],
     hosts: Collection[str],
     kpi: Kpi,
@@ -34,9 +36,10 @@ def public_application(
             Route("/", page),
             Mount("/static", _PageFiles(directory=_WEB)),
             WebSocketRoute(PATH, controller.endpoint),
+            sign_in_call(sign_in),
             *calls,
         ],
-        middleware=[Middleware(Gate, origins=origins, hosts=hosts, kpi=kpi)],
+        middleware=[Middleware(Gate, origins=origins, hosts=hosts, tokens_from=sign_in.origin, kpi=kpi)],
         exception_handlers=EXCEPTION_HANDLERS,
     )
 

@@ -133,8 +133,9 @@ class RestApi:
         ]
 
     async def _list_agents(self, request: Request, user: User) -> Response:
-        default = self._agents.get(None).settings.id
-        return json_response(AgentsView(agents=[_agent_view(agent, default) for agent in self._agents.served()]))
+        agents = self._agents.served_for(user)
+        default = self._agents.get(None, user) if agents else None
+        return json_response(AgentsView(agents=[_agent_view(agent, agent is default) for agent in agents]))
 
     async def _open(self, request: Request, user: User) -> Response:
         body = await body_of(request, OpenSession, self._limits.frame_bytes)
@@ -194,7 +195,7 @@ class RestApi:
         return json_response(ExchangeView.of(await self._desk.exchange(user, request.path_params["id"])))
 
 
-def _agent_view(agent: CatalogAgent, default: str) -> AgentView:
+def _agent_view(agent: CatalogAgent, is_default: bool) -> AgentView:
     settings = agent.settings
     return AgentView(
         id=settings.id,
@@ -202,6 +203,6 @@ def _agent_view(agent: CatalogAgent, default: str) -> AgentView:
         description=settings.description,
         tags=list(settings.tags),
         starters=list(settings.chat.starters),
-        tools=tool_names(agent.target),
-        default=settings.id == default,
+        tools=tool_names(agent),
+        default=is_default,
     )

@@ -15,10 +15,15 @@ export class ApiError extends Error {
 }
 
 export class Api {
-  /** `root` is the URL of `/agentic/v1/`; `token` is asked for at each call, so that a renewed one counts. */
-  constructor(root, token) {
+  /** `root` is the URL of `/agentic/v1/`; `tokens` resolves to those to use, anew at each call, or to null. */
+  constructor(root, tokens) {
     this.root = root;
-    this.token = token;
+    this.tokens = tokens;
+  }
+
+  /** How to sign in: `{mode: "developer"}` or `{mode: "keycloak", realm_url, client_id}`. */
+  signIn() {
+    return this.#call("GET", "sign-in");
   }
 
   agents() {
@@ -70,8 +75,8 @@ export class Api {
 
   async #fetch(method, url, body) {
     const headers = { Accept: "application/json" };
-    const token = this.token();
-    if (token) headers.Authorization = `Bearer ${token}`;
+    const tokens = await this.tokens();
+    if (tokens) headers.Authorization = `Bearer ${tokens.access_token}`;
     if (body) headers["Content-Type"] = "application/json";
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const response = await fetch(url, { method, headers, signal, body: body && JSON.stringify(body) });

@@ -23,27 +23,51 @@ const REFUSALS = {
   4429: "Too many connections are open. Close other tabs or wait a moment, then connect again.",
 };
 export const TOO_LARGE = 1009;
-const TOKEN_EXPIRED = 4401;
+const TOKEN_REFUSED = 4401;
 
 export class Connection {
   #socket = null;
   #attempt = 0;
+  #tokens = null;
+  /** The server has refused a token, and not taken another since. */
+  #tokenRefused = false;
+  /** Another object for every call of `connect`, of which the last one counts. */
+  #connecting = null;
   #retryTimer = null;
   #wakeTimer = null;
   /** When the oldest thing was sent that nothing has answered yet, or null. */
   #silentSince = null;
 
-  constructor({ url, token, onOpen, onEvent, onState, onRefused }) {
-    Object.assign(this, { url, token, onOpen, onEvent, onState, onRefused });
+  /** `signIn` gives the tokens; a newer one is handed over by `authenticate`. */
+  constructor({ url, signIn, onOpen, onEvent, onState, onRefused }) {
+    Object.assign(this, { url, signIn, onOpen, onEvent, onState, onRefused });
     setInterval(() => this.#beat(), PING_EVERY_MS);
     window.addEventListener("online", () => this.#wake());
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.#wake());
   }
 
   /** Opens a socket now, whatever the state; one that is open is replaced. */
-  connect() {
+  async connect() {
     this.#abandon();
     this.#report(this.#attempt ? "reconnecting" : "connecting");
+    const connecting = {};
+    this.#connecting = connecting;
+    try {
+      this.#tokens = await this.signIn.tokens({ renew: this.#tokenRefused });
+    } catch {
+      if (connecting === this.#connecting) this.#comeBack();
+      return;
+    }
+    if (connecting === this.#connecting) this.#openSocket();
+  }
+
+  /** Takes the user's newer tokens, and shows them to the server if there is a socket. */
+  authenticate(tokens) {
+    this.#tokens = tokens;
+    this.send({ type: "authenticate", ...tokens });
+  }
+
+  #openSocket() {
     const socket = new WebSocket(this.url, [SUBPROTOCOL]);
     this.#socket = socket;
     this.#silentSince = Date.now();
@@ -60,8 +84,7 @@ export class Connection {
   }
 
   #opened() {
-    const token = this.token();
-    if (token) this.send({ type: "authenticate", access_token: token });
+    if (this.#tokens) this.authenticate(this.#tokens);
     // Its pong shows that the server really took the socket: only then are failed attempts forgotten.
     this.#ping();
     this.#report("open");
@@ -71,17 +94,30 @@ export class Connection {
   #received(data) {
     this.#silentSince = null;
     this.#attempt = 0;
+    this.#tokenRefused = false;
     const event = JSON.parse(data);
     if (event.type !== "pong") this.onEvent(event);
   }
 
   #closed(code) {
     this.#abandon();
-    if (code === TOKEN_EXPIRED) return this.#report("signed_out", "Your sign-in has ended. Please sign in again.");
+    if (code === TOKEN_REFUSED) return this.#signInAgain();
     if (code in REFUSALS) {
       this.#report("refused", REFUSALS[code]);
       return this.onRefused(code);
     }
+    this.#comeBack();
+  }
+
+  /** Once with a renewed token; if the server doesn't take that one either, the next would do no better. */
+  #signInAgain() {
+    if (!this.signIn.renewable) return this.#report("signed_out", "Your sign-in has ended. Please sign in again.");
+    if (this.#tokenRefused) return this.#report("signed_out", "The server does not accept your sign-in.");
+    this.#tokenRefused = true;
+    this.connect();
+  }
+
+  #comeBack() {
     const longest = Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** this.#attempt);
     this.#attempt += 1;
     this.#report("reconnecting");
@@ -93,6 +129,7 @@ export class Connection {
     clearTimeout(this.#retryTimer);
     clearTimeout(this.#wakeTimer);
     this.#retryTimer = null;
+    this.#connecting = null;
     const socket = this.#socket;
     this.#socket = null;
     if (!socket) return;

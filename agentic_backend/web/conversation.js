@@ -127,6 +127,15 @@ export class Conversation {
     this.#sendStop();
   }
 
+  /** All that was written and is not known to have reached the server, as drafts: asks come before what follows. */
+  unsent() {
+    const drafts = { ...this.store.state.drafts };
+    for (const { session_id: sessionId = NEW, message } of [...this.#unacknowledged.values()].reverse()) {
+      drafts[sessionId] = joined(message, drafts[sessionId]);
+    }
+    return drafts;
+  }
+
   dismissRefusal() {
     this.#set({ refusal: null });
   }
@@ -195,8 +204,7 @@ export class Conversation {
   /** The text goes back to where it was written. */
   #askRefused({ client_exchange_id: id, session_id: sessionId = null, message }, error) {
     this.#unacknowledged.delete(id);
-    const unsent = this.store.state.drafts[sessionId ?? NEW];
-    this.#draft(sessionId, unsent?.trim() ? `${message}\n\n${unsent}` : message);
+    this.#draft(sessionId, joined(message, this.store.state.drafts[sessionId ?? NEW]));
     if (sessionId !== this.#open.sessionId) return;
     this.#set({ transcript: refused(this.#open.transcript, id), refusal: error });
     this.#follow();
@@ -289,3 +297,5 @@ export class Conversation {
     this.store.set({ drafts: { ...this.store.state.drafts, [sessionId ?? NEW]: text } });
   }
 }
+
+const joined = (text, following) => (following?.trim() ? `${text}\n\n${following}` : text);

@@ -1,7 +1,9 @@
 /**
- * The address bar: `#s=<session id>` names the open conversation, `#token=…` brings an access token.
+ * The address bar: `#s=<session id>` names the open conversation, `#token=…` brings a developer's token, and
+ * `#state=…&code=…` Keycloak's answer to a sign-in.
  *
- * A token is taken out of the address at once and kept for this tab only (memory and sessionStorage).
+ * What proves who somebody is leaves the address at once. A developer's token is kept for this tab only (memory and
+ * sessionStorage), a sign-in's answer not at all.
  */
 
 const TOKEN_KEY = "agentic.access_token";
@@ -17,6 +19,14 @@ export function adoptToken() {
   history.replaceState(null, "", address(parameters.toString()));
   sessionStorage.setItem(TOKEN_KEY, token);
   return token;
+}
+
+/** Takes the answer to a sign-in out of the address: its parameters, or null if there is none. */
+export function takeSignInResponse() {
+  const parameters = fragment();
+  if (!parameters.has("state") || !(parameters.has("code") || parameters.has("error"))) return null;
+  history.replaceState(null, "", address(""));
+  return parameters;
 }
 
 export const sessionInAddress = () => fragment().get("s") || null;

@@ -1,47 +1,82 @@
-/** The composition root: wires REST, socket, state and page together, and starts them. */
+/** The composition root: signs the user in, then wires REST, socket, state and page together, and starts them. */
 
-import { Api } from "./api.js";
+import { Api, ApiError } from "./api.js";
 import { Page } from "./components/page.js";
 import { html, render } from "./components/html.js";
+import { SigningIn, SignInFailed } from "./components/sign-in.js";
 import { Connection } from "./connection.js";
 import { Conversation, nothingOpen } from "./conversation.js";
-import { adoptToken, sessionInAddress } from "./location.js";
+import { sessionInAddress } from "./location.js";
 import { Sessions, noSessions } from "./sessions.js";
+import { keepDrafts, takeDrafts } from "./sign-in/drafts.js";
+import { SignInError } from "./sign-in/sign-in-error.js";
+import { signedIn } from "./sign-in/sign-in.js";
 import { Store } from "./store.js";
 
 const root = new URL("agentic/v1/", document.baseURI);
-const socketUrl = new URL("chatbot/query/ws", root);
-socketUrl.protocol = root.protocol === "https:" ? "wss:" : "ws:";
+const page = document.getElementById("page");
 
-let token = adoptToken();
+render(html`<${SigningIn} />`, page);
+try {
+  openChat(await signedIn(new Api(root, async () => null)));
+} catch (error) {
+  if (!(error instanceof ApiError || error instanceof SignInError)) throw error;
+  render(html`<${SignInFailed} reason=${error.message} />`, page);
+}
 
-const store = new Store({
-  agents: [],
-  agentsError: null,
-  agentId: null,
-  sessions: noSessions,
-  conversation: nothingOpen,
-  drafts: {},
-  connection: { phase: "connecting", notice: null },
-});
+function openChat(signIn) {
+  const store = new Store({
+    user: signIn.user,
+    agents: [],
+    agentsError: null,
+    agentId: null,
+    sessions: noSessions,
+    conversation: nothingOpen,
+    drafts: signIn.user ? takeDrafts(signIn.user.id) : {},
+    connection: { phase: "connecting", notice: null },
+  });
 
-const api = new Api(root, () => token);
-const sessions = new Sessions(api, store);
-const conversation = new Conversation(api, store, sessions);
-const connection = new Connection({
-  url: socketUrl,
-  token: () => token,
-  onOpen() {
-    conversation.connected();
-    readLists();
-  },
-  onEvent: (event) => conversation.received(event),
-  onState: (state) => store.set({ connection: state }),
-  onRefused: (code) => conversation.connectionRefused(code),
-});
-conversation.connection = connection;
+  const api = new Api(root, () => signIn.tokens());
+  const sessions = new Sessions(api, store);
+  const conversation = new Conversation(api, store, sessions);
+  const connection = new Connection({
+    url: socketUrl(),
+    signIn,
+    onOpen() {
+      conversation.connected();
+      readLists(api, store, sessions);
+    },
+    onEvent: (event) => conversation.received(event),
+    onState: (state) => store.set({ connection: state }),
+    onRefused: (code) => conversation.connectionRefused(code),
+  });
+  conversation.connection = connection;
+  signIn.onRenewed = (tokens) => connection.authenticate(tokens);
+  signIn.onLeaving = () => keepDrafts(signIn.user.id, conversation.unsent());
 
-async function readLists() {
+  window.addEventListener("hashchange", () => {
+    if (signIn.adoptAnother?.()) {
+      store.set({ sessions: noSessions });
+      connection.connect();
+    }
+    conversation.openAddressed();
+  });
+
+  const actions = {
+    sessions,
+    conversation,
+    connect: () => connection.connect(),
+    chooseAgent: (agentId) => store.set({ agentId }),
+    signOut: () => signIn.signOut(),
+  };
+  store.subscribe((state) => render(html`<${Page} state=${state} actions=${actions} />`, page));
+
+  connection.connect();
+  readLists(api, store, sessions);
+  if (sessionInAddress()) conversation.openAddressed();
+}
+
+async function readLists(api, store, sessions) {
   sessions.refresh();
   try {
     const { agents } = await api.agents();
@@ -53,26 +88,8 @@ async function readLists() {
   }
 }
 
-window.addEventListener("hashchange", () => {
-  const before = token;
-  token = adoptToken();
-  if (token !== before) {
-    store.set({ sessions: noSessions });
-    connection.connect();
-  }
-  conversation.openAddressed();
-});
-
-const actions = {
-  sessions,
-  conversation,
-  connect: () => connection.connect(),
-  chooseAgent: (agentId) => store.set({ agentId }),
-};
-
-const page = document.getElementById("page");
-store.subscribe((state) => render(html`<${Page} state=${state} actions=${actions} />`, page));
-
-connection.connect();
-readLists();
-if (sessionInAddress()) conversation.openAddressed();
+function socketUrl() {
+  const url = new URL("chatbot/query/ws", root);
+  url.protocol = root.protocol === "https:" ? "wss:" : "ws:";
+  return url;
+}

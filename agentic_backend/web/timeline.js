@@ -92,12 +92,14 @@ function storedError({ key, parts, metadata }) {
 }
 
 function toolResults(exchange) {
-  const parts = exchange.messages.flatMap((message) => message.parts);
-  return new Map(parts.filter(({ type }) => type === "tool_result").map((part) => [part.call_id, part]));
+  const entries = exchange.messages.flatMap(({ parts }) =>
+    parts.filter(({ type }) => type === "tool_result").map((result) => [result.call_id, { result, parts }]),
+  );
+  return new Map(entries);
 }
 
-function toolItem(exchange, call, result = null) {
-  return { kind: "tool", key: `call:${call.call_id}`, call, result, state: callState(exchange, result) };
+function toolItem(exchange, call, { result = null, parts } = {}) {
+  return { kind: "tool", key: `call:${call.call_id}`, call, result, parts, state: callState(exchange, result) };
 }
 
 function callState({ status }, result) {

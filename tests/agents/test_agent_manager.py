@@ -5,15 +5,18 @@ import pytest
 
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.errors import AgentNotFound, AgentUnavailable
+from agentic_backend.auth.user import User
+from agentic_backend.errors import AgentNotFound, AgentUnavailable, Forbidden
 from agentic_backend.located_yaml import ConfigError
 
 Load = Callable[..., AgentManager]
+ANYBODY = User(id="ann", name="Ann")
 
 AUTHOR_MODULE = """
 from langgraph.graph import START, MessagesState, StateGraph
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
+from agentic_backend.agents.leader_flow import LeaderFlow
 
 
 def answer(state: MessagesState) -> dict[str, object]:
@@ -27,6 +30,11 @@ graph = builder.compile()
 
 
 class Flow(AgentFlow):
+    def get_compiled_graph(self) -> CompiledGraph:
+        return graph
+
+
+class Leader(LeaderFlow):
     def get_compiled_graph(self) -> CompiledGraph:
         return graph
 
@@ -72,7 +80,7 @@ def manager_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
     def load(*entries: str) -> AgentManager:
         path = tmp_path / "agents.yaml"
         path.write_text("agents:\n" + "".join(f"- {{{entry}}}\n" for entry in entries) if entries else "agents: []")
-        return AgentManager.load(path, ["default"])
+        return AgentManager.load(path, ["default"], ["files"])
 
     return load
 
@@ -102,10 +110,17 @@ def told(manager: AgentManager) -> list[str]:
 def test_a_class_path_leads_to_a_flow_a_graph_or_a_factory(manager_of: Load, name: str, kind: str) -> None:
     manager = manager_of(entry("one", name))
     assert manager.problems == []
-    agent = manager.get("one")
+    agent = manager.get("one", ANYBODY)
     assert agent.kind == kind
     assert agent.settings.class_path == f"author_module:{name}"
     assert isinstance(agent.target, type) and issubclass(agent.target, AgentFlow) if kind == "flow" else agent.target
+
+
+def test_mcp_servers_are_for_flows(manager_of: Load) -> None:
+    tuning = "tuning: {mcp_servers: [{id: files}]}"
+    manager = manager_of(entry("flow", "Flow", tuning), entry("graph", "graph", tuning))
+    assert ids(manager) == ["flow"]
+    assert told(manager) == ["3: agents[1].class_path: only an AgentFlow class can use MCP servers"]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +148,7 @@ def test_a_class_path_that_cannot_be_served_is_a_problem_of_its_agent_alone(
     (problem,) = manager.problems
     assert problem.column == len("- {id: bad, class_path: '")
     with pytest.raises(AgentUnavailable):
-        manager.get("bad")
+        manager.get("bad", ANYBODY)
 
 
 def test_problems_are_in_the_order_of_the_lines(manager_of: Load) -> None:
@@ -146,8 +161,8 @@ def test_problems_are_in_the_order_of_the_lines(manager_of: Load) -> None:
 def test_a_bad_entry_is_unavailable(manager_of: Load, bad: str) -> None:
     manager = manager_of(bad, entry("good"))
     with pytest.raises(AgentUnavailable, match="The agent 'bad' is not available"):
-        manager.get("bad")
-    assert manager.get(None).settings.id == "good"
+        manager.get("bad", ANYBODY)
+    assert manager.get(None, ANYBODY).settings.id == "good"
 
 
 def test_unknown_and_disabled_agents_are_not_found(manager_of: Load) -> None:
@@ -160,38 +175,52 @@ def test_unknown_and_disabled_agents_are_not_found(manager_of: Load) -> None:
         ("x" * 5000, f"There is no agent '{'x' * 64}'."),
     ]:
         with pytest.raises(AgentNotFound) as caught:
-            manager.get(asked)
+            manager.get(asked, ANYBODY)
         assert caught.value.content == text
 
 
 def test_the_first_served_agent_is_the_default_unless_another_says_so(manager_of: Load) -> None:
     off = "enabled: false, default: true"
-    assert manager_of(entry("off", more=off), "id: bad", entry("a"), entry("b")).get(None).settings.id == "a"
-    assert manager_of(entry("a"), entry("b", more="default: true")).get(None).settings.id == "b"
+    assert manager_of(entry("off", more=off), "id: bad", entry("a"), entry("b")).get(None, ANYBODY).settings.id == "a"
+    assert manager_of(entry("a"), entry("b", more="default: true")).get(None, ANYBODY).settings.id == "b"
+
+
+def test_an_agent_is_for_those_who_have_one_of_its_roles(manager_of: Load) -> None:
+    manager = manager_of(entry("vault", more="access: {roles: [keeper, auditor]}, default: true"), entry("open"))
+    for roles, usable in [({"keeper"}, ["vault", "open"]), ({"auditor", "x"}, ["vault", "open"]), ({"x"}, ["open"])]:
+        user = User(id="ann", name="Ann", roles=frozenset(roles))
+        assert [agent.settings.id for agent in manager.served_for(user)] == usable
+        assert manager.get(None, user).settings.id == usable[0]
+    with pytest.raises(Forbidden, match="no access to the agent 'vault'"):
+        manager.get("vault", ANYBODY)
+    with pytest.raises(AgentNotFound, match=r"no agent 'vualt'\.$"):
+        manager.get("vualt", ANYBODY)
+    with pytest.raises(Forbidden, match="no access to any agent"):
+        manager_of(entry("vault", more="access: {roles: [keeper]}")).get(None, ANYBODY)
 
 
 def test_a_second_default_is_told_and_served(manager_of: Load) -> None:
     manager = manager_of(entry("a"), entry("b", more="default: true"), entry("c", more="default: true"))
     assert ids(manager) == ["a", "b", "c"]
-    assert manager.get(None).settings.id == "b"
+    assert manager.get(None, ANYBODY).settings.id == "b"
     assert told(manager) == ["4: agents[2].default: the default is the agent 'b' already"]
 
 
 def test_a_duplicate_id_leaves_the_first(manager_of: Load) -> None:
     manager = manager_of(entry("twin", "graph"), entry("twin", "Flow"))
-    assert manager.get("twin").kind == "graph"
+    assert manager.get("twin", ANYBODY).kind == "graph"
     assert told(manager) == ["3: agents[1].id: the id 'twin' is taken by the agent on line 2"]
 
 
 def test_a_leader_needs_every_member_of_its_crew(manager_of: Load) -> None:
     leader = "type: leader, crew: "
     manager = manager_of(
-        entry("good", "Flow", leader + "[scout, writer]"),
-        entry("lost", "Flow", leader + "[scuot]"),
-        entry("short", "Flow", leader + "[scout, asleep, broken]"),
-        entry("chief", "Flow", leader + "[good]"),
-        entry("self", "Flow", leader + "[self]"),
-        entry("alone", "Flow", "type: leader"),
+        entry("good", "Leader", leader + "[scout, writer]"),
+        entry("lost", "Leader", leader + "[scuot]"),
+        entry("short", "Leader", leader + "[scout, asleep, broken]"),
+        entry("chief", "Leader", leader + "[good]"),
+        entry("self", "Leader", leader + "[self]"),
+        entry("alone", "Leader", "type: leader"),
         entry("scout"),
         entry("writer"),
         entry("asleep", more="enabled: false"),
@@ -206,8 +235,24 @@ def test_a_leader_needs_every_member_of_its_crew(manager_of: Load) -> None:
         "6: agents[4].crew[0]: 'self' is a leader; a crew is made of agents",
         "11: agents[9].class_path: module 'author_module' has no 'nothing'",
     ]
+    assert [member.settings.id for member in manager.get("good", ANYBODY).crew] == ["scout", "writer"]
     with pytest.raises(AgentUnavailable):
-        manager.get("lost")
+        manager.get("lost", ANYBODY)
+
+
+def test_a_leader_has_a_class_that_leads_and_nobody_else_has(manager_of: Load) -> None:
+    manager = manager_of(
+        entry("flow", "Flow", "type: leader, crew: [scout]"),
+        entry("graph", "graph", "type: leader, crew: [scout]"),
+        entry("plain", "Leader"),
+        entry("scout"),
+    )
+    assert ids(manager) == ["scout"]
+    assert told(manager) == [
+        "2: agents[0].class_path: an agent of type 'leader' needs a class derived from LeaderFlow",
+        "3: agents[1].class_path: an agent of type 'leader' needs a class derived from LeaderFlow",
+        "4: agents[2].class_path: is a LeaderFlow class, which leads a crew; the agent needs 'type: leader'",
+    ]
 
 
 @pytest.mark.parametrize("entries", [[], ["id: bad"], ["id: off, class_path: 'm:n', enabled: false"]])

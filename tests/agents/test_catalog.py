@@ -7,12 +7,13 @@ from agentic_backend.agents.catalog import AgentsCatalog, AgentSettings, read_ca
 from agentic_backend.located_yaml import ConfigError
 
 MODELS = ["default", "fast"]
+MCP_SERVERS = ["files", "web"]
 
 
 def catalog(tmp_path: Path, content: str) -> AgentsCatalog:
     path = tmp_path / "agents.yaml"
     path.write_text(content)
-    return read_catalog(path, MODELS)
+    return read_catalog(path, MODELS, MCP_SERVERS)
 
 
 def refusal(tmp_path: Path, content: str) -> str:
@@ -120,6 +121,26 @@ def test_a_near_miss_of_a_model(tmp_path: Path) -> None:
         "4:10: agents[0].model: there is no model 'fats', nor is this a model such as 'openai:gpt-5'; "
         "did you mean 'fast'?"
     ]
+
+
+def test_an_mcp_server_that_the_settings_have_not_is_told(tmp_path: Path) -> None:
+    found = catalog(
+        tmp_path,
+        "agents:\n- id: x\n  class_path: m:n\n  tuning:\n    mcp_servers:\n    - id: web\n    - id: flies\n"
+        "- {id: y, class_path: 'm:n', tuning: {mcp_servers: [{id: maps}]}}\n",
+    )
+    assert told(found) == [
+        "7:11: agents[0].tuning.mcp_servers[1].id: there is no MCP server 'flies'; did you mean 'files'?",
+        "8:58: agents[1].tuning.mcp_servers[0].id: there is no MCP server 'maps'; the settings have files, web",
+    ]
+    assert good_ids(found) == []
+
+
+@pytest.mark.parametrize("key", ["command: sh", "url: 'http://x/'", "transport: stdio", "env: {}"])
+def test_an_entry_can_not_define_an_mcp_server(tmp_path: Path, key: str) -> None:
+    entry = f"{{id: x, class_path: 'm:n', tuning: {{mcp_servers: [{{id: web, {key}}}]}}}}"
+    [problem] = told(catalog(tmp_path, f"agents:\n- {entry}\n"))
+    assert "unknown key" in problem
 
 
 def test_a_model_of_a_provider_need_not_be_named_in_the_settings(tmp_path: Path) -> None:

@@ -1,16 +1,14 @@
 """What is kept of a graph's channels, and how the next run starts from it."""
 
-import copy
 import threading
 from typing import Any
 
 import pytest
 from graphs import deep_agent, own_state, supervisor, swarm
 from graphs.own_state import Mood
-from langchain_core.messages import HumanMessage
 from langgraph.graph.state import CompiledStateGraph
 
-from agentic_backend.agents.kept_state import FirstCheckpoint, kept_channels, pack, unpack
+from agentic_backend.agents.kept_state import kept_channels, pack, unpack
 
 
 @pytest.mark.parametrize(
@@ -37,20 +35,3 @@ def test_what_is_packed_comes_back() -> None:
 def test_a_value_that_cant_be_serialized_is_left_out_alone(caplog: pytest.LogCaptureFixture) -> None:
     assert unpack(pack({"lock": threading.Lock(), "count": 1})) == {"count": 1}
     assert [record.channel for record in caplog.records] == ["lock"]
-
-
-async def test_a_run_starts_from_values_that_did_not_pass_its_reducers() -> None:
-    graph = copy.copy(own_state.graph)
-    graph.checkpointer = FirstCheckpoint(pack({"log": ["before"], "asked": 41, "mood": Mood("good", 6), "gone": 1}))
-    config: Any = {"configurable": {"thread_id": "one"}}
-    asked = {"messages": [HumanMessage("show the state")]}
-    for _ in range(2):
-        ended = await graph.ainvoke(asked, config, durability="exit")
-        assert (ended["asked"], ended["mood"]) == (42, Mood("good", 7)), "and it keeps nothing of the run itself"
-
-
-def test_a_run_in_a_thread_starts_from_them_too() -> None:
-    graph = copy.copy(swarm.graph)
-    graph.checkpointer = FirstCheckpoint(pack({"active_agent": "bob"}))
-    ended = graph.invoke({"messages": [HumanMessage("hello")]}, {"configurable": {"thread_id": "one"}})
-    assert ended["messages"][-1].name == "bob"

@@ -1,5 +1,7 @@
 """What the offline model plans for a text, without streaming it."""
 
+from collections.abc import Mapping
+
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -15,14 +17,14 @@ from agentic_backend.agents.offline_phrases import (
 from agentic_backend.agents.offline_turn import Turn
 from agentic_backend.sessions.prompts import NAME_CONVERSATION
 
-TOOLS = frozenset({"current_time", "calculate", "search_documents", "slow_task"})
+TOOLS = dict.fromkeys(["current_time", "calculate", "search_documents", "slow_task"], "")
 
 
-def plan(text: str, tools: frozenset[str] = TOOLS) -> Plan:
+def plan(text: str, tools: Mapping[str, str] = TOOLS) -> Plan:
     return plan_answer([HumanMessage(text)], tools)
 
 
-def calls(text: str, tools: frozenset[str] = TOOLS) -> list[tuple[str, dict[str, object]]]:
+def calls(text: str, tools: Mapping[str, str] = TOOLS) -> list[tuple[str, dict[str, object]]]:
     return [(call["name"], call["args"]) for call in plan(text, tools).calls]
 
 
@@ -81,7 +83,7 @@ def test_a_request_becomes_calls(text: str, expected: list[tuple[str, dict[str, 
     ],
 )
 def test_any_bound_tool_can_be_named(text: str, expected: list[tuple[str, dict[str, object]]]) -> None:
-    assert calls(text, frozenset({"echo", "add", "transfer_to_math"})) == expected
+    assert calls(text, dict.fromkeys(["echo", "add", "transfer_to_math"], "")) == expected
 
 
 @pytest.mark.parametrize(
@@ -95,13 +97,13 @@ def test_any_bound_tool_can_be_named(text: str, expected: list[tuple[str, dict[s
     ],
 )
 def test_unreadable_arguments_are_explained(text: str) -> None:
-    planned = plan(text, frozenset({"add"}))
+    planned = plan(text, dict.fromkeys(["add"], ""))
     assert planned.calls == ()
     assert "could not read the arguments of `add`" in planned.text
 
 
 def test_a_tool_that_is_not_bound_is_not_called() -> None:
-    planned = plan("What is 3*4?", frozenset({"current_time"}))
+    planned = plan("What is 3*4?", dict.fromkeys(["current_time"], ""))
     assert planned.calls == ()
     assert "`calculate`" in planned.text
     assert "`current_time`" in planned.text
@@ -109,10 +111,10 @@ def test_a_tool_that_is_not_bound_is_not_called() -> None:
 
 def test_the_agents_of_a_handoff_share_the_work() -> None:
     text = "Call transfer_to_math(). What is 3*4?"
-    first = plan_answer([HumanMessage(text)], frozenset({"transfer_to_math"}))
+    first = plan_answer([HumanMessage(text)], dict.fromkeys(["transfer_to_math"], ""))
     said = [HumanMessage(text), AIMessage("", tool_calls=list(first.calls))]
     said.append(ToolMessage("Transferred", tool_call_id=first.calls[0]["id"]))
-    second = plan_answer(said, frozenset({"calculate"}))
+    second = plan_answer(said, dict.fromkeys(["calculate"], ""))
     assert [call["name"] for call in first.calls] == ["transfer_to_math"]
     assert [call["name"] for call in second.calls] == ["calculate"]
     assert first.calls[0]["id"] != second.calls[0]["id"]
@@ -258,7 +260,7 @@ def test_help_shows_every_phrase_and_every_tool() -> None:
 
 
 def test_every_example_is_understood() -> None:
-    tools = TOOLS | {"NAME", "transfer_to_NAME"}
+    tools = TOOLS | dict.fromkeys(["NAME", "transfer_to_NAME"], "")
     for phrase in PHRASES:
         for say in phrase.examples:
             turn = Turn([HumanMessage(say)], tools)
@@ -288,10 +290,10 @@ def test_titles(text: str, title: str) -> None:
 
 def test_a_summary_keeps_what_was_told() -> None:
     transcript = "User: my name is Zorblax\nAssistant: Nice to meet you!\nUser: fail at once"
-    summary = plan_answer([SystemMessage(SUMMARY_PROMPT_START), HumanMessage(transcript)], frozenset())
+    summary = plan_answer([SystemMessage(SUMMARY_PROMPT_START), HumanMessage(transcript)], {})
     assert summary == Plan(f"{SUMMARY_HEADING}\n- my name is Zorblax\n- fail at once")
     later = [SystemMessage(summary.text), HumanMessage("what is my name?")]
-    assert plan_answer(later, frozenset()).text == "Your name is Zorblax."
+    assert plan_answer(later, {}).text == "Your name is Zorblax."
 
 
 def test_lorem_has_the_words_that_were_asked_for() -> None:

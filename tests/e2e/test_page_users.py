@@ -40,6 +40,7 @@ async def test_a_token_leaves_the_address_at_once_and_lasts_as_long_as_its_tab(
 ) -> None:
     async with chat_page(browser, chat_server.address, "#token=dev:alice") as page:
         assert "token" not in page.tab.url
+        await expect(page.by("account")).to_have_count(0)
         await page.asked("my name is Alice")
         await page.tab.reload()
         await expect(page.by("session-item")).to_have_text("Name Alice")

@@ -8,6 +8,7 @@ import httpx
 import pytest
 import yaml
 from support.chat_client import chat, check_exchange, final_text
+from support.ports import free_port
 from support.server_process import ServerProcess, command, serving
 
 AGENT = """
@@ -195,9 +196,3 @@ async def test_a_second_server_leaves_the_data_of_the_first_one_alone(tmp_path: 
         assert final["status"] == "ok"
         assert await server.stop() == 0
         said_nothing_surprising(server)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port

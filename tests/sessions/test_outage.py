@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support.chat_client import check_calls, check_exchange, final_text, text_of
 from support.held_agents import Hold, held_graph, held_tool_graph
 from support.noting_agent import noting_graph
@@ -17,6 +19,7 @@ from agentic_backend.errors import SessionBusy, SessionNotFound, StoreUnavailabl
 from agentic_backend.protocol.events import Final
 from agentic_backend.protocol.frames import Ask
 from agentic_backend.sessions.history import restore_exchange
+from agentic_backend.stores.mongo import MongoStore
 
 
 @pytest.fixture
@@ -24,11 +27,21 @@ def hold() -> Hold:
     return Hold()
 
 
+@pytest.fixture(params=["sqlite", *ON_MONGODB])
+def mongodb(request: pytest.FixtureRequest) -> str | None:
+    """The server to use; None for SQLite."""
+    return None if request.param == "sqlite" else server_url(request.param, request)
+
+
 @pytest.fixture
-async def sessions(tmp_path: Path, hold: Hold) -> AsyncIterator[Sessions]:
+async def sessions(mongodb: str | None, tmp_path: Path, hold: Hold) -> AsyncIterator[Sessions]:
     agents = {"held": held_graph(hold), "working": held_tool_graph(hold), "echo": echoing_graph()}
-    async with open_sessions(tmp_path, agents) as sessions:
-        yield sessions
+    async with AsyncExitStack() as opened:
+        database = None
+        if mongodb is not None:
+            url = await opened.enter_async_context(fresh_database(mongodb))
+            database = await MongoStore.open(url, timeout_s=5)
+        yield await opened.enter_async_context(open_sessions(tmp_path, agents, database=database))
 
 
 async def not_stored(sessions: Sessions, events: list[Event]) -> None:

@@ -1,4 +1,4 @@
-"""The stores under test. Another store joins the contract's tests by its line in MAKERS."""
+"""The stores under test. Another store joins the contract's tests by its line in STORES."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
@@ -6,33 +6,48 @@ from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
+from services.mongodb import ON_MONGODB_BY_DRIVER, fresh_database, server_url
 
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.mongo_driver import Driver
 from agentic_backend.stores.sqlite import SqliteStore
 
 OpenStore = Callable[[], Awaitable[Store]]
-
-
-async def open_sqlite(directory: Path) -> Store:
-    return await SqliteStore.open(directory / "store.db", timeout_s=10)
-
-
-MAKERS = {"sqlite": open_sqlite}
+STORES = [pytest.param("sqlite", id="sqlite"), *ON_MONGODB_BY_DRIVER]
 
 
 @pytest.fixture(autouse=True)
 def no_blocking_calls() -> Iterator[None]:
-    with blockbuster_ctx():
+    with blockbuster_ctx() as blocked:
+        # A look at one file of the machine's when a client first connects.
+        blocked.functions["os.stat"].can_block_in("pymongo/pool_options.py", {"get_container_env_info"})
         yield
 
 
-@pytest.fixture(params=MAKERS)
-async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OpenStore]:
+@pytest.fixture(params=STORES)
+def kind(request: pytest.FixtureRequest) -> tuple[Driver, str] | None:
+    """MongoDB's driver and server; None for SQLite."""
+    if request.param == "sqlite":
+        return None
+    driver, server = request.param
+    return driver, server_url(server, request)
+
+
+@pytest.fixture
+async def open_store(kind: tuple[Driver, str] | None, tmp_path: Path) -> AsyncIterator[OpenStore]:
     """Opens a store; called again, another instance on the same data."""
     async with AsyncExitStack() as opened:
+        if kind is not None:
+            driver, server = kind
+            url = await opened.enter_async_context(fresh_database(server))
 
         async def open_() -> Store:
-            store = await MAKERS[request.param](tmp_path)
+            store: SqliteStore | MongoStore
+            if kind is None:
+                store = await SqliteStore.open(tmp_path / "store.db", timeout_s=10)
+            else:
+                store = await MongoStore.open(url, driver=driver, timeout_s=10)
             opened.push_async_callback(store.aclose)
             return store
 

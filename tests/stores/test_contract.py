@@ -292,6 +292,17 @@ async def test_a_batch_with_a_text_that_cannot_be_stored_is_wholly_absent(store:
     await store.append(fence, [answer()], an_end())
 
 
+async def test_a_question_that_cannot_be_stored_keeps_nobody_from_asking(store: Store) -> None:
+    session = a_session()
+    await store.create_session(session)
+    for new_session in (None, a_session()):
+        exchange = an_exchange(new_session or session, client_exchange_id="mine")
+        with pytest.raises(ValueError):
+            await store.begin_exchange(exchange, question("\ud800"), new_session)
+        assert await store.get_exchange(exchange.id) is None
+    await begin(store, session, client_exchange_id="mine")
+
+
 async def test_a_waiting_exchange_shows_what_it_waits_for(store: Store) -> None:
     fence = await begin_new(store)
     session = await store.get_session(fence.session_id)
@@ -300,6 +311,17 @@ async def test_a_waiting_exchange_shows_what_it_waits_for(store: Store) -> None:
     assert record is not None
     assert (record.status, record.pending) == (ExchangeStatus.AWAITING_HUMAN, PENDING)
     assert await store.get_session(fence.session_id) == session
+
+
+async def test_a_waiting_exchange_keeps_its_checkpoint_until_it_ends(store: Store) -> None:
+    fence = await begin_new(store)
+    assert await store.checkpoint(fence.exchange_id) is None
+    for checkpoint in (b"\x00first\xff", b"x" * 1_000_000, None, b"last"):
+        await store.set_waiting(fence, PENDING, checkpoint)
+        assert await store.checkpoint(fence.exchange_id) == checkpoint
+    await store.append(fence, [], an_end(ExchangeStatus.STOPPED))
+    assert await store.checkpoint(fence.exchange_id) is None
+    assert await store.checkpoint(new_id()) is None
 
 
 async def test_unended_exchanges_are_those_that_run_or_wait(store: Store) -> None:

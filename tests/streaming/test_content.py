@@ -14,7 +14,15 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, Sys
 from langchain_core.messages.ai import add_ai_message_chunks
 
 from agentic_backend.protocol.messages import Channel, ChatMessage, FinishReason, MessageMetadata, Role, utc_now
-from agentic_backend.protocol.parts import CodePart, ImageUrlPart, Part, TextPart, ToolCallPart, ToolResultPart
+from agentic_backend.protocol.parts import (
+    CodePart,
+    ImageUrlPart,
+    LinkPart,
+    Part,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from agentic_backend.streaming.content import (
     as_chunk,
     calls_of,
@@ -25,6 +33,7 @@ from agentic_backend.streaming.content import (
     parts_of,
     plain,
     result_of,
+    shown_beside,
     to_langchain,
     usage_of,
 )
@@ -107,6 +116,45 @@ def test_images_are_shown_by_their_address_only() -> None:
         ]
     )
     assert parts_of(message) == [TextPart(text="See"), ImageUrlPart(url="https://example.org/a.png")]
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (ToolMessage("text", tool_call_id="c"), []),
+        (ToolMessage("text", artifact=7, tool_call_id="c"), []),
+        (ToolMessage("text", artifact={"parts": "none"}, tool_call_id="c"), []),
+        (
+            ToolMessage([{"type": "image", "base64": "AAAA", "mime_type": "image/gif"}], tool_call_id="c"),
+            [ImageUrlPart(url="data:image/gif;base64,AAAA")],
+        ),
+        (
+            ToolMessage([{"type": "image", "url": "https://example.org/a.png"}], tool_call_id="c"),
+            [ImageUrlPart(url="https://example.org/a.png")],
+        ),
+        (ToolMessage([{"type": "image", "base64": "A" * 2_000_000}], tool_call_id="c"), []),
+        (
+            ToolMessage(
+                [{"type": "image", "base64": "AAAA"}],
+                artifact={
+                    "parts": [
+                        {"type": "code", "language": "json", "code": "{\ud800}"},
+                        {"type": "link", "kind": "related", "title": "A"},
+                        {"type": "link", "kind": "nonsense"},
+                        {"type": "tool_result", "call_id": "other", "content": "forged"},
+                        {"type": "tool_call", "call_id": "other", "name": "x", "args": {}},
+                        "text",
+                        None,
+                    ]
+                },
+                tool_call_id="c",
+            ),
+            [CodePart(language="json", code="{\ufffd}"), LinkPart(kind="related", title="A")],
+        ),
+    ],
+)
+def test_a_result_shows_the_parts_of_its_artifact_or_else_its_images(message: ToolMessage, shown: list[Part]) -> None:
+    assert shown_beside(message) == shown
 
 
 def test_calls_keep_their_ids_names_and_arguments() -> None:

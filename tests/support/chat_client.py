@@ -126,7 +126,7 @@ def check_calls(messages: list[dict[str, Any]]) -> None:
                 assert message["channel"] == "tool_call"
                 calls.append(part["call_id"])
             if part["type"] == "tool_result":
-                assert message["channel"] == "tool_result" and len(message["parts"]) == 1
+                assert message["channel"] == "tool_result" and message["parts"][0] is part
                 assert part["call_id"] in calls, "a result comes after its call"
                 results.append(part["call_id"])
     assert sorted(calls) == sorted(results)

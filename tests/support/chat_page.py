@@ -1,7 +1,7 @@
 """The chat page as its reader sees it, in a browser that notes everything that goes wrong there.
 
 A console error, an uncaught exception, a violation of the content security policy, or a request to anywhere but the
-server fails the test, unless the test says beforehand that it provokes it.
+server (and where its users sign in) fails the test, unless the test says beforehand that it provokes it.
 """
 
 import re
@@ -28,8 +28,8 @@ Shown = tuple[str, str]
 class Watch:
     """Notes what goes wrong in all tabs of a browser context."""
 
-    def __init__(self, context: BrowserContext, address: str) -> None:
-        self._host = urlsplit(address).netloc
+    def __init__(self, context: BrowserContext, addresses: tuple[str, ...]) -> None:
+        self._hosts = {urlsplit(address).netloc for address in addresses}
         self._problems: list[str] = []
         self._provoked: list[str] = []
         context.on("console", lambda message: message.type == "error" and self._note(f"console: {message.text}"))
@@ -49,7 +49,7 @@ class Watch:
 
     def _requested(self, url: str) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("data", "blob") and parts.netloc != self._host:
+        if parts.scheme not in ("data", "blob") and parts.netloc not in self._hosts:
             self._note(f"outside request: {url}")
 
 
@@ -154,15 +154,22 @@ def plain(text: str) -> str:
 @asynccontextmanager
 async def chat_page(browser: Browser, address: str, fragment: str = "", **options: Any) -> AsyncIterator[ChatPage]:
     """The page of the server at `address`, open in a window of its own; `options` are those of the window."""
+    async with window(browser, address, **options) as (context, watch):
+        page = ChatPage(await context.new_page(), address, watch)
+        await page.open(fragment)
+        yield page
+
+
+@asynccontextmanager
+async def window(browser: Browser, *addresses: str, **options: Any) -> AsyncIterator[tuple[BrowserContext, Watch]]:
+    """An empty window, whose pages may ask something of these addresses only."""
     context = await browser.new_context(**options)
     try:
         context.set_default_timeout(PATIENCE_MS)
         await context.add_init_script(_REPORT_VIOLATIONS)
-        watch = Watch(context, address)
-        page = ChatPage(await context.new_page(), address, watch)
+        watch = Watch(context, addresses)
         try:
-            await page.open(fragment)
-            yield page
+            yield context, watch
         except BaseException as error:
             error.add_note(f"The browser noted: {watch.problems}")
             raise

@@ -9,6 +9,9 @@ from playwright.async_api import Browser, async_playwright
 
 from support.services import require
 
+NOT_LOOPBACK = "chat.example.org"
+"""A name that leads to this machine, but that a browser doesn't take for it."""
+
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _ARGUMENTS = (
     "--disable-gpu",
@@ -17,7 +20,7 @@ _ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
     # What a page asks of another host fails there and then.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    f"--host-resolver-rules=MAP {NOT_LOOPBACK} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 _LAUNCH_MS = 30_000
 

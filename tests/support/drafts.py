@@ -153,7 +153,7 @@ def _check_calls(stored: Sequence[MessageDraft]) -> None:
                 assert part.call_id not in waiting
                 waiting.append(part.call_id)
             elif isinstance(part, ToolResultPart):
-                assert message.channel is Channel.TOOL_RESULT and len(message.parts) == 1
+                assert message.channel is Channel.TOOL_RESULT and message.parts[0] is part
                 assert part.call_id in waiting, "a result comes after its call, and once"
                 waiting.remove(part.call_id)
     assert not waiting, "every call has a result"

@@ -89,14 +89,18 @@ def context_of(session_id: str | None, *, user_id: str = "user", token: str | No
     )
 
 
-async def refresh_tokens(refresh_token: str) -> Tokens:
+async def refresh_tokens(refresh_token: str, user_id: str) -> Tokens:
     return Tokens(access_token=f"newer than {refresh_token}", refresh_token=f"{refresh_token}+")
+
+
+async def exchange_token(access_token: str, audience: str) -> Tokens:
+    return Tokens(access_token=f"{access_token} for {audience}")
 
 
 def agent_services(**models: Any) -> AgentServices:
     """Services with the fast offline model as the default one."""
     named = {"default": OfflineChatModel(words_per_second=0), **models}
-    return AgentServices(models=ChatModels(named), refresh_tokens=refresh_tokens)
+    return AgentServices(models=ChatModels(named), refresh_tokens=refresh_tokens, exchange_token=exchange_token)
 
 
 def agent_factory(

@@ -23,6 +23,7 @@ from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.titles import Titles
 from agentic_backend.settings import LimitsSettings
+from agentic_backend.stores.base import Store
 from agentic_backend.stores.sqlite import SqliteStore
 from support.failing_store import FailingStore
 from support.recorded_agents import agent_factory, agent_services, entry_of
@@ -104,11 +105,15 @@ async def open_sessions(
     cache_size: int = 8,
     grace_s: float = 0.2,
     keep_ended: int = 100,
+    database: Store | None = None,
 ) -> AsyncIterator[Sessions]:
-    """Sessions with these agents by id, the first one being the default; leaving it leaves no task behind."""
+    """Sessions with these agents by id, the first one being the default; leaving it leaves no task behind.
+
+    Without a `database` they are in a SQLite file in `directory`.
+    """
     before = asyncio.all_tasks()
     limits, kpi, services = limits or LimitsSettings(), Kpi(), agent_services(**models or {})
-    store = FailingStore(await SqliteStore.open(directory / "chat.sqlite3", timeout_s=5))
+    store = FailingStore(database or await SqliteStore.open(directory / "chat.sqlite3", timeout_s=5))
     await recover_exchanges(store.as_store)
     factory = agent_factory(kpi=kpi, services=services, cache_size=cache_size)
     relay = Relay(

@@ -1,6 +1,8 @@
 """Health: alive while the process runs, ready while asks can be taken. Over a real listener."""
 
 import asyncio
+import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,8 +10,11 @@ from pathlib import Path
 import httpx
 from support.held_agents import Hold, held_graph
 from support.recorded_agents import eventually
+from support.running_server import RunningServer
 from support.sessions import Sessions, events_of, open_sessions
 
+from agentic_backend.auth.developer import DeveloperAuthenticator
+from agentic_backend.log_tail import LogTail
 from agentic_backend.server import Listener, address_of, bind
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.transports.probes import internal_application
@@ -20,7 +25,9 @@ async def probed(directory: Path, hold: Hold, grace_s: float = 30) -> AsyncItera
     """Sessions whose store can go away, and a client of their internal listener."""
     async with open_sessions(directory, {"held": held_graph(hold)}, grace_s=grace_s) as sessions:
         bound = bind("127.0.0.1", 0)
-        application = internal_application(sessions.kpi, sessions.store.as_store, sessions.relay)
+        application = internal_application(
+            sessions.kpi, sessions.store.as_store, sessions.relay, DeveloperAuthenticator("ann"), LogTail()
+        )
         listener = Listener(application, bound, LimitsSettings())
         listening = asyncio.create_task(listener.listen())
         async with httpx.AsyncClient(base_url=address_of(bound)) as client:
@@ -64,3 +71,12 @@ async def test_probes_answer_to_get_only_and_know_no_other_path(tmp_path: Path) 
     async with probed(tmp_path, Hold()) as (_, client):
         assert (await client.post("/health/live")).status_code == 405
         assert (await client.get("/")).status_code == 404
+
+
+async def test_the_latest_lines_of_the_log_are_told_inside(server: RunningServer) -> None:
+    logging.getLogger("tests.probes").warning("a line of the log")
+    async with httpx.AsyncClient() as client:
+        told = await client.get(f"{server.internal}/log")
+        outside = await client.get(f"{server.address}/log")
+    assert json.loads(told.text.splitlines()[-1])["message"] == "a line of the log"
+    assert outside.status_code == 404

@@ -5,7 +5,6 @@ The plain functions among them are run in a thread by LangChain, so they may rea
 
 import asyncio
 import inspect
-import json
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -14,7 +13,8 @@ from langchain_core.tools import StructuredTool, ToolException
 
 from agentic_backend.experts.assistant.arithmetic import ArithmeticProblem, evaluate, written
 from agentic_backend.experts.assistant.cities import UnknownPlace, find_place
-from agentic_backend.experts.assistant.documents import shipped_documents
+from agentic_backend.experts.documentation.document_index import SHIPPED
+from agentic_backend.experts.documentation.search_tool import search_tool
 
 MAX_WAIT_S = 60
 
@@ -72,20 +72,6 @@ async def slow_task(seconds: float) -> str:
     return f"The slow task took {seconds:g} second{'' if seconds == 1 else 's'}."
 
 
-@_tool
-def search_documents(query: str) -> str:
-    """Search the documents about this server: chatting, its protocol, writing agents, running it.
-
-    Returns the best passages as a JSON list of objects with title, heading, file and text.
-
-    Args:
-        query: A few words to look for.
-    """
-    passages = shipped_documents().search(query)
-    if not passages:
-        titles = ", ".join(shipped_documents().titles)
-        return f"The documents say nothing about {query.strip()[:200]!r}. They are: {titles}."
-    return json.dumps([passage.shown() for passage in passages], ensure_ascii=False)
-
+search_documents = search_tool(SHIPPED, "this server: chatting, its protocol, writing agents, running it")
 
 TOOLS = (current_time, calculate, slow_task, search_documents)

@@ -35,7 +35,7 @@ function Item({ item, shown: { agentName, onStop, retry, stopping } }) {
         <${Parts} parts=${item.parts} streaming=${item.streaming} />
       </div>`;
     case "tool":
-      return html`<${ToolCard} call=${item.call} result=${item.result} state=${item.state} />`;
+      return html`<${ToolCard} call=${item.call} result=${item.result} parts=${item.parts} state=${item.state} />`;
     case "activity":
       return html`<${Activity} ...${item} agentName=${agentName} />`;
     case "human":

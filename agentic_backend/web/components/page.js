@@ -32,7 +32,13 @@ export function Page({ state, actions }) {
     <button type="button" class="skip" onClick=${() => document.getElementById("composer")?.focus()}>
       Skip to message
     </button>
-    <${Sidebar} sessions=${sessions} openId=${open.sessionId} actions=${actions} onClose=${closeDrawer} />
+    <${Sidebar}
+      user=${state.user}
+      sessions=${sessions}
+      openId=${open.sessionId}
+      actions=${actions}
+      onClose=${closeDrawer}
+    />
     <div class="backdrop" onClick=${closeDrawer} />
     <main>
       <header class="head">

@@ -1,12 +1,13 @@
-/** The list of conversations: new, search, open, rename, delete. */
+/** The list of conversations: new, search, open, rename, delete; below it who is signed in. */
 
 import { dayGroup } from "../format.js";
+import { Account } from "./account.js";
 import { ConfirmDialog } from "./confirm-dialog.js";
 import { html, memo, useState } from "./html.js";
 import { Icon, IconButton } from "./icons.js";
 import { SessionItem } from "./session-item.js";
 
-export const Sidebar = memo(({ sessions, openId, actions, onClose }) => {
+export const Sidebar = memo(({ user, sessions, openId, actions, onClose }) => {
   const [deleting, setDeleting] = useState(null);
   const startNew = () => {
     actions.conversation.startNew();
@@ -38,6 +39,7 @@ export const Sidebar = memo(({ sessions, openId, actions, onClose }) => {
       )}
       <${ListEnd} sessions=${sessions} actions=${actions} />
     </div>
+    ${user && html`<${Account} user=${user} onSignOut=${actions.signOut} />`}
     ${
       deleting &&
       html`<${ConfirmDialog}

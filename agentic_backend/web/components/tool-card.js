@@ -3,8 +3,9 @@
 import { formatDuration, formatEntries, formatJson } from "../format.js";
 import { html, memo, useId, useState } from "./html.js";
 import { Icon } from "./icons.js";
+import { Parts } from "./parts.js";
 
-export const ToolCard = memo(({ call, result, state }) => {
+export const ToolCard = memo(({ call, result, parts = [], state }) => {
   const [open, setOpen] = useState(false);
   const body = useId();
   return html`<section class=${`card tool ${state} ${open ? "open" : ""}`} data-testid="tool-card" data-state=${state}>
@@ -26,6 +27,7 @@ export const ToolCard = memo(({ call, result, state }) => {
       ${open && html`<h4>Arguments</h4><pre class="json" data-testid="tool-args">${formatJson(call.args)}</pre>`}
       ${open && result && html`<h4>Result</h4>`}
       ${result && html`<pre class=${open ? "json" : "one-line"} data-testid="tool-result">${result.content}</pre>`}
+      <${Parts} parts=${parts.filter(({ type }) => open || type === "image_url" || type === "link")} />
       ${state === "missing" && html`<p class="muted">No result</p>`}
     </div>
   </section>`;

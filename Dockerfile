@@ -1,0 +1,35 @@
+# The server as an image: settings for production, a user without rights, nothing to write to but /data and /tmp.
+# tests/e2e/test_image.py follows these very steps with the Python of the machine in place of the base image.
+# Agents of your own: mount their catalog and their modules at /srv/agentic.
+
+FROM python:3.11-slim-bookworm AS build
+WORKDIR /src
+RUN python3 -m venv /opt/venv
+COPY requirements.lock ./
+RUN /opt/venv/bin/pip install --require-hashes --no-deps -r requirements.lock
+COPY pyproject.toml README.md agents_catalog.yaml ./
+COPY config/settings.yaml config/
+COPY agentic_backend agentic_backend
+RUN /opt/venv/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . \
+    && /opt/venv/bin/pip install --no-deps --no-index --find-links /dist agentic-backend
+
+FROM python:3.11-slim-bookworm
+COPY --from=build /opt/venv /opt/venv
+RUN mkdir /data && chown 10001:10001 /data
+# Who listens on all addresses must know its users: without auth.mode, which is not set here, the server doesn't start.
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    AGENTIC_SERVER__HOST=0.0.0.0 \
+    AGENTIC_SERVER__PORT=8000 \
+    AGENTIC_SERVER__INTERNAL_HOST=0.0.0.0 \
+    AGENTIC_SERVER__INTERNAL_PORT=9000 \
+    AGENTIC_DATA__DIRECTORY=/data
+WORKDIR /srv/agentic
+USER 10001:10001
+VOLUME /data
+EXPOSE 8000 9000
+STOPSIGNAL SIGTERM
+# Alive, not ready: an engine that replaces what is unhealthy must not cut off every client because the store is away.
+HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 CMD ["python3", "-I", "-c", "import http.client, os, sys; internal = http.client.HTTPConnection('127.0.0.1', int(os.environ['AGENTIC_SERVER__INTERNAL_PORT']), timeout=4); internal.request('GET', '/health/live'); sys.exit(internal.getresponse().status != 200)"]
+ENTRYPOINT ["agentic-backend"]
+CMD ["serve"]

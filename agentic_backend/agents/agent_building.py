@@ -1,0 +1,77 @@
+"""How an agent is made out of its catalog entry, and a leader out of its own and those of its crew."""
+
+import asyncio
+import inspect
+from collections.abc import Container
+from typing import Any, cast
+
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel import Pregel
+
+from agentic_backend.agents.agent_flow import AgentFlow, AgentServices, CompiledGraph, GraphFlow
+from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.agents.leader_flow import LeaderFlow
+from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.errors import AgentUnavailable
+
+
+async def build(entry: CatalogAgent, services: AgentServices, context: RuntimeContext, built: list[AgentFlow]) -> None:
+    """Instantiate and initialise the agent of `entry`, a leader's crew before it, one after the other.
+
+    `built` gets each of them before it is initialised, in the order in which they are to be closed: the leader first.
+    Raises AgentUnavailable where a graph can't be served, and whatever an author's code raises.
+    """
+    crew: dict[str, AgentFlow] = {}
+    for member in entry.crew:
+        expert = await _instantiate(member, services, context)
+        built.append(expert)
+        await expert.async_init()
+        _require_messages(expert)
+        crew[member.settings.id] = expert
+    agent = await _instantiate(entry, services, context)
+    built.insert(0, agent)
+    if isinstance(agent, LeaderFlow):
+        await agent.async_init(crew)
+    else:
+        await agent.async_init()
+    _require_messages(agent)
+
+
+async def _instantiate(entry: CatalogAgent, services: AgentServices, context: RuntimeContext) -> AgentFlow:
+    target = entry.target
+    if isinstance(target, type) and issubclass(target, AgentFlow):
+        return target(entry.settings, services, context)
+    if not isinstance(target, Pregel):
+        target = await _call(cast(Any, target), entry, services)
+    if not isinstance(target, Pregel):
+        raise AgentUnavailable(f"The class_path of the agent '{entry.settings.id}' returned no compiled graph.")
+    return GraphFlow(entry.settings, services, context, target)
+
+
+async def _call(factory: Any, entry: CatalogAgent, services: AgentServices) -> CompiledGraph:
+    """Call an author's function; one that takes an argument gets the chat model that its entry names."""
+    arguments = (services.models.get(entry.settings.model),) if inspect.signature(factory).parameters else ()
+    if inspect.iscoroutinefunction(factory):
+        return cast(CompiledGraph, await factory(*arguments))
+    # A plain function may read files or import a provider: off the event loop.
+    made = await asyncio.to_thread(factory, *arguments)
+    return cast(CompiledGraph, await made if inspect.isawaitable(made) else made)
+
+
+def _require_messages(agent: AgentFlow) -> None:
+    graph = agent.get_compiled_graph()
+    if "messages" not in graph.channels:
+        raise AgentUnavailable(
+            f"The graph of the agent '{agent.settings.id}' has no 'messages' channel in its state; it needs one."
+        )
+    if "messages" not in _input_channels(graph):
+        raise AgentUnavailable(
+            f"The graph of the agent '{agent.settings.id}' has no 'messages' in its input schema; it needs them there."
+        )
+
+
+def _input_channels(graph: CompiledGraph) -> Container[str]:
+    """The channels that a graph takes as input. A state graph's own `input_channels` holds only its start channel."""
+    if isinstance(graph, CompiledStateGraph):
+        return graph.builder.schemas[graph.builder.input_schema]
+    return [graph.input_channels] if isinstance(graph.input_channels, str) else graph.input_channels

@@ -1,0 +1,94 @@
+"""Delegation: an agent as a tool of its leader.
+
+The expert's graph runs within the tool's call, on the question alone: its tokens and its tools' calls are streamed as
+those of a sub-agent, while its leader remembers nothing but the question and the answer. An expert that fails is a tool
+that fails: its leader goes on.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langgraph.config import get_stream_writer
+from langgraph.errors import GraphBubbleUp
+
+from agentic_backend.agents.agent_flow import AgentFlow
+from agentic_backend.errors import AgenticError
+
+log = logging.getLogger(__name__)
+
+_PREFIX = "ask_"
+# What every provider takes as the name of a tool.
+_NAME_AT_MOST = 64
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """A custom event of a graph: work goes over from one agent to another. People see it as a `handoff`."""
+
+    origin: str
+    target: str
+
+
+def delegation_tool_name(agent_id: str) -> str:
+    """What the tool is called that puts a question to the agent."""
+    return _NO_NAME.sub("_", _PREFIX + agent_id)[:_NAME_AT_MOST]
+
+
+def delegation_tool(leader_id: str, expert: AgentFlow) -> BaseTool:
+    """The tool that puts a question to `expert`."""
+    settings = expert.settings
+
+    async def ask(question: str) -> str:
+        write = get_stream_writer()
+        write(Handoff(leader_id, settings.id))
+        answer = await _answer(expert, question)
+        write(Handoff(settings.id, leader_id))
+        return answer
+
+    return StructuredTool.from_function(
+        coroutine=ask,
+        name=delegation_tool_name(settings.id),
+        description=f"Ask {settings.name}. {settings.description}\n\n"
+        "It knows nothing of this conversation: put all that matters into the question.",
+        args_schema=_ARGUMENTS,
+        handle_tool_error=True,
+    )
+
+
+_ARGUMENTS: dict[str, Any] = {
+    "type": "object",
+    "properties": {"question": {"type": "string", "description": "The whole question, in the person's language."}},
+    "required": ["question"],
+}
+
+
+async def _answer(expert: AgentFlow, question: str) -> str:
+    """The text of the last message of the expert's graph. Raises ToolException where it has none."""
+    # By this name the expert's words are told from its leader's. All else comes from the leader's run, the checkpointer
+    # too: LangGraph uses no other within a run.
+    config = RunnableConfig(metadata={"lc_agent_name": expert.settings.id})
+    try:
+        state = await expert.get_compiled_graph().ainvoke(
+            {"messages": [HumanMessage(question)]}, config, context=cast(Any, expert.runtime_context)
+        )
+    except GraphBubbleUp:
+        # No failure: the graph pauses for a person.
+        raise
+    except AgenticError as error:
+        raise ToolException(error.content) from error
+    except Exception as error:
+        # An author's graph may raise anything; its text may quote a message.
+        log.exception("expert failed", extra={"agent_id": expert.settings.id})
+        raise ToolException(f"The agent '{expert.settings.id}' failed.") from error
+    messages = state.get("messages") if isinstance(state, Mapping) else None
+    text = messages[-1].text if messages else ""
+    if not text:
+        raise ToolException(f"The agent '{expert.settings.id}' gave no answer.")
+    return text

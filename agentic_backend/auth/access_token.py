@@ -1,0 +1,106 @@
+"""What an access token must be to be accepted, and who it says its bearer is. Pure: the key is given, nothing is kept.
+
+A token is a JWT (RFC 7519) that Keycloak signed with a key of the realm, by one of the algorithms of the settings,
+which are all asymmetric. It is an access token (`typ` is Bearer), of the realm (`iss`), for the server: `azp`, where it
+is there, is the client of the settings, and `aud` holds the audience of the settings; where these name none, an `aud`
+or an `azp` that is the client will do.
+"""
+
+import re
+from base64 import urlsafe_b64decode
+from collections.abc import Iterator
+from typing import Literal
+
+import jwt
+import orjson
+from pydantic import BaseModel, Field, ValidationError
+
+from agentic_backend.auth.user import User
+from agentic_backend.errors import Forbidden, TokenExpired, Unauthenticated
+from agentic_backend.settings import KeycloakSettings
+
+LONGEST_TOKEN = 16_384
+_COMPACT_JWT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
+
+
+class _Roles(BaseModel):
+    roles: list[str] = []
+
+
+class _Claims(BaseModel):
+    """The claims that matter, of those that Keycloak's tokens have."""
+
+    typ: Literal["Bearer"]
+    sub: str = Field(min_length=1, max_length=255)
+    exp: float
+    aud: str | list[str] = []
+    azp: str | None = None
+    name: str | None = None
+    preferred_username: str | None = None
+    realm_access: _Roles = _Roles()
+    resource_access: dict[str, _Roles] = {}
+
+
+class AccessTokenVerifier:
+    def __init__(self, settings: KeycloakSettings) -> None:
+        self._settings = settings
+        self._algorithms = list(settings.algorithms)
+        self._required_roles = frozenset(settings.required_roles)
+
+    def key_id(self, token: str) -> str:
+        """The id of the key that `token` says it is signed with. Raises Unauthenticated."""
+        if len(token) > LONGEST_TOKEN or not _COMPACT_JWT.fullmatch(token):
+            raise Unauthenticated
+        try:
+            # The header alone: PyJWT's get_unverified_header decodes the whole token, as `user_of` will again.
+            header = orjson.loads(urlsafe_b64decode(token.partition(".")[0] + "=="))
+        except ValueError:
+            raise Unauthenticated from None
+        key_id = header.get("kid") if isinstance(header, dict) else None
+        if not isinstance(key_id, str):
+            raise Unauthenticated
+        return key_id
+
+    def user_of(self, token: str, key: jwt.PyJWK) -> User:
+        """Who bears `token`. Raises Unauthenticated, TokenExpired, or Forbidden where a required role is missing."""
+        claims = self._claims(token, key)
+        if not self._is_for_us(claims):
+            raise Unauthenticated
+        roles = frozenset(self._roles(claims))
+        if not self._required_roles <= roles:
+            raise Forbidden("You lack a role that this server asks for.")
+        return User(
+            id=claims.sub,
+            name=claims.preferred_username or claims.name or claims.sub,
+            roles=roles,
+            expires_at=claims.exp,
+        )
+
+    def _claims(self, token: str, key: jwt.PyJWK) -> _Claims:
+        try:
+            payload = jwt.decode(
+                token,
+                key,
+                algorithms=self._algorithms,
+                issuer=self._settings.realm_url,
+                leeway=self._settings.leeway_s,
+                # The audience is a matter of `azp` too: see `_is_for_us`.
+                options={"require": ["exp", "iat", "sub"], "verify_aud": False, "enforce_minimum_key_length": True},
+            )
+            return _Claims.model_validate(payload)
+        except jwt.ExpiredSignatureError:
+            raise TokenExpired from None
+        except (jwt.PyJWTError, ValidationError):
+            raise Unauthenticated from None
+
+    def _is_for_us(self, claims: _Claims) -> bool:
+        client, audience = self._settings.client_id, self._settings.audience
+        audiences = [claims.aud] if isinstance(claims.aud, str) else claims.aud
+        if claims.azp not in (None, client):
+            return False
+        return audience in audiences if audience is not None else client in (claims.azp, *audiences)
+
+    def _roles(self, claims: _Claims) -> Iterator[str]:
+        yield from claims.realm_access.roles
+        for client in {self._settings.client_id, self._settings.audience}:
+            yield from claims.resource_access.get(client or "", _Roles()).roles

@@ -1,0 +1,61 @@
+"""Keycloak authentication: access tokens of one realm, checked without asking anybody."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from agentic_backend.auth.access_token import AccessTokenVerifier
+from agentic_backend.auth.jwks import JwksCache
+from agentic_backend.auth.keycloak_realm import KeycloakRealm
+from agentic_backend.auth.user import Tokens, User
+from agentic_backend.errors import Unauthenticated
+from agentic_backend.settings import KeycloakSettings
+
+
+class KeycloakAuthenticator:
+    def __init__(self, verifier: AccessTokenVerifier, keys: JwksCache, realm: KeycloakRealm) -> None:
+        self._verifier = verifier
+        self._keys = keys
+        self._realm = realm
+
+    @property
+    def anonymous(self) -> User | None:
+        return None
+
+    @property
+    def ready(self) -> bool:
+        return self._keys.ready
+
+    async def authenticate(self, access_token: str) -> User:
+        key = await self._keys.key(self._verifier.key_id(access_token))
+        if key is None:
+            raise Unauthenticated
+        return self._verifier.user_of(access_token, key)
+
+    async def refresh(self, refresh_token: str, user_id: str) -> Tokens:
+        tokens = await self._realm.refresh(refresh_token)
+        newer = await self.authenticate(tokens.access_token)
+        if newer.id != user_id:
+            raise Unauthenticated("The refresh token is another user's.")
+        return tokens
+
+    async def exchange(self, access_token: str, audience: str) -> Tokens:
+        return await self._realm.exchange(access_token, audience)
+
+
+@asynccontextmanager
+async def keycloak_authenticator(
+    settings: KeycloakSettings, observe: Callable[[bool], None]
+) -> AsyncIterator[KeycloakAuthenticator]:
+    """An authenticator whose keys are kept fresh while the context is open; `observe` is told whether Keycloak answers.
+
+    It opens also where Keycloak can't be reached, and is ready once it can.
+    """
+    realm = await asyncio.to_thread(KeycloakRealm, settings)
+    keys = JwksCache(realm.keys, observe)
+    try:
+        await keys.open()
+        yield KeycloakAuthenticator(AccessTokenVerifier(settings), keys, realm)
+    finally:
+        await keys.aclose()
+        await realm.aclose()

@@ -1,0 +1,130 @@
+"""KeycloakRealm: what a Keycloak realm is asked for over the network: its keys, newer tokens, tokens for others.
+
+Owned by the KeycloakAuthenticator. Every call ends in time. No token and no answer of Keycloak reaches a log or the
+text of an error: only the code that OAuth gives a failure (RFC 6749, section 5.2) is logged.
+"""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+from jwt import PyJWK, PyJWKSet, PyJWTError
+from keycloak import KeycloakError, KeycloakOpenID, KeycloakPostError
+from keycloak.exceptions import raise_error_from_response
+from keycloak.urls_patterns import URL_TOKEN
+from pydantic import BaseModel, Field, ValidationError
+
+from agentic_backend.auth.jwks import KeysUnavailable
+from agentic_backend.auth.user import Tokens
+from agentic_backend.errors import Internal, Unauthenticated
+from agentic_backend.settings import KeycloakSettings
+
+log = logging.getLogger(__name__)
+
+# For each step of a request, and for the request as a whole.
+_STEP_S, _CALL_S = 3, 5
+_ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
+_OAUTH_ERROR = re.compile(r"[a-z_]{1,64}")
+
+
+class _TokenAnswer(BaseModel):
+    access_token: str = Field(min_length=1, repr=False)
+    refresh_token: str | None = Field(default=None, min_length=1, repr=False)
+
+
+class KeycloakRealm:
+    def __init__(self, settings: KeycloakSettings) -> None:
+        """Blocks: its HTTP clients read certificates."""
+        self._issuer = settings.realm_url
+        self._is_issuer_checked = False
+        self._client = _client(settings, settings.client_id, settings.client_secret)
+        self._exchange_client = self._client
+        if settings.exchange_client_id is not None:
+            self._exchange_client = _client(settings, settings.exchange_client_id, settings.exchange_client_secret)
+
+    async def keys(self) -> Mapping[str, PyJWK]:
+        """The keys that the realm signs with, by their ids. Raises KeysUnavailable."""
+        try:
+            async with asyncio.timeout(_CALL_S):
+                if not self._is_issuer_checked:
+                    self._check_issuer(await self._client.a_well_known())
+                key_set = PyJWKSet.from_dict(await self._client.a_certs())
+        except (TimeoutError, KeycloakError) as error:
+            raise KeysUnavailable(_reason(error)) from error
+        except (PyJWTError, TypeError, ValueError, AttributeError) as error:
+            raise KeysUnavailable("the answer is not what a realm answers") from error
+        keys = {key.key_id: key for key in key_set.keys if key.key_id and key.public_key_use in (None, "sig")}
+        if not keys:
+            raise KeysUnavailable("the realm has no keys that sign")
+        return keys
+
+    async def refresh(self, refresh_token: str) -> Tokens:
+        """Newer tokens for the bearer. Raises Unauthenticated, or Internal where Keycloak can't be reached."""
+        return await self._tokens(self._client.a_refresh_token(refresh_token))
+
+    async def exchange(self, access_token: str, audience: str) -> Tokens:
+        """A token for `audience` (RFC 8693). Raises as `refresh` does."""
+        return await self._tokens(_exchange(self._exchange_client, access_token, audience))
+
+    async def aclose(self) -> None:
+        for client in {self._client, self._exchange_client}:
+            await client.connection.aclose()
+
+    def _check_issuer(self, discovered: Mapping[str, Any]) -> None:
+        issuer = discovered.get("issuer")
+        if issuer != self._issuer:
+            raise KeysUnavailable(f"the realm calls itself {issuer!r}, auth.keycloak.realm_url says {self._issuer!r}")
+        self._is_issuer_checked = True
+
+    async def _tokens(self, call: Awaitable[object]) -> Tokens:
+        try:
+            async with asyncio.timeout(_CALL_S):
+                answer = _TokenAnswer.model_validate(await call)
+        except (TimeoutError, KeycloakError, TypeError, ValidationError) as error:
+            log.warning("no tokens from keycloak", extra={"reason": _reason(error)})
+            if isinstance(error, KeycloakError) and 400 <= (error.response_code or 0) < 500:
+                raise Unauthenticated("Keycloak did not accept the token; sign in again.") from error
+            raise Internal("Keycloak can't be reached at the moment; try again soon.") from error
+        return Tokens(access_token=answer.access_token, refresh_token=answer.refresh_token)
+
+
+def _client(settings: KeycloakSettings, client_id: str, secret: str | None) -> KeycloakOpenID:
+    server, _, realm = (settings.internal_url or settings.realm_url or "").rpartition("/realms/")
+    return KeycloakOpenID(
+        server_url=f"{server}/", realm_name=realm, client_id=client_id, client_secret_key=secret, timeout=_STEP_S
+    )
+
+
+async def _exchange(client: KeycloakOpenID, access_token: str, audience: str) -> object:
+    # Not by `a_exchange_token`: it sends what it has no value for as empty texts, which Keycloak refuses.
+    form = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "client_id": client.client_id,
+        "subject_token": access_token,
+        "subject_token_type": _ACCESS_TOKEN,
+        "requested_token_type": _ACCESS_TOKEN,
+        "audience": audience,
+    }
+    if client.client_secret_key is not None:
+        form["client_secret"] = client.client_secret_key
+    response = await client.connection.a_raw_post(URL_TOKEN.format(**{"realm-name": client.realm_name}), form)
+    return raise_error_from_response(response, KeycloakPostError)
+
+
+def _reason(error: Exception) -> str:
+    """Why a call failed, in words of the server's own and OAuth's."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if not isinstance(error, KeycloakError):
+        return "the answer is not what a realm answers"
+    if error.response_code is None:
+        return "no connection"
+    try:
+        code = json.loads(error.response_body or b"")["error"]
+    except (ValueError, TypeError, KeyError):
+        code = ""
+    known = code if isinstance(code, str) and _OAUTH_ERROR.fullmatch(code) else ""
+    return f"HTTP {error.response_code} {known}".rstrip()

@@ -1,0 +1,134 @@
+"""MCPRuntime: the MCP servers of one agent, and their tools.
+
+An agent makes one in `async_init` and awaits `init()`; its `aclose()` ends the sessions. Sessions belong to the agent,
+and so to one user's conversation: nothing is shared between agents but the settings.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from langchain_core.tools import BaseTool
+from mcp.types import Tool
+
+from agentic_backend.auth.user import Tokens
+from agentic_backend.errors import AgentUnavailable
+from agentic_backend.mcp.auth import HasAccessToken, request_auth
+from agentic_backend.mcp.server_session import ServerSession
+from agentic_backend.mcp.tools import langchain_tools
+from agentic_backend.mcp.transport import transport_to
+from agentic_backend.settings import McpServerSettings
+
+log = logging.getLogger(__name__)
+
+
+class ServerUse(Protocol):
+    """An MCP server in an agent's tuning."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def require_tools(self) -> Sequence[str]: ...
+    @property
+    def tools(self) -> Sequence[str] | None: ...
+
+
+class Tuning(Protocol):
+    @property
+    def mcp_servers(self) -> Sequence[ServerUse]: ...
+
+
+class McpServices(Protocol):
+    """What the server lends: its MCP servers, the exchange of tokens, and an ear for whether a server is up."""
+
+    @property
+    def mcp_servers(self) -> Mapping[str, McpServerSettings]: ...
+    @property
+    def exchange_token(self) -> Callable[[str, str], Awaitable[Tokens]]: ...
+    @property
+    def mcp_server_up(self) -> Callable[[str, bool], None]: ...
+
+
+class McpAgent(Protocol):
+    """What an AgentFlow is to its MCPRuntime. Its runtime context is another one in each exchange."""
+
+    @property
+    def tuning(self) -> Tuning: ...
+    @property
+    def services(self) -> McpServices: ...
+    @property
+    def runtime_context(self) -> HasAccessToken: ...
+    def chat_model(self) -> Any: ...
+
+
+class MCPRuntime:
+    def __init__(self, agent: McpAgent) -> None:
+        self._agent = agent
+        self._sessions: list[ServerSession] = []
+        self._tools: list[BaseTool] = []
+
+    async def init(self) -> None:
+        """Connect to the agent's servers, all at the same time.
+
+        Raises AgentUnavailable, which names the server that can't be reached or the tools that it lacks; then nothing
+        stays open.
+        """
+        uses = self._agent.tuning.mcp_servers
+        self._sessions = [self._session(use.id) for use in uses]
+        try:
+            outcomes = await asyncio.gather(*(session.open() for session in self._sessions), return_exceptions=True)
+            for outcome in outcomes:
+                if outcome is not None:
+                    raise outcome
+            offers = [
+                (session, tool)
+                for use, session in zip(uses, self._sessions, strict=True)
+                for tool in _offered(use, session.tools)
+            ]
+        except BaseException:
+            await self.aclose()
+            raise
+        self._tools = langchain_tools(offers, model_sees_images=_sees_images(self._agent.chat_model()))
+
+    def get_tools(self) -> list[BaseTool]:
+        """The tools of all servers, to be bound to a model and run by a ToolNode. They outlive a server's restart."""
+        return list(self._tools)
+
+    async def aclose(self) -> None:
+        """Close all sessions, at the same time; a process that was started for one is gone then."""
+        sessions, self._sessions = self._sessions, []
+        await asyncio.gather(*(session.aclose() for session in sessions))
+
+    def _session(self, server_id: str) -> ServerSession:
+        services = self._agent.services
+        settings = services.mcp_servers.get(server_id)
+        if settings is None:
+            raise AgentUnavailable(f"There is no MCP server '{server_id}'.")
+        auth = request_auth(
+            settings.auth, lambda: self._agent.runtime_context, services.exchange_token, settings.connect_timeout_s
+        )
+        return ServerSession(
+            server_id,
+            transport_to(server_id, settings, auth),
+            connect_timeout_s=settings.connect_timeout_s,
+            tool_timeout_s=settings.tool_timeout_s,
+            observe=services.mcp_server_up,
+        )
+
+
+def _offered(use: ServerUse, tools: Sequence[Tool]) -> list[Tool]:
+    """The tools that the agent gets. Raises AgentUnavailable where one that it requires is missing."""
+    names = {tool.name for tool in tools}
+    if missing := [name for name in use.require_tools if name not in names]:
+        raise AgentUnavailable(f"The MCP server '{use.id}' lacks the tools {', '.join(missing)}.")
+    if use.tools is None:
+        return list(tools)
+    if unknown := [name for name in use.tools if name not in names]:
+        log.warning("an MCP server lacks tools that an agent picks", extra={"mcp_server": use.id, "tools": unknown})
+    return [tool for tool in tools if tool.name in use.tools]
+
+
+def _sees_images(model: Any) -> bool:
+    """Whether LangChain knows that the model reads images in tool results; others refuse the whole request."""
+    return bool((getattr(model, "profile", None) or {}).get("image_tool_message"))

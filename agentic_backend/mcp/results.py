@@ -1,0 +1,143 @@
+"""What an MCP tool's result becomes: content blocks for the model, parts for people. Pure functions.
+
+Both are bounded: a message is one document of the store, and a model's context is small. What is left out leaves a
+text that says so.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages.content import create_image_block, create_text_block
+from mcp.types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+
+from agentic_backend.protocol.parts import CodePart, ImageUrlPart, LinkPart, Part
+
+MAX_TEXT = 200_000
+"""Characters of text that a result may have in all."""
+
+MAX_IMAGE_BYTES = 1_000_000
+"""Bytes of one image."""
+
+MAX_IMAGES_BYTES = 2_000_000
+"""Bytes of all images of a result."""
+
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_WEB = ("http://", "https://")
+
+
+@dataclass(slots=True)
+class Converted:
+    """`blocks` is LangChain content, `parts` what the chat shows beside the text."""
+
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+
+
+class _Budget:
+    def __init__(self) -> None:
+        self.text, self.image_bytes = MAX_TEXT, MAX_IMAGES_BYTES
+
+    def cut(self, text: str) -> str:
+        kept = text[: self.text]
+        self.text -= len(kept)
+        left_out = len(text) - len(kept)
+        return f"{kept}\n[{left_out} more characters left out]" if left_out else kept
+
+    def has_room_for(self, size: int) -> bool:
+        if size > min(MAX_IMAGE_BYTES, self.image_bytes):
+            return False
+        self.image_bytes -= size
+        return True
+
+
+def converted(result: CallToolResult, *, model_sees_images: bool) -> Converted:
+    """The blocks and parts of `result`, in its order; at least one block."""
+    budget, made = _Budget(), Converted()
+    for block in result.content:
+        _add(block, made, budget, model_sees_images)
+    if result.structuredContent is not None and not _is_told(result.structuredContent, result.content):
+        code = json.dumps(result.structuredContent, ensure_ascii=False, indent=2)
+        made.parts.append(CodePart(language="json", code=budget.cut(code)))
+        if not made.blocks:
+            made.blocks.append(_text(code[:MAX_TEXT]))
+    made.blocks = made.blocks or [_text("The tool failed." if result.isError else "The tool gave no content.")]
+    return made
+
+
+def _add(block: ContentBlock, made: Converted, budget: _Budget, model_sees_images: bool) -> None:
+    match block:
+        case TextContent(text=text):
+            made.blocks.append(_text(budget.cut(text)))
+        case ImageContent(data=data, mimeType=mime):
+            _add_image(data, mime, made, budget, model_sees_images)
+        case AudioContent(data=data, mimeType=mime):
+            made.blocks.append(_text(f"[{mime} of {_size(data)} bytes, which can't be shown]"))
+        case ResourceLink():
+            _add_link(block, made)
+        case EmbeddedResource(resource=TextResourceContents(text=text)):
+            made.blocks.append(_text(budget.cut(text)))
+        case EmbeddedResource(resource=BlobResourceContents() as resource):
+            _add_blob(resource, made, budget, model_sees_images)
+
+
+def _add_image(data: str, mime: str, made: Converted, budget: _Budget, model_sees_images: bool) -> None:
+    size = _size(data)
+    if mime not in _IMAGES:
+        made.blocks.append(_text(f"[{mime} of {size} bytes, which can't be shown]"))
+    elif not budget.has_room_for(size):
+        made.blocks.append(_text(f"[{mime} of {size} bytes, left out because it is too large]"))
+    else:
+        seen = create_image_block(base64=data, mime_type=mime) if model_sees_images else None
+        made.blocks.append(dict(seen) if seen else _text(f"[{mime} of {size} bytes, shown to the user]"))
+        made.parts.append(ImageUrlPart(url=f"data:{mime};base64,{data}"))
+
+
+def _add_blob(resource: BlobResourceContents, made: Converted, budget: _Budget, model_sees_images: bool) -> None:
+    mime = resource.mimeType or "application/octet-stream"
+    if mime in _IMAGES:
+        _add_image(resource.blob, mime, made, budget, model_sees_images)
+    else:
+        made.blocks.append(_text(f"[{mime} of {_size(resource.blob)} bytes: {resource.uri}]"))
+
+
+def _add_link(link: ResourceLink, made: Converted) -> None:
+    """A link for people where a browser can follow it; the model reads where it leads in any case."""
+    title, uri = link.title or link.name, str(link.uri)
+    made.blocks.append(_text(f"{title}: {uri}"))
+    href = uri if uri.startswith(_WEB) else None
+    made.parts.append(LinkPart(href=href, title=title, kind="related", mime=link.mimeType))
+
+
+def _is_told(structured: dict[str, Any], content: Iterable[ContentBlock]) -> bool:
+    """Whether the texts say the same: the protocol advises servers to give both, and many wrap what is no object."""
+    texts = [block.text for block in content if isinstance(block, TextContent)]
+    values = [_json(text) for text in texts]
+    wrapped = structured.get("result")
+    return structured in values or wrapped in (*texts, *values, texts, values)
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _size(base64: str) -> int:
+    return len(base64) * 3 // 4 - base64[-2:].count("=")
+
+
+def _text(text: str) -> dict[str, Any]:
+    return dict(create_text_block(text=text))

@@ -1,0 +1,117 @@
+"""MCP tools as LangChain tools. A tool finds its server's live session when it is called, so it outlives a restart."""
+
+import contextlib
+import contextvars
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from langchain_core.messages import ToolCall
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, ToolException
+from langgraph.config import get_stream_writer
+from mcp.shared.session import ProgressFnT
+from mcp.types import Tool
+from pydantic import ConfigDict
+
+from agentic_backend.mcp.results import Converted, converted
+from agentic_backend.mcp.server_session import ServerSession, ToolFailure
+
+_LONGEST_MESSAGE = 1000
+# What every provider takes as the name of a tool.
+_NAME_AT_MOST = 64
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
+_call_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("mcp_call_id", default=None)
+"""The call that an McpTool answers in this task."""
+
+
+def langchain_tools(offers: Sequence[tuple[ServerSession, Tool]], *, model_sees_images: bool) -> list[BaseTool]:
+    """A LangChain tool for each MCP tool; where two servers have one of the same name, both bear their server's id."""
+    taken = Counter(_name(tool.name) for _, tool in offers)
+    return [
+        McpTool(
+            name=_name(tool.name if taken[_name(tool.name)] == 1 else f"{session.server_id}_{tool.name}"),
+            description=tool.description or "",
+            args_schema=tool.inputSchema,
+            metadata=tool.annotations.model_dump() if tool.annotations is not None else None,
+            session=session,
+            called=tool.name,
+            model_sees_images=model_sees_images,
+        )
+        for session, tool in offers
+    ]
+
+
+def _name(name: str) -> str:
+    return _NO_NAME.sub("_", name)[:_NAME_AT_MOST]
+
+
+def _told(failure: ToolException) -> Any:
+    """What the model is told of a failure, in a message that LangChain gives the status `error`."""
+    return failure.args[0]
+
+
+class McpTool(BaseTool):
+    """A tool that its server calls `called`.
+
+    No StructuredTool, which keeps arguments of some names (`config`, `runtime`, `self`) to itself.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    session: ServerSession
+    called: str
+    model_sees_images: bool
+    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
+    handle_tool_error: Any = _told
+
+    async def ainvoke(
+        self, input: str | dict[str, Any] | ToolCall, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Any:
+        call_id = input.get("id") if isinstance(input, dict) and input.get("type") == "tool_call" else None
+        token = _call_id.set(call_id if isinstance(call_id, str) else None)
+        try:
+            return await super().ainvoke(input, config, **kwargs)
+        finally:
+            _call_id.reset(token)
+
+    async def _arun(self, /, **arguments: Any) -> tuple[list[dict[str, Any]] | str, dict[str, Any] | None]:
+        try:
+            result = await self.session.call(self.called, arguments, _progress(self.name, _call_id.get()))
+        except ToolFailure as failure:
+            raise ToolException(str(failure)) from failure
+        made = converted(result, model_sees_images=self.model_sees_images)
+        if result.isError:
+            raise ToolException(_content(made))
+        parts = [part.model_dump(mode="json") for part in made.parts]
+        return _content(made), {"parts": parts} if parts else None
+
+    def _run(self, /, **arguments: Any) -> Any:
+        raise NotImplementedError("MCP tools are called with ainvoke.")
+
+
+def _content(made: Converted) -> list[dict[str, Any]] | str:
+    """Text alone as text, which every provider takes."""
+    texts = [block["text"] for block in made.blocks if block["type"] == "text"]
+    return "\n".join(texts) if len(texts) == len(made.blocks) else made.blocks
+
+
+def _progress(tool: str, call_id: str | None) -> ProgressFnT:
+    """Tells the graph's custom stream of each notification. Made within the call, whose graph it belongs to."""
+    # MCP calls it in the session's task, where no graph runs.
+    graph = contextvars.copy_context()
+    about: dict[str, Any] = {"tool": tool, "call_id": call_id}
+
+    async def progress(progress: float, total: float | None, message: str | None) -> None:
+        told = {"progress": progress, "total": total, "message": message and message[:_LONGEST_MESSAGE]}
+        graph.run(_write, {key: value for key, value in (about | told).items() if value is not None})
+
+    return progress
+
+
+def _write(data: dict[str, Any]) -> None:
+    # An author may call a tool outside of a graph, where nobody follows: LangGraph raises then.
+    with contextlib.suppress(RuntimeError, KeyError):
+        get_stream_writer()(data)

@@ -1,0 +1,182 @@
+"""The Store on MongoDB: for data that outlives its machine.
+
+Opened by the composition root, closed by `aclose`. Needs no transactions, so a single server will do, and FerretDB.
+What is written together in SQLite's transactions is here decided by one document (see mongo_writes, mongo_batches).
+Every operation has one time for all its round trips.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Self, TypeVar
+from weakref import WeakValueDictionary
+
+from agentic_backend.protocol.events import HumanRequests
+from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session
+from agentic_backend.stores import mongo_copies as copies
+from agentic_backend.stores import mongo_queries as queries
+from agentic_backend.stores import mongo_writes as writes
+from agentic_backend.stores.base import (
+    ExchangeEnd,
+    ExchangeRecord,
+    Fence,
+    KpiRecord,
+    Observer,
+    SessionPage,
+    SessionQuery,
+    Written,
+)
+from agentic_backend.stores.mongo_documents import Database, make_indexes
+from agentic_backend.stores.mongo_driver import Driver, MongoDriver
+from agentic_backend.stores.transfer import Counts
+
+T = TypeVar("T")
+
+
+class MongoStore:
+    """Implements `Store`, and `Target` of a transfer; their docstrings hold for the methods here."""
+
+    def __init__(self, driver: MongoDriver, given_up_after: timedelta) -> None:
+        self._driver = driver
+        self._given_up_after = given_up_after
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        *,
+        driver: Driver = "pymongo",
+        timeout_s: float,
+        observe: Observer | None = None,
+        **options: Any,
+    ) -> Self:
+        """Open the database that `url` names, `agentic` where it names none, and make its indexes.
+
+        Every operation has `timeout_s`; `options` go to the driver's client. Raises StoreUnavailable.
+        """
+        opened = await MongoDriver.open(url, driver=driver, timeout_s=timeout_s, observe=observe, **options)
+        try:
+            await opened.run("open", make_indexes)
+            await opened.run("open", writes.finish_deletions)
+        except BaseException:
+            await opened.aclose()
+            raise
+        # A session is read before its exchange begins: two operations.
+        return cls(opened, timedelta(seconds=2 * timeout_s))
+
+    async def aclose(self) -> None:
+        await self._driver.aclose()
+
+    async def _change(self, operation: str, session_id: str, work: Callable[[Database], Awaitable[T]]) -> T:
+        """Changes of one session go one at a time in this process.
+
+        MongoDB doesn't need that. FerretDB 1.x reads a document and then writes it, so that two changes at once would
+        lose one of them.
+        """
+        turn = self._turns.setdefault(session_id, asyncio.Lock())
+
+        async def change(database: Database) -> T:
+            async with turn:
+                return await work(database)
+
+        return await self._driver.run(operation, change)
+
+    async def create_session(self, session: Session) -> None:
+        await self._driver.run("create_session", lambda db: writes.create_session(db, session))
+
+    async def get_session(self, session_id: str) -> Session | None:
+        return await self._driver.run("get_session", lambda db: queries.get_session(db, session_id))
+
+    async def list_sessions(self, query: SessionQuery) -> SessionPage:
+        return await self._driver.run("list_sessions", lambda db: queries.list_sessions(db, query))
+
+    async def rename_session(self, session_id: str, title: str, *, only_if: str | None = None) -> Session | None:
+        return await self._change(
+            "rename_session", session_id, lambda db: writes.rename_session(db, session_id, title, only_if)
+        )
+
+    async def complete_session(self, session_id: str, at: datetime) -> Session | None:
+        return await self._change(
+            "complete_session", session_id, lambda db: writes.complete_session(db, session_id, at)
+        )
+
+    async def delete_session(self, session_id: str) -> None:
+        await self._change("delete_session", session_id, lambda db: writes.delete_session(db, session_id))
+
+    async def session_state(self, session_id: str) -> bytes | None:
+        return await self._driver.run("session_state", lambda db: queries.session_state(db, session_id))
+
+    async def begin_exchange(
+        self, exchange: ExchangeRecord, opening: MessageDraft, new_session: Session | None = None
+    ) -> Written:
+        return await self._change(
+            "begin_exchange",
+            exchange.session_id,
+            lambda db: writes.begin_exchange(db, exchange, opening, new_session, self._given_up_after),
+        )
+
+    async def append(self, fence: Fence, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None) -> Written:
+        return await self._change("append", fence.session_id, lambda db: writes.append(db, fence, drafts, end))
+
+    async def set_waiting(self, fence: Fence, pending: HumanRequests, checkpoint: bytes | None = None) -> None:
+        await self._change(
+            "set_waiting", fence.session_id, lambda db: writes.set_waiting(db, fence, pending, checkpoint)
+        )
+
+    async def checkpoint(self, exchange_id: str) -> bytes | None:
+        return await self._driver.run("checkpoint", lambda db: queries.checkpoint(db, exchange_id))
+
+    async def get_exchange(self, exchange_id: str) -> ExchangeRecord | None:
+        return await self._driver.run("get_exchange", lambda db: queries.get_exchange(db, exchange_id))
+
+    async def find_exchange(self, user_id: str, client_exchange_id: str) -> ExchangeRecord | None:
+        return await self._driver.run(
+            "find_exchange", lambda db: queries.find_exchange(db, user_id, client_exchange_id)
+        )
+
+    async def unended_exchanges(self) -> list[ExchangeRecord]:
+        return await self._driver.run("unended_exchanges", lambda db: writes.settle_exchanges(db, self._given_up_after))
+
+    async def exchange_messages(self, exchange_id: str) -> list[ChatMessage]:
+        return await self._driver.run("exchange_messages", lambda db: queries.exchange_messages(db, exchange_id))
+
+    async def messages_after(self, session_id: str, after_rank: int, limit: int) -> list[ChatMessage]:
+        return await self._driver.run(
+            "messages_after", lambda db: queries.messages_after(db, session_id, after_rank, limit)
+        )
+
+    async def last_exchanges(self, session_id: str, count: int) -> list[ChatMessage]:
+        return await self._driver.run("last_exchanges", lambda db: queries.last_exchanges(db, session_id, count))
+
+    async def record_kpi(self, record: KpiRecord) -> None:
+        await self._driver.run("record_kpi", lambda db: writes.record_kpi(db, record))
+
+    async def kpi_records(
+        self, *, user_id: str | None, start: datetime, end: datetime, limit: int = 100_000
+    ) -> list[KpiRecord]:
+        return await self._driver.run("kpi_records", lambda db: queries.kpi_records(db, user_id, start, end, limit))
+
+    async def clear_sessions(self, session_ids: Sequence[str]) -> None:
+        await self._driver.run("clear_sessions", lambda db: copies.clear_sessions(db, session_ids))
+
+    async def copy_exchanges(self, exchanges: Sequence[ExchangeRecord]) -> None:
+        await self._driver.run("copy_exchanges", lambda db: copies.copy_exchanges(db, exchanges))
+
+    async def copy_checkpoint(self, exchange_id: str, checkpoint: bytes) -> None:
+        await self._driver.run("copy_checkpoint", lambda db: copies.copy_checkpoint(db, exchange_id, checkpoint))
+
+    async def copy_messages(self, messages: Sequence[ChatMessage]) -> None:
+        await self._driver.run("copy_messages", lambda db: copies.copy_messages(db, messages))
+
+    async def copy_session(self, session: Session, state: bytes | None) -> None:
+        await self._driver.run("copy_session", lambda db: copies.copy_session(db, session, state))
+
+    async def copy_kpi_records(self, records: Sequence[KpiRecord]) -> None:
+        await self._driver.run("copy_kpi_records", lambda db: copies.copy_kpi_records(db, records))
+
+    async def count_sessions(self, session_ids: Sequence[str]) -> Counts:
+        return await self._driver.run("count_sessions", lambda db: copies.count_sessions(db, session_ids))
+
+    async def count_kpi_records(self, exchange_ids: Sequence[str]) -> int:
+        return await self._driver.run("count_kpi_records", lambda db: copies.count_kpi_records(db, exchange_ids))

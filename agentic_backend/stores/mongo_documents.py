@@ -1,0 +1,129 @@
+"""The MongoDB schema: values of the protocol as documents and back, the collections, and their indexes.
+
+A document is the row of its value (see rows) with the value's id as `_id`, and fields of the store's own:
+
+- A session's `user_id` is null once it is being deleted; it counts no more then. `ended` is how its last exchange
+  ended, `state_id` names its document in `session_states`, `reserved_rank` and `reserved_by` see mongo_batches.
+- An exchange's `asked_as` is unique for what its user has asked under one `client_exchange_id`; its `holds` is its
+  session's id until it has ended. Both are its own id else: indexes that skip documents are not to be had everywhere.
+  Its `checkpoint` is what it goes on from while it waits.
+- A message's `batch` is the token of the write that brought it.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pymongo.asynchronous.database import AsyncDatabase
+
+from agentic_backend.protocol.messages import ChatMessage, Session
+from agentic_backend.stores.base import ExchangeEnd, ExchangeRecord, KpiRecord
+from agentic_backend.stores.rows import (
+    Row,
+    exchange_of,
+    exchange_row,
+    json_text,
+    kpi_of,
+    kpi_row,
+    message_of,
+    message_row,
+    rfc3339,
+    session_of,
+    session_row,
+)
+
+Document = dict[str, Any]
+Database = AsyncDatabase[Document]
+"""PyMongo's; motor's has the same calls, as far as they are used here (`aggregate` differs, and is not)."""
+
+UNENDED = ["running", "awaiting_human"]
+_UNRESERVED: Document = {"reserved_rank": None, "reserved_by": None}
+
+INDEXES: list[tuple[str, list[tuple[str, int]], bool]] = [
+    ("sessions", [("user_id", 1), ("updated_at", -1), ("_id", -1)], False),
+    ("exchanges", [("asked_as", 1)], True),
+    ("exchanges", [("holds", 1)], True),
+    ("exchanges", [("session_id", 1), ("first_rank", -1)], False),
+    ("exchanges", [("status", 1), ("started_at", 1)], False),
+    ("messages", [("session_id", 1), ("rank", 1)], True),
+    ("messages", [("exchange_id", 1), ("rank", 1)], False),
+    ("session_states", [("session_id", 1), ("rank", 1)], False),
+    ("kpi_records", [("started_at", 1)], False),
+    ("kpi_records", [("user_id", 1), ("started_at", 1)], False),
+]
+
+
+async def make_indexes(database: Database) -> None:
+    """Make the indexes that aren't there yet; it can be called again."""
+    for collection, keys, unique in INDEXES:
+        # One command each: FerretDB 1.x loses count when several of a command are there already.
+        await database[collection].create_index(keys, unique=unique)
+
+
+def session_document(session: Session) -> Document:
+    return {**_with_id(session_row(session)), **_UNRESERVED, "state_id": None, "ended": None}
+
+
+def session_in(document: Mapping[str, Any] | None) -> Session | None:
+    """The session of a document; None where there is none, or it is being deleted."""
+    if document is None or document["user_id"] is None:
+        return None
+    return session_of(_picked(document, Session.model_fields))
+
+
+def exchange_document(exchange: ExchangeRecord) -> Document:
+    asked = [exchange.user_id, exchange.client_exchange_id]
+    return {
+        **_with_id(exchange_row(exchange)),
+        "checkpoint": None,
+        "asked_as": exchange.id if exchange.client_exchange_id is None else json.dumps(asked),
+        "holds": exchange.id if exchange.status.ended else exchange.session_id,
+    }
+
+
+def exchange_in(document: Mapping[str, Any]) -> ExchangeRecord:
+    return exchange_of(_picked(document, ExchangeRecord.model_fields))
+
+
+def message_document(message: ChatMessage, batch: str) -> Document:
+    return {**message_row(message), "batch": batch}
+
+
+def message_in(document: Mapping[str, Any]) -> ChatMessage:
+    return message_of(_picked(document, ChatMessage.model_fields))
+
+
+def kpi_document(record: KpiRecord) -> Document:
+    row = kpi_row(record)
+    return {"_id": row.pop("exchange_id"), **row}
+
+
+def kpi_in(document: Mapping[str, Any]) -> KpiRecord:
+    return kpi_of(document)
+
+
+def end_document(exchange_id: str, end: ExchangeEnd, state: Document | None) -> Document:
+    """What a session keeps of its last exchange's end; `changes` are those of the exchange's document."""
+    return {
+        "exchange_id": exchange_id,
+        "changes": {
+            "status": end.status,
+            "ended_at": rfc3339(end.ended_at),
+            "usage": json_text(end.usage),
+            "error": json_text(end.error),
+            "last_seq": end.last_seq,
+            "pending": None,
+            "checkpoint": None,
+            "holds": exchange_id,
+        },
+        "kpi": None if end.kpi is None else kpi_document(end.kpi),
+        "state": None if state is None else {"_id": state["_id"], "rank": state["rank"]},
+    }
+
+
+def _with_id(row: Row) -> Document:
+    return {"_id": row.pop("id"), **row}
+
+
+def _picked(document: Mapping[str, Any], names: Mapping[str, object]) -> Row:
+    return {name: document["_id" if name == "id" else name] for name in names}

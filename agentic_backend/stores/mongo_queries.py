@@ -1,0 +1,175 @@
+"""What MongoStore reads. Messages are read by rank below their session's `next_rank`, which is read first.
+
+An exchange that has not ended counts only while its session names it. Where the session names it as ended, its end was
+counted, and only its own document doesn't say so yet (see mongo_writes).
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session
+from agentic_backend.stores.base import ExchangeRecord, KpiRecord, SessionPage, SessionQuery
+from agentic_backend.stores.cursor import cursor_after, place_of
+from agentic_backend.stores.mongo_documents import (
+    UNENDED,
+    Database,
+    Document,
+    exchange_in,
+    kpi_in,
+    message_in,
+    session_in,
+)
+from agentic_backend.stores.rows import folded, rfc3339
+
+_NEWEST_FIRST = [("updated_at", -1), ("_id", -1)]
+# Sessions whose texts are searched at a time.
+_SEARCHED = 100
+
+
+async def get_session(database: Database, session_id: str) -> Session | None:
+    return session_in(await database["sessions"].find_one({"_id": session_id}))
+
+
+async def list_sessions(database: Database, query: SessionQuery) -> SessionPage:
+    # One session more than the page holds tells whether another page follows.
+    wanted = query.limit + 1
+    text = folded(query.text) if query.text else None
+    place = place_of(query.cursor) if query.cursor is not None else None
+    found: list[Session] = []
+    while len(found) < wanted:
+        size = wanted if text is None else _SEARCHED
+        documents = await _sessions_behind(database, query, place, size)
+        sessions = [session for session in map(session_in, documents) if session is not None]
+        found += sessions if text is None else await _holding(database, sessions, text)
+        if len(documents) < size:
+            break
+        place = sessions[-1].updated_at, sessions[-1].id
+    page = found[: query.limit]
+    return SessionPage(page, cursor_after(page[-1]) if len(found) > query.limit else None)
+
+
+async def _sessions_behind(
+    database: Database, query: SessionQuery, place: tuple[datetime, str] | None, limit: int
+) -> list[Document]:
+    conditions: Document = {"user_id": query.user_id}
+    if place is not None:
+        at, session_id = rfc3339(place[0]), place[1]
+        conditions["$or"] = [{"updated_at": {"$lt": at}}, {"updated_at": at, "_id": {"$lt": session_id}}]
+    if query.agent_id is not None:
+        conditions["agent_id"] = query.agent_id
+    if query.state is not None:
+        conditions["state"] = query.state.value
+    return await database["sessions"].find(conditions).sort(_NEWEST_FIRST).limit(limit).to_list(None)
+
+
+async def _holding(database: Database, sessions: Sequence[Session], text: str) -> list[Session]:
+    """Those of `sessions` whose title or messages hold `text`, which is case-folded."""
+    titled = {session.id for session in sessions if text in folded(session.title)}
+    others = [session for session in sessions if session.id not in titled and session.next_rank]
+    texted: set[str] = set()
+    if others:
+        # Of the regular expression's language, an escaped text has no NUL, which MongoDB refuses in one.
+        pattern = re.escape(text).replace("\x00", r"\x00")
+        counted = [{"session_id": session.id, "rank": {"$lt": session.next_rank}} for session in others]
+        conditions = {"$or": counted, "search_text": {"$regex": pattern}}
+        rows = await database["messages"].find(conditions, {"_id": 0, "session_id": 1}).to_list(None)
+        texted = {row["session_id"] for row in rows}
+    return [session for session in sessions if session.id in titled | texted]
+
+
+async def session_state(database: Database, session_id: str) -> bytes | None:
+    while True:
+        session = await database["sessions"].find_one({"_id": session_id}, {"state_id": 1})
+        if session is None or session["state_id"] is None:
+            return None
+        state = await database["session_states"].find_one({"_id": session["state_id"]})
+        if state is not None:
+            return bytes(state["state"])
+        # Another one has taken its place in between.
+
+
+async def get_exchange(database: Database, exchange_id: str) -> ExchangeRecord | None:
+    return await _counting(database, await database["exchanges"].find_one({"_id": exchange_id}))
+
+
+async def checkpoint(database: Database, exchange_id: str) -> bytes | None:
+    document = await database["exchanges"].find_one({"_id": exchange_id}, {"checkpoint": 1})
+    return None if document is None else document["checkpoint"]
+
+
+async def find_exchange(database: Database, user_id: str, client_exchange_id: str) -> ExchangeRecord | None:
+    asked = {"user_id": user_id, "client_exchange_id": client_exchange_id}
+    return await _counting(database, await database["exchanges"].find_one(asked))
+
+
+async def _counting(database: Database, exchange: Document | None) -> ExchangeRecord | None:
+    if exchange is None or ExchangeStatus(exchange["status"]).ended:
+        return None if exchange is None else exchange_in(exchange)
+    session = await database["sessions"].find_one({"_id": exchange["session_id"]})
+    if session is not None and session["active_exchange_id"] == exchange["_id"]:
+        return exchange_in(exchange)
+    if session is not None and has_ended(session, exchange["_id"]):
+        return exchange_in({**exchange, **session["ended"]["changes"]})
+    # It has never begun; or it has ended since it was read, and the next one too.
+    ended = {"_id": exchange["_id"], "status": {"$nin": UNENDED}}
+    since = await database["exchanges"].find_one(ended)
+    return None if since is None else exchange_in(since)
+
+
+def has_ended(session: Document, exchange_id: str) -> bool:
+    return session["ended"] is not None and bool(session["ended"]["exchange_id"] == exchange_id)
+
+
+async def unended_exchanges(database: Database) -> list[Document]:
+    """The documents of all that haven't ended by themselves, the oldest first."""
+    return await database["exchanges"].find({"status": {"$in": UNENDED}}).sort("started_at", 1).to_list(None)
+
+
+async def exchange_messages(database: Database, exchange_id: str) -> list[ChatMessage]:
+    exchange = await database["exchanges"].find_one({"_id": exchange_id}, {"session_id": 1})
+    session = None if exchange is None else await get_session(database, exchange["session_id"])
+    if session is None:
+        return []
+    return await _messages(database, {"exchange_id": exchange_id, "rank": {"$lt": session.next_rank}})
+
+
+async def messages_after(database: Database, session_id: str, after_rank: int, limit: int) -> list[ChatMessage]:
+    session = await get_session(database, session_id)
+    if session is None or limit < 1:
+        return []
+    ranks = {"$gt": after_rank, "$lt": session.next_rank}
+    return await _messages(database, {"session_id": session_id, "rank": ranks}, limit)
+
+
+async def last_exchanges(database: Database, session_id: str, count: int) -> list[ChatMessage]:
+    """Exchanges follow one another by rank, and the one that runs is the last: theirs is one range of ranks."""
+    session = await get_session(database, session_id)
+    if session is None or count < 1:
+        return []
+    counted = {"session_id": session_id, "first_rank": {"$lt": session.next_rank}}
+    exchanges = database["exchanges"].find(counted, {"first_rank": 1}).sort("first_rank", -1).limit(count + 1)
+    rank_of = {exchange["_id"]: exchange["first_rank"] for exchange in await exchanges.to_list(None)}
+    end = rank_of.pop(session.active_exchange_id, session.next_rank)
+    first_ranks = list(rank_of.values())[:count]
+    if not first_ranks:
+        return []
+    return await _messages(database, {"session_id": session_id, "rank": {"$gte": first_ranks[-1], "$lt": end}})
+
+
+async def _messages(database: Database, conditions: Document, limit: int = 0) -> list[ChatMessage]:
+    # What is searched is the texts once more.
+    found = database["messages"].find(conditions, {"search_text": 0})
+    rows = await found.sort("rank", 1).limit(limit).to_list(None)
+    return [message_in(row) for row in rows]
+
+
+async def kpi_records(
+    database: Database, user_id: str | None, start: datetime, end: datetime, limit: int
+) -> list[KpiRecord]:
+    conditions: dict[str, Any] = {"started_at": {"$gte": rfc3339(start), "$lt": rfc3339(end)}}
+    if user_id is not None:
+        conditions["user_id"] = user_id
+    rows = await database["kpi_records"].find(conditions).sort("started_at", 1).limit(limit).to_list(None)
+    return [kpi_in(row) for row in rows]

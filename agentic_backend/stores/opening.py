@@ -1,0 +1,62 @@
+"""Which store a URL names, and how it is opened. Nothing that is said of it has the URL's credentials."""
+
+import re
+from pathlib import Path
+
+from agentic_backend.errors import StoreUnavailable
+from agentic_backend.settings import MONGODB_SCHEMES, SQLITE_SCHEME, Settings
+from agentic_backend.stores.base import Observer, Store
+from agentic_backend.stores.migrations import SchemaTooNew
+from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.mongo_driver import Driver, reason_of
+from agentic_backend.stores.sqlite import SqliteStore
+
+_FILE = "chat.sqlite3"
+# What may be shown of a MongoDB URL: its scheme, its hosts and its database. What doesn't look like one isn't shown.
+_MONGODB_URL = re.compile(r"(?P<scheme>[a-z+]+://)([^@/?]*@)?(?P<place>[^@/?]+(/[^@/?]*)?)(\?[^@]*)?")
+
+
+class CannotOpenStore(Exception):
+    """Says to whoever starts the server which database can't be opened, and why."""
+
+
+def sqlite_file(url: str | None, directory: Path) -> Path | None:
+    """The file that `url` names, or that lies in `directory` where it is None; None for a MongoDB."""
+    if url is None:
+        return directory / _FILE
+    if not url.startswith(SQLITE_SCHEME):
+        return None
+    return Path(url.removeprefix(SQLITE_SCHEME))
+
+
+def shown(url: str) -> str:
+    """A MongoDB URL without user, password and options, which may hold secrets."""
+    match = _MONGODB_URL.fullmatch(url)
+    return match["scheme"] + match["place"] if match else next(filter(url.startswith, MONGODB_SCHEMES), "") + "…"
+
+
+async def open_store(settings: Settings, observe: Observer) -> Store:
+    """The store that the settings name. Raises CannotOpenStore."""
+    file = sqlite_file(settings.store.url, settings.data.directory)
+    if file is not None:
+        return await open_sqlite(file, settings.store.timeout_s, observe)
+    assert settings.store.url is not None
+    return await open_mongodb(settings.store.url, settings.store.driver, settings.store.timeout_s, observe)
+
+
+async def open_sqlite(file: Path, timeout_s: float, observe: Observer | None = None) -> SqliteStore:
+    """Raises CannotOpenStore."""
+    try:
+        return await SqliteStore.open(file, timeout_s=timeout_s, observe=observe)
+    except (StoreUnavailable, SchemaTooNew) as error:
+        raise CannotOpenStore(f"{file.parent}: {error.__cause__ or error}") from error
+
+
+async def open_mongodb(url: str, driver: Driver, timeout_s: float, observe: Observer | None = None) -> MongoStore:
+    """Raises CannotOpenStore."""
+    try:
+        return await MongoStore.open(url, driver=driver, timeout_s=timeout_s, observe=observe)
+    except StoreUnavailable as error:
+        raise CannotOpenStore(f"{shown(url)}: {reason_of(error.__cause__)}") from None
+    except ImportError:
+        raise CannotOpenStore("store.driver: motor is not installed; agentic-backend[motor] brings it") from None

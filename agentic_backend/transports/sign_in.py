@@ -1,0 +1,43 @@
+"""How a page's users sign in: the one call that asks for no token, because it tells where to get one."""
+
+from typing import Literal, Self
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.settings import AuthSettings
+from agentic_backend.transports.rest_errors import json_response
+
+_PATH = "/agentic/v1/sign-in"
+
+
+class SignIn(Value):
+    """What anybody may know. `realm_url` and `client_id` belong to the mode `keycloak`."""
+
+    mode: Literal["developer", "keycloak"]
+    realm_url: str | None = absent()
+    client_id: str | None = absent()
+
+    @classmethod
+    def of(cls, auth: AuthSettings) -> Self:
+        if auth.mode == "developer":
+            return cls(mode=auth.mode)
+        return cls(mode=auth.mode, realm_url=auth.keycloak.realm_url, client_id=auth.keycloak.client_id)
+
+    @property
+    def origin(self) -> str | None:
+        """The origin that the page asks for tokens; None: it asks nobody."""
+        if self.realm_url is None:
+            return None
+        parts = urlsplit(self.realm_url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+def sign_in_call(sign_in: SignIn) -> Route:
+    async def tell(request: Request) -> Response:
+        return json_response(sign_in)
+
+    return Route(_PATH, tell)

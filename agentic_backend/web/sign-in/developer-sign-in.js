@@ -1,0 +1,20 @@
+/** Developer mode: a client without a token is the configured developer, `#token=dev:NAME` makes it somebody else. */
+
+import { adoptToken } from "../location.js";
+
+export class DeveloperSignIn {
+  user = null;
+  renewable = false;
+  #token = adoptToken();
+
+  async tokens() {
+    return this.#token && { access_token: this.#token };
+  }
+
+  /** Whether the address brings another token than the one in use; it is taken. */
+  adoptAnother() {
+    const before = this.#token;
+    this.#token = adoptToken();
+    return this.#token !== before;
+  }
+}

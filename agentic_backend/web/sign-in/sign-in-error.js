@@ -1,0 +1,2 @@
+/** Why nobody could sign in, in words for the reader of the page. */
+export class SignInError extends Error {}

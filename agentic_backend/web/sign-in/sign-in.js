@@ -1,0 +1,23 @@
+/**
+ * Who uses the page, and the tokens that prove it: in the way that the server names.
+ *
+ * A sign-in has `user` (`{id, name}`, or null where nobody signs in), `tokens()`, which resolves to
+ * `{access_token, refresh_token?}` or null, and `renewable`: whether tokens that were refused can be renewed, by
+ * `tokens({ renew: true })`.
+ */
+
+import { DeveloperSignIn } from "./developer-sign-in.js";
+import { SignInError } from "./sign-in-error.js";
+
+/** The user's sign-in; or the page is left for Keycloak's, and this doesn't end. Raises ApiError or SignInError. */
+export async function signedIn(api) {
+  const { mode, realm_url: realmUrl, client_id: clientId } = await api.signIn();
+  if (mode === "developer") return new DeveloperSignIn();
+  // Without a secure context there is no SHA-256, and whoever listens on the line could take the tokens.
+  if (!isSecureContext) throw new SignInError("Signing in needs a secure connection. Open this page under https://.");
+  // Only who needs it loads it.
+  const { KeycloakSignIn } = await import("./keycloak-sign-in.js");
+  const signIn = new KeycloakSignIn(realmUrl, clientId);
+  await signIn.enter();
+  return signIn;
+}

@@ -1,0 +1,180 @@
+"""The chat page signs in through a real Keycloak: two people at once, reloads, forged answers, signing out."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+from services.keycloak import Keycloak
+from support import paced_agent
+from support.chat_page import window
+from support.chromium import NOT_LOOPBACK
+from support.keycloak_page import KeycloakPage, keycloak_page
+from support.paced_agent import ASK, Pace, first_words
+from support.ports import free_port
+from support.running_server import RunningServer, running_server
+
+pytestmark = [
+    pytest.mark.chromium,
+    pytest.mark.keycloak,
+    # Keycloak may have to be fetched first, which is not the test's time.
+    pytest.mark.timeout(120, func_only=True),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+NOT_FOUND = r"status of 404"
+
+
+def settings(keycloak: Keycloak, **client: Any) -> dict[str, Any]:
+    realm = {"realm_url": keycloak.realm_url, "leeway_s": 0, **client}
+    return {"auth": {"mode": "keycloak", "keycloak": realm}}
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def server(tmp_path: Path, keycloak: Keycloak) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path, agents=[paced_agent.ENTRY], settings=settings(keycloak)) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(browser: Browser, server: RunningServer, keycloak: Keycloak) -> AsyncIterator[KeycloakPage]:
+    """Alice's."""
+    async with keycloak_page(browser, server.address, keycloak, "alice") as page:
+        yield page
+
+
+async def ask_paced(page: KeycloakPage) -> None:
+    await page.by("agent-picker").select_option("paced")
+    await page.ask(ASK)
+
+
+async def test_two_users_at_the_same_time_each_see_their_own_conversations(
+    browser: Browser, server: RunningServer, keycloak: Keycloak, page: KeycloakPage
+) -> None:
+    async with keycloak_page(browser, server.address, keycloak, "bob") as bobs:
+        await expect(page.by("account")).to_contain_text("Alice Example")
+        await expect(bobs.by("account")).to_contain_text("Bob Example")
+        await page.asked("my name is Alice")
+        await bobs.asked("my name is Bob")
+        for theirs, name in ((page, "Alice"), (bobs, "Bob")):
+            await theirs.tab.reload()
+            await theirs.ended()
+            await expect(theirs.by("session-item")).to_have_text(f"Name {name}")
+
+        bobs.provokes(NOT_FOUND)
+        await bobs.open(f"#s={page.session_id}")
+        await expect(bobs.tab.get_by_role("alert")).to_be_visible()
+        await expect(bobs.tab.get_by_text("Alice")).to_have_count(0)
+
+
+async def test_the_conversation_in_the_address_outlasts_the_sign_in(
+    browser: Browser, server: RunningServer, keycloak: Keycloak, page: KeycloakPage
+) -> None:
+    await page.asked("my name is Alice")
+    async with keycloak_page(browser, server.address, keycloak, "alice", f"#s={page.session_id}") as other:
+        await other.ended()
+        assert other.session_id == page.session_id
+        await other.leaves_no_proof()
+
+
+async def test_a_reload_in_the_middle_of_an_answer_loses_nothing_and_asks_for_nothing(
+    page: KeycloakPage, pace: Pace
+) -> None:
+    await ask_paced(page)
+    for words in (10, 20):
+        pace.write(10)
+        await expect(page.answers.locator(".rich-text")).to_have_text(first_words(words), use_inner_text=True)
+        await page.tab.reload()
+        await expect(page.answers.locator(".rich-text")).to_have_text(first_words(words), use_inner_text=True)
+        await page.leaves_no_proof()
+    pace.finish()
+    await page.ended()
+    await expect(page.answers).to_have_count(1)
+
+
+async def test_a_second_tab_needs_no_second_sign_in(page: KeycloakPage) -> None:
+    await page.asked("my name is Alice")
+    other = await page.another_tab(f"#s={page.session_id}")
+    await other.ended()
+    await expect(other.by("account")).to_contain_text("Alice Example")
+
+
+async def test_who_signs_out_is_signed_out_of_keycloak_too(page: KeycloakPage) -> None:
+    await page.asked("my name is Alice")
+    await page.by("sign-out").press("Enter")
+    await expect(page.sign_in_form).to_be_visible()
+    await page.open()
+    await page.sign_in("bob")
+    await expect(page.by("account")).to_contain_text("Bob Example")
+    await expect(page.by("session-list")).to_have_text("Your conversations will be listed here.")
+
+
+async def test_of_two_tabs_that_wait_for_a_sign_in_one_is_enough(page: KeycloakPage) -> None:
+    await page.by("sign-out").click()
+    await expect(page.sign_in_form).to_be_visible()
+    other = await page.another_tab()
+    await other.sign_in()
+    await expect(page.composer).to_be_visible()
+    await page.asked("my name is Alice")
+    await page.leaves_no_proof()
+
+
+async def test_a_step_back_leads_through_keycloak_to_the_chat_again(page: KeycloakPage) -> None:
+    steps = await page.tab.evaluate("history.length")
+    await page.tab.reload()
+    await expect(page.composer).to_be_visible()
+    assert await page.tab.evaluate("history.length") == steps
+    # From there Keycloak sends the browser here, with an answer to what nobody has asked.
+    await page.tab.go_back()
+    await page.asked("my name is Alice")
+    await page.leaves_no_proof()
+
+
+@pytest.mark.parametrize("forged", ["state=a&code=b", "state=a&error=access_denied&error_description=Call+555-0100"])
+async def test_an_answer_to_nothing_that_was_asked_is_not_taken(page: KeycloakPage, forged: str) -> None:
+    await page.by("sign-out").click()
+    await expect(page.sign_in_form).to_be_visible()
+    asked: list[str] = []
+    page.tab.on("request", lambda request: asked.append(request.url))
+    await page.open(f"#{forged}")
+    await expect(page.sign_in_form).to_be_visible()
+    assert not any("/token" in url for url in asked)
+    assert not any("555-0100" in url for url in asked[1:])
+    await page.sign_in()
+
+
+async def answer(page: KeycloakPage, keycloak: Keycloak, error: str) -> None:
+    """Sign out, and let Keycloak answer the next sign-in with an error."""
+    await page.by("sign-out").click()
+    await expect(page.sign_in_form).to_be_visible()
+    asked = parse_qs(urlsplit(page.tab.url).query)
+    await page.open(f"#state={asked['state'][0]}&iss={quote(keycloak.realm_url)}&error={error}")
+
+
+async def test_a_form_that_has_stood_too_long_is_shown_again(page: KeycloakPage, keycloak: Keycloak) -> None:
+    await answer(page, keycloak, "temporarily_unavailable&error_description=authentication_expired")
+    await page.sign_in()
+
+
+async def test_an_answer_that_says_no_is_told(page: KeycloakPage, keycloak: Keycloak) -> None:
+    await answer(page, keycloak, "access_denied")
+    await expect(page.failed).to_have_text("Keycloak refused the sign-in: access_denied")
+    await page.leaves_no_proof()
+    await page.by("try-again").click()
+    await page.sign_in()
+
+
+async def test_signing_in_needs_a_secure_connection(browser: Browser, tmp_path: Path, keycloak: Keycloak) -> None:
+    port = free_port()
+    address = f"http://{NOT_LOOPBACK}:{port}"
+    named = {"server": {"port": port, "allowed_hosts": [NOT_LOOPBACK], "allowed_origins": [address]}}
+    async with (
+        running_server(tmp_path, settings=settings(keycloak) | named),
+        window(browser, address) as (context, watch),
+    ):
+        page = KeycloakPage(await context.new_page(), address, watch, "alice")
+        await page.open()
+        await expect(page.failed).to_have_text("Signing in needs a secure connection. Open this page under https://.")

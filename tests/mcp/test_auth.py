@@ -1,0 +1,195 @@
+"""What servers are told of users: only what their settings say, and always the token of now."""
+
+import asyncio
+import io
+import logging
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from services.mcp_echo import EchoServer, echo_server
+from support.mcp_agents import PATIENCE_S, ToolUser, built, call, refused, told, tool_user
+from support.recorded_agents import context_of, exchange_token
+
+from agentic_backend.auth.user import Tokens
+from agentic_backend.errors import AgentUnavailable, Unauthenticated
+from agentic_backend.mcp.auth import BearerToken, ExchangedToken, request_auth
+from agentic_backend.settings import McpAuthSettings
+from agentic_backend.telemetry import JsonFormatter
+
+USER_TOKEN = {"auth": {"mode": "user_token"}}
+EXCHANGE = {"auth": {"mode": "token_exchange", "audience": "search"}}
+
+
+def exchanging(taken: list[tuple[str, str]]) -> object:
+    """An exchange that notes what it was given; each exchange gives another token."""
+
+    async def exchange(access_token: str, audience: str) -> Tokens:
+        await asyncio.sleep(0.01)
+        taken.append((access_token, audience))
+        return Tokens(access_token=f"exchanged {len(taken)} of {access_token} for {audience}")
+
+    return exchange
+
+
+async def test_a_server_that_is_told_nothing_gets_no_token(open_echo: EchoServer) -> None:
+    async with built(tool_user({"echo": open_echo.settings()}, token="dev:ann")) as agent:
+        assert await told(agent, "whoami") == "nobody"
+
+
+@pytest.mark.parametrize("transport", ["streamable_http", "sse"])
+async def test_the_users_token_goes_where_the_settings_say_so(transport: str) -> None:
+    with echo_server(transport) as server:
+        async with built(tool_user({"echo": server.settings(**USER_TOKEN)}, token="dev:ann")) as agent:
+            assert await told(agent, "whoami") == "dev:ann"
+
+
+async def test_a_user_without_a_token_sends_none(open_echo: EchoServer) -> None:
+    async with built(tool_user({"echo": open_echo.settings(**USER_TOKEN)})) as agent:
+        assert await told(agent, "whoami") == "nobody"
+
+
+async def test_the_next_call_uses_a_refreshed_token_in_the_same_session(echo: EchoServer) -> None:
+    async with built(tool_user({"echo": echo.settings(**USER_TOKEN)}, token="dev:ann:1")) as agent:
+        assert [await told(agent, "whoami"), await told(agent, "count")] == ["dev:ann:1", "1"]
+        agent.runtime_context.access_token = "dev:ann:2"
+        assert [await told(agent, "whoami"), await told(agent, "count")] == ["dev:ann:2", "2"]
+
+
+async def test_the_next_exchange_brings_its_own_token(echo: EchoServer) -> None:
+    async with built(tool_user({"echo": echo.settings(**USER_TOKEN)}, token="dev:ann:1")) as agent:
+        agent.runtime_context = context_of("session", token="dev:ann:later")
+        assert await told(agent, "whoami") == "dev:ann:later"
+
+
+async def test_users_at_the_same_time_never_see_each_others_token_or_state(echo: EchoServer) -> None:
+    async def use(user: str) -> list[str]:
+        async with built(tool_user({"echo": echo.settings(**USER_TOKEN)}, token=f"dev:{user}")) as agent:
+            told_here = []
+            for _ in range(10):
+                told_here += await asyncio.gather(told(agent, "whoami"), told(agent, "count"))
+            return told_here
+
+    users = ["ann", "bob", "carol"]
+    for user, heard in zip(users, await asyncio.gather(*map(use, users)), strict=True):
+        assert heard[::2] == [f"dev:{user}"] * 10
+        assert heard[1::2] == [str(number) for number in range(1, 11)]
+
+
+async def test_a_header_comes_from_the_environment(open_echo: EchoServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEARCH_API_KEY", "k-123")
+    auth = {"mode": "header", "header": "X-Api-Key", "environment": "SEARCH_API_KEY"}
+    async with built(tool_user({"echo": open_echo.settings(auth=auth)}, token="dev:ann")) as agent:
+        assert await told(agent, "header", name="x-api-key") == "k-123"
+        assert await told(agent, "whoami") == "nobody"
+
+
+async def test_a_variable_that_is_not_set_makes_the_agent_unavailable(
+    open_echo: EchoServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    auth = {"mode": "header", "header": "X-Api-Key", "environment": "NO_SUCH_VARIABLE"}
+    with pytest.raises(AgentUnavailable, match="'echo' can't be reached"):
+        await tool_user({"echo": open_echo.settings(auth=auth)}).async_init()
+    assert vars(caplog.records[0])["variable"] == "NO_SUCH_VARIABLE"
+
+
+async def test_a_token_is_exchanged_once_for_as_long_as_the_users_stays(echo: EchoServer) -> None:
+    taken: list[tuple[str, str]] = []
+    agent = tool_user({"echo": echo.settings(**EXCHANGE)}, token="dev:ann", exchange=exchanging(taken))
+    async with built(agent):
+        assert (
+            await asyncio.gather(*(told(agent, "whoami") for _ in range(5)))
+            == ["exchanged 1 of dev:ann for search"] * 5
+        )
+        agent.runtime_context.access_token = "dev:ann:2"
+        assert await told(agent, "whoami") == "exchanged 2 of dev:ann:2 for search"
+    assert taken == [("dev:ann", "search"), ("dev:ann:2", "search")]
+
+
+async def test_an_exchanged_token_that_is_refused_is_exchanged_again() -> None:
+    taken: list[tuple[str, str]] = []
+    context = context_of("session", token="dev:ann")
+    auth = BearerToken(ExchangedToken(lambda: context, exchanging(taken), "search", PATIENCE_S))
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.headers["authorization"])
+        return httpx.Response(401 if "exchanged 1" in asked[-1] else 200)
+
+    async with httpx.AsyncClient(auth=auth, transport=httpx.MockTransport(answer)) as client:
+        assert [(await client.get("http://search/")).status_code for _ in range(2)] == [200, 200]
+    assert [header.split()[2] for header in asked] == ["1", "2", "2"]
+
+
+async def test_a_users_token_that_is_refused_is_not_sent_again_and_again() -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.headers["authorization"])
+        return httpx.Response(401)
+
+    context = context_of("session", token="dev:ann")
+    auth = request_auth(McpAuthSettings(mode="user_token"), lambda: context, exchange_token, PATIENCE_S)
+    async with httpx.AsyncClient(auth=auth, transport=httpx.MockTransport(answer)) as client:
+        assert (await client.get("http://search/")).status_code == 401
+    assert asked == ["Bearer dev:ann"]
+
+
+async def test_a_user_whom_the_server_refuses_is_told_so(echo: EchoServer) -> None:
+    with pytest.raises(AgentUnavailable, match="The MCP server 'echo' refused the user"):
+        await tool_user({"echo": echo.settings(**USER_TOKEN)}, token="dev:over").async_init()
+
+
+async def test_a_user_to_whom_no_token_is_given_for_the_audience_is_told_so(echo: EchoServer) -> None:
+    async def refuse(access_token: str, audience: str) -> Tokens:
+        raise Unauthenticated
+
+    with pytest.raises(AgentUnavailable, match="The MCP server 'echo' refused the user"):
+        await tool_user({"echo": echo.settings(**EXCHANGE)}, token="dev:ann", exchange=refuse).async_init()
+
+
+async def test_a_token_that_ends_in_mid_run_fails_the_call_and_a_new_one_helps(echo: EchoServer) -> None:
+    async def until_told(agent: ToolUser) -> str:
+        while (result := await call(agent, "whoami")).status != "success":
+            await asyncio.sleep(0.05)
+        return result.text
+
+    seen: list[bool] = []
+    agent = tool_user({"echo": echo.settings(**USER_TOKEN)}, token="dev:ann", observe=lambda _, up: seen.append(up))
+    async with built(agent):
+        agent.runtime_context.access_token = "dev:over"
+        assert await refused(agent, "whoami") == "The MCP server 'echo' refused the user."
+        agent.runtime_context.access_token = "dev:ann:2"
+        assert await until_told(agent) == "dev:ann:2"
+    assert False not in seen, "the server is up all the time"
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """All that any logger writes, in its real form."""
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    yield written
+    root.removeHandler(handler)
+    root.setLevel(level)
+
+
+async def test_no_token_and_no_key_reaches_the_log(
+    echo: EchoServer, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEARCH_API_KEY", "dev:zanthoxylum")
+    key = {"auth": {"mode": "header", "header": "Authorization", "environment": "SEARCH_API_KEY"}}
+    for settings in (USER_TOKEN, EXCHANGE, key):
+        agent = tool_user({"echo": echo.settings(**settings)}, token="dev:quokkaberry", exchange=exchanging([]))
+        async with built(agent):
+            await call(agent, "whoami")
+            agent.runtime_context.access_token = "dev:quokkaberry-over"
+            await call(agent, "whoami")
+    assert "MCP session lost" in log.getvalue()
+    assert "quokkaberry" not in log.getvalue()
+    assert "zanthoxylum" not in log.getvalue()

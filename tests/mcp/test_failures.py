@@ -1,0 +1,146 @@
+"""What goes wrong with a server is told to the agent in words; the agent goes on, and so does the next call."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.messages import ToolMessage
+from services.mcp_echo import EchoServer, echo_over_stdio, echo_server
+from services.mcp_raw import raw_server
+from support.mcp_agents import PATIENCE_S, ToolUser, built, call, refused, told, tool_user
+from support.recorded_agents import eventually
+from support.turn_model import Turn, TurnModel
+from support.turn_model import call as tool_call
+
+from agentic_backend.mcp.server_session import retry_s
+
+AWAY = "The MCP server 'echo' is not available; it is being restarted."
+
+
+async def recovered(agent: ToolUser) -> None:
+    """Until the session is open again."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (await call(agent, "echo", text="again")).status != "success":
+            await asyncio.sleep(0.05)
+
+
+async def test_a_tool_that_fails_says_why(open_echo: EchoServer) -> None:
+    async with built(tool_user({"echo": open_echo.settings()})) as agent:
+        assert "no such city" in await refused(agent, "fail", text="no such city")
+        assert await told(agent, "echo", text="next") == "next"
+
+
+async def test_arguments_that_the_tool_does_not_take_fail(open_echo: EchoServer) -> None:
+    async with built(tool_user({"echo": open_echo.settings()})) as agent:
+        assert "text" in await refused(agent, "echo", words=1)
+
+
+async def test_the_agent_goes_on_after_a_failed_tool(open_echo: EchoServer) -> None:
+    turns = [Turn(calls=[tool_call("fail", "c1", text="broken"), tool_call("echo", "c2", text="fine")]), Turn("Done.")]
+    async with built(tool_user({"echo": open_echo.settings()}, model=TurnModel(turns=turns))) as agent:
+        messages = (await agent.get_compiled_graph().ainvoke({"messages": [("human", "go")]}))["messages"]
+    results = [message for message in messages if isinstance(message, ToolMessage)]
+    assert [(result.tool_call_id, result.status) for result in results] == [("c1", "error"), ("c2", "success")]
+    assert messages[-1].text == "Done."
+
+
+async def test_a_tool_that_hangs_is_cut_and_its_server_told(echo_settings: dict[str, Any]) -> None:
+    async with built(tool_user({"echo": {**echo_settings, "tool_timeout_s": 0.3}})) as agent:
+        assert await refused(agent, "hang") == "The tool did not end within 0.3 seconds."
+        assert await told(agent, "cancellations") == "1"
+        assert await told(agent, "count") == "1", "it is the same session still"
+
+
+async def test_a_call_that_is_stopped_is_cancelled_on_the_server(echo_settings: dict[str, Any]) -> None:
+    async with built(tool_user({"echo": echo_settings})) as agent:
+        await told(agent, "count")
+        stopped = asyncio.create_task(call(agent, "hang"))
+        await asyncio.sleep(0.3)
+        stopped.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await stopped
+        assert await told(agent, "cancellations") == "1"
+        assert await told(agent, "count") == "2"
+
+
+async def test_a_process_that_crashes_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[bool] = []
+    agent = tool_user({"echo": echo_over_stdio()}, observe=lambda _, up: seen.append(up))
+    async with built(agent):
+        first = await told(agent, "process_id")
+        hanging = asyncio.create_task(call(agent, "hang"))
+        await asyncio.sleep(0.2)
+        assert await refused(agent, "crash") == AWAY
+        assert (await hanging).text == AWAY
+        assert await refused(agent, "echo", text="meanwhile") == AWAY
+        await recovered(agent)
+        assert await told(agent, "process_id") != first
+    assert seen == [True, False, True]
+    assert "MCP session lost" in caplog.text
+
+
+@pytest.mark.parametrize("transport", ["streamable_http", "sse"])
+async def test_a_server_that_crashes_is_found_again(transport: str) -> None:
+    with echo_server(transport, "--open") as server:
+        async with built(tool_user({"echo": server.settings()})) as agent:
+            assert await refused(agent, "crash") == AWAY
+            assert await refused(agent, "echo", text="meanwhile") == AWAY
+            server.stop()
+            server.start()
+            await recovered(agent)
+            assert await told(agent, "count") == "1"
+
+
+async def test_a_server_that_was_restarted_between_two_calls_is_found_again() -> None:
+    """It knows the session no more, which only its answer to the next call tells."""
+    with echo_server("streamable_http", "--open") as server:
+        async with built(tool_user({"echo": server.settings()})) as agent:
+            await told(agent, "count")
+            server.stop()
+            server.start()
+            await recovered(agent)
+            assert await told(agent, "count") == "1"
+
+
+@pytest.mark.parametrize(("losses", "longest_s"), [(0, 0.5), (1, 1), (2, 2), (5, 16), (6, 30), (5000, 30)])
+def test_a_server_that_is_lost_again_and_again_is_sought_ever_more_rarely(losses: int, longest_s: float) -> None:
+    waits = {retry_s(losses) for _ in range(50)}
+    assert longest_s / 2 <= min(waits) < max(waits) <= longest_s
+
+
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [
+        ({"content": [], "structuredContent": {"degrees": "mild"}}, "can't be read"),
+        ({"content": []}, "can't be read"),
+        ({"content": 3}, "can't be read"),
+        ({"content": [], "isError": True}, "The tool failed."),
+    ],
+)
+async def test_a_result_that_is_no_result_is_a_failure(result: dict[str, Any], problem: str) -> None:
+    schema = {"type": "object", "properties": {"degrees": {"type": "integer"}}, "required": ["degrees"]}
+    async with built(
+        tool_user({"raw": raw_server([{"name": "measure", "outputSchema": schema}], result=result)})
+    ) as agent:
+        assert problem in await refused(agent, "measure")
+
+
+async def test_an_agent_closes_while_its_tools_still_run() -> None:
+    agent = tool_user({"echo": echo_over_stdio()})
+    before = asyncio.all_tasks()
+    async with built(agent):
+        hanging = asyncio.create_task(call(agent, "hang"))
+        await asyncio.sleep(0.2)
+    assert (await hanging).status == "error"
+    await eventually(lambda: asyncio.all_tasks() == before)
+
+
+async def test_progress_becomes_custom_events_of_the_graph(open_echo: EchoServer) -> None:
+    turns = [Turn(calls=[tool_call("report", "c1", steps=3)]), Turn("Done.")]
+    async with built(tool_user({"echo": open_echo.settings()}, model=TurnModel(turns=turns))) as agent:
+        stream = agent.get_compiled_graph().astream({"messages": [("human", "go")]}, stream_mode="custom")
+        events = [event async for event in stream]
+    assert events == [
+        {"tool": "report", "call_id": "c1", "progress": step, "total": 3, "message": f"step {step}"}
+        for step in (1, 2, 3)
+    ]

@@ -1,0 +1,213 @@
+"""An MCP server for tests, which does on demand what servers do: answer, remember, report, fail, hang and crash.
+
+A program of its own: `python mcp_echo_server.py stdio`, or `… streamable_http PORT` or `… sse PORT`, which prints its
+port. Over HTTP it takes only bearer tokens that begin with `dev:` or `exchanged`; with `--open` it takes any request.
+"""
+
+import asyncio
+import base64
+import logging
+import os
+import socket
+import sys
+import time
+from typing import Any
+
+import uvicorn
+from mcp.server.fastmcp import Context, FastMCP
+from mcp.server.session import ServerSession
+from mcp.types import CallToolResult, ImageContent, ResourceLink, TextContent
+from pydantic import AnyUrl, BaseModel
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+NOISE = "noise on standard error"
+
+server = FastMCP("echo")
+Calling = Context[ServerSession, Any, Request]
+
+counters: dict[int, int] = {}
+"""How often each session has counted."""
+
+cancelled: list[str] = []
+"""The tools whose calls were cancelled."""
+
+
+def _header(context: Calling, name: str) -> str:
+    request = context.request_context.request
+    return (request.headers.get(name) or "") if request is not None else ""
+
+
+@server.tool()
+def echo(text: str) -> str:
+    """Say the text again."""
+    return text
+
+
+@server.tool()
+def odd_names(config: str, runtime: str, run_manager: str, callbacks: str, self: str) -> str:
+    """Say all arguments again, whose names others may think to be theirs."""
+    return " ".join([config, runtime, run_manager, callbacks, self])
+
+
+@server.tool()
+def whoami(context: Calling) -> str:
+    """Tell the bearer token of this very request."""
+    return _header(context, "authorization").removeprefix("Bearer ") or "nobody"
+
+
+@server.tool()
+def header(name: str, context: Calling) -> str:
+    """Tell a header of this very request."""
+    return _header(context, name) or "none"
+
+
+@server.tool()
+def environment() -> list[str]:
+    """Tell the names of the variables in the server's environment."""
+    return sorted(os.environ)
+
+
+@server.tool()
+def process_id() -> str:
+    """Tell the id of the server's process."""
+    return str(os.getpid())
+
+
+@server.tool()
+def count(context: Calling) -> str:
+    """Count up, for this session alone."""
+    key = id(context.session)
+    counters[key] = counters.get(key, 0) + 1
+    return str(counters[key])
+
+
+@server.tool()
+async def report(steps: int, context: Calling) -> str:
+    """Report progress in steps."""
+    for step in range(1, steps + 1):
+        await context.report_progress(step, steps, f"step {step}")
+    return "reported"
+
+
+@server.tool()
+def fail(text: str) -> str:
+    """Fail with this text."""
+    raise ValueError(text)
+
+
+@server.tool()
+async def hang() -> str:
+    """Never come back, unless the call is cancelled."""
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        cancelled.append("hang")
+        raise
+    return "never"
+
+
+@server.tool()
+def cancellations() -> str:
+    """Tell how many calls were cancelled."""
+    return str(len(cancelled))
+
+
+@server.tool()
+def block() -> str:
+    """Do nothing else for a minute, not even listen."""
+    time.sleep(60)
+    return "done"
+
+
+@server.tool()
+def crash() -> str:
+    """End the server's process at once."""
+    os._exit(1)
+
+
+@server.tool()
+def noise(text: str) -> str:
+    """Write the text to standard error."""
+    print(NOISE, text, file=sys.stderr, flush=True)
+    return "written"
+
+
+@server.tool()
+def picture() -> CallToolResult:
+    """Show a picture of one pixel, and a link."""
+    return CallToolResult(
+        content=[
+            TextContent(type="text", text="one pixel"),
+            ImageContent(type="image", data=base64.b64encode(PIXEL).decode(), mimeType="image/png"),
+            ResourceLink(type="resource_link", name="pixels", uri=AnyUrl("https://example.org/pixels")),
+        ]
+    )
+
+
+@server.tool()
+def large_picture(size: int) -> CallToolResult:
+    """Show a picture of so many bytes."""
+    data = base64.b64encode(bytes(size)).decode()
+    return CallToolResult(content=[ImageContent(type="image", data=data, mimeType="image/png")])
+
+
+@server.tool()
+def structured() -> CallToolResult:
+    """Give a structured result beside a text that says something else."""
+    return CallToolResult(
+        content=[TextContent(type="text", text="mild")], structuredContent={"degrees": 21, "city": "Oslo"}
+    )
+
+
+class _Answer(BaseModel):
+    text: str
+
+
+@server.tool()
+async def ask_the_user(context: Calling) -> str:
+    """Ask the user something, which a client need not allow."""
+    try:
+        await context.elicit("What is it?", schema=_Answer)
+    except Exception as error:
+        return f"refused: {error}"
+    return "answered"
+
+
+class _TokensOnly:
+    """Answers 401 to a request without a token of a known form, or with one that says that it is over."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            token = Request(scope).headers.get("authorization", "").removeprefix("Bearer ")
+            if not token.startswith(("dev:", "exchanged")) or "over" in token:
+                await PlainTextResponse("a token is needed", 401)(scope, receive, send)
+                return
+        await self._application(scope, receive, send)
+
+
+def main(transport: str, port: str = "0", *options: str) -> None:
+    logging.disable()
+    if transport == "stdio":
+        server.run("stdio")
+        return
+    application: ASGIApp = server.sse_app() if transport == "sse" else server.streamable_http_app()
+    if "--open" not in options:
+        application = _TokensOnly(application)
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind(("127.0.0.1", int(port)))
+    bound.listen()
+    print(bound.getsockname()[1], flush=True)
+    uvicorn.Server(uvicorn.Config(application, timeout_graceful_shutdown=1)).run(sockets=[bound])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

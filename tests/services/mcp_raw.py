@@ -1,0 +1,34 @@
+"""An MCP server over stdio that answers what a test tells it to, right or wrong."""
+
+import json
+import sys
+from typing import Any
+
+_PROGRAM = """
+import json, sys
+pages, result = json.loads(sys.argv[1])
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request:
+        continue
+    asked = request.get("params") or {}
+    if request["method"] == "initialize":
+        said = {"protocolVersion": asked["protocolVersion"], "capabilities": {"tools": {}}}
+        said["serverInfo"] = {"name": "raw", "version": "1"}
+    elif request["method"] == "tools/list":
+        page = int(asked.get("cursor") or 0)
+        said = {"tools": pages[page]} | ({"nextCursor": str(page + 1)} if page + 1 < len(pages) else {})
+    else:
+        said = result
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": said}), flush=True)
+"""
+
+
+def raw_server(*pages: list[dict[str, Any]], result: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a server with these `pages` of tools, each of whose calls has this `result`."""
+    listed = [[{"inputSchema": {"type": "object"}, **tool} for tool in page] for page in pages]
+    return {
+        "transport": "stdio",
+        "command": sys.executable,
+        "args": ["-c", _PROGRAM, json.dumps([listed, result])],
+    }

@@ -1,0 +1,42 @@
+"""How often an ask goes to MongoDB before its model is called: docs/production.md names the round trips."""
+
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from support.chat_client import check_exchange, final_text
+from support.mongo_commands import Commands
+from support.sessions import open_sessions
+
+from agentic_backend.agents.agent_flow import CompiledGraph
+from agentic_backend.stores.mongo import MongoStore
+
+BEFORE_THE_MODEL = ["find sessions", "insert exchanges", "insert messages", "findAndModify sessions"]
+
+
+def watching_graph(commands: Commands, seen: list[list[str]]) -> CompiledGraph:
+    """Notes what had been sent when its model would be called."""
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        seen.append(commands.names)
+        return {"messages": [AIMessage(f"{len(state['messages'])} messages")]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "answer")
+    return graph.compile()
+
+
+async def test_a_cached_agent_is_asked_after_four_round_trips(mongodb_url: str, tmp_path: Path) -> None:
+    commands, seen = Commands(), list[list[str]]()
+    store = await MongoStore.open(mongodb_url, timeout_s=5, event_listeners=[commands])
+    async with open_sessions(tmp_path, {"watching": watching_graph(commands, seen)}, database=store) as sessions:
+        session_id = (await sessions.ask("first"))[0]["session_id"]
+        for number in (2, 3):
+            await sessions.idle(session_id)
+            commands.clear()
+            events = await sessions.ask("again", session_id=session_id, client_exchange_id=f"mine {number}")
+            check_exchange(events)
+            assert seen[-1] == BEFORE_THE_MODEL
+        assert final_text(events) == "5 messages", "the agent remembers"

@@ -1,0 +1,82 @@
+"""A MongoDB database whose round trips a test can delay, refuse, or carry out without an answer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from pymongo.errors import AutoReconnect
+
+from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.mongo_documents import Database
+
+Fault = Callable[[str, str], str | asyncio.Event]
+"""What becomes of a round trip, given its collection and its method: `fine`, `slow`, `refused` or `unheard`.
+
+With an event, it waits for that first.
+"""
+
+
+class FaultyDatabase:
+    def __init__(self, real: Database, fault: Fault) -> None:
+        self._real = real
+        self._fault = fault
+
+    def __getitem__(self, collection: str) -> "_Collection":
+        return _Collection(self._real[collection], collection, self._fault)
+
+
+class _Collection:
+    def __init__(self, real: Any, name: str, fault: Fault) -> None:
+        self._real = real
+        self._name = name
+        self._fault = fault
+
+    def find(self, *args: Any) -> "_Cursor":
+        return _Cursor(self._real.find(*args), lambda trip: self._trip("find", trip))
+
+    def __getattr__(self, method: str) -> Callable[..., Awaitable[Any]]:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await self._trip(method, lambda: getattr(self._real, method)(*args, **kwargs))
+
+        return call
+
+    async def _trip(self, method: str, trip: Callable[[], Awaitable[Any]]) -> Any:
+        fate = self._fault(self._name, method)
+        if isinstance(fate, asyncio.Event):
+            await fate.wait()
+        if fate == "slow":
+            await asyncio.sleep(0.01)
+        if fate == "refused":
+            raise AutoReconnect("refused")
+        result = await trip()
+        if fate == "unheard":
+            raise AutoReconnect("unheard")
+        return result
+
+
+class _Cursor:
+    def __init__(self, real: Any, trip: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]) -> None:
+        self._real = real
+        self._trip = trip
+
+    def sort(self, *args: Any) -> "_Cursor":
+        return _Cursor(self._real.sort(*args), self._trip)
+
+    def limit(self, *args: Any) -> "_Cursor":
+        return _Cursor(self._real.limit(*args), self._trip)
+
+    async def to_list(self, length: None) -> Any:
+        return await self._trip(lambda: self._real.to_list(length))
+
+
+def make_faulty(store: MongoStore, fault: Fault) -> Database:
+    """From now on the store's round trips go as `fault` says; the database without faults."""
+    real = store._driver.database
+    store._driver.database = cast(Database, FaultyDatabase(real, fault))
+    return real
+
+
+def once(collection: str, method: str, fate: str | asyncio.Event) -> Fault:
+    """Only the next round trip of this kind is another than fine."""
+    left = [fate]
+    return lambda *trip: left.pop() if left and trip == (collection, method) else "fine"

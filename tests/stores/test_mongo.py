@@ -1,0 +1,319 @@
+"""What is left in MongoDB after writers that died half way, and what is made of it."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+
+from agentic_backend.errors import SessionBusy, StoreUnavailable
+from agentic_backend.protocol.messages import ExchangeStatus, place, utc_now
+from agentic_backend.protocol.parts import text_of
+from agentic_backend.stores.base import Fence, FencedOut, SessionQuery
+from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.mongo_documents import Database, message_document
+from tests.stores.faulty_database import make_faulty, once
+from tests.stores.samples import (
+    EPOCH,
+    a_kpi,
+    a_session,
+    an_end,
+    an_exchange,
+    answer,
+    begin,
+    begin_new,
+    fence_after,
+    new_id,
+    question,
+    run_exchanges,
+)
+
+OpenMongo = Callable[[], Awaitable[MongoStore]]
+
+
+@pytest.fixture
+async def open_mongo(mongodb_url: str) -> AsyncIterator[OpenMongo]:
+    """Opens the test's database; another instance each time, whose writers give up after no time at all."""
+    opened: list[MongoStore] = []
+
+    async def open_() -> MongoStore:
+        opened.append(await MongoStore.open(mongodb_url, timeout_s=10))
+        opened[-1]._given_up_after = timedelta(0)
+        return opened[-1]
+
+    yield open_
+    for store in opened:
+        await store.aclose()
+
+
+@pytest.fixture
+async def store(open_mongo: OpenMongo) -> MongoStore:
+    return await open_mongo()
+
+
+def database_of(store: MongoStore) -> Database:
+    return store._driver.database
+
+
+async def leave_rows(store: MongoStore, fence: Fence, ranks: list[int], batch: str = "dead") -> None:
+    """What a writer with this fence leaves that dies before it has counted its rows."""
+    for rank in ranks:
+        [row] = place(
+            [answer(f"left {rank}")],
+            session_id=fence.session_id,
+            exchange_id=fence.exchange_id,
+            next_rank=rank,
+            at=utc_now(),
+        )
+        await database_of(store)["messages"].insert_one(message_document(row, batch))
+
+
+async def texts(store: MongoStore, session_id: str) -> list[str]:
+    messages = await store.messages_after(session_id, -1, 1000)
+    assert [message.rank for message in messages] == list(range(len(messages)))
+    return [text_of(message.parts) for message in messages]
+
+
+async def test_indexes_are_made_at_the_start_and_again(open_mongo: OpenMongo) -> None:
+    for store in (await open_mongo(), await open_mongo()):
+        made = {
+            (name, tuple(key for key, _ in index["key"])): bool(index.get("unique"))
+            for name in ("sessions", "exchanges", "messages", "session_states", "kpi_records")
+            for index in (await database_of(store)[name].index_information()).values()
+            if index["key"] != [("_id", 1)]
+        }
+        assert made == {
+            ("sessions", ("user_id", "updated_at", "_id")): False,
+            ("exchanges", ("asked_as",)): True,
+            ("exchanges", ("holds",)): True,
+            ("exchanges", ("session_id", "first_rank")): False,
+            ("exchanges", ("status", "started_at")): False,
+            ("messages", ("session_id", "rank")): True,
+            ("messages", ("exchange_id", "rank")): False,
+            ("session_states", ("session_id", "rank")): False,
+            ("kpi_records", ("started_at",)): False,
+            ("kpi_records", ("user_id", "started_at")): False,
+        }
+
+
+@pytest.mark.parametrize("ranks", [[1], [2], [1, 2], [3], [1, 2, 3, 4, 5]])
+async def test_rows_that_a_dead_writer_left_never_count_and_give_way(store: MongoStore, ranks: list[int]) -> None:
+    fence = await begin_new(store)
+    await leave_rows(store, fence, ranks)
+    assert await texts(store, fence.session_id) == ["What is it?"]
+    assert len(await store.exchange_messages(fence.exchange_id)) == 1
+    assert (await store.list_sessions(SessionQuery("ann", text="left"))).sessions == []
+    written = await store.append(fence, [answer("one"), answer("two")])
+    await store.append(fence_after(written, fence.exchange_id), [answer("three")], an_end())
+    assert await texts(store, fence.session_id) == ["What is it?", "one", "two", "three"]
+    assert len(await store.last_exchanges(fence.session_id, 1)) == 4
+    session = await store.get_session(fence.session_id)
+    assert session is not None
+    await run_exchanges(store, session, 2)
+    assert len(await texts(store, fence.session_id)) == 8
+
+
+async def test_rows_in_the_way_of_a_question_give_way(store: MongoStore) -> None:
+    session = a_session()
+    await store.create_session(session)
+    await leave_rows(store, Fence(session.id, new_id(), 0), [0, 1])
+    await run_exchanges(store, session, 1)
+    assert await texts(store, session.id) == ["What is it?", "answer 0"]
+
+
+async def test_a_writer_that_was_thought_dead_counts_nothing_any_more(open_mongo: OpenMongo) -> None:
+    """It wakes up between its insert and its count, when another has written in its place."""
+    slow, quick = await open_mongo(), await open_mongo()
+    fence, awake = await begin_new(slow), asyncio.Event()
+    make_faulty(slow, once("sessions", "find_one_and_update", awake))
+    sleeper = asyncio.create_task(slow.append(fence, [answer("late")] * 3, an_end()))
+    while await database_of(quick)["messages"].count_documents({}) < 4:
+        await asyncio.sleep(0.01)
+    written = await quick.append(fence, [answer("in time")])
+    awake.set()
+    with pytest.raises(FencedOut):
+        await sleeper
+    await quick.append(fence_after(written, fence.exchange_id), [answer("and on")], an_end())
+    assert await texts(quick, fence.session_id) == ["What is it?", "in time", "and on"]
+    assert await database_of(quick)["messages"].count_documents({}) == 3
+
+
+async def test_a_writer_counts_no_rows_that_another_has_put_in_their_place(open_mongo: OpenMongo) -> None:
+    """It wakes up when the other one has removed its rows and put its own there, and hasn't counted them yet."""
+    slow, quick = await open_mongo(), await open_mongo()
+    fence, awake, on = await begin_new(slow), asyncio.Event(), asyncio.Event()
+    real = make_faulty(slow, once("sessions", "find_one_and_update", awake))
+    sleeper = asyncio.create_task(slow.append(fence, [answer("slow 0"), answer("slow 1")]))
+    while await real["messages"].count_documents({}) < 3:
+        await asyncio.sleep(0.01)
+    make_faulty(quick, once("sessions", "find_one_and_update", on))
+    hurried = asyncio.create_task(quick.append(fence, [answer("quick 0")]))
+    while await real["messages"].count_documents({}) != 2:
+        await asyncio.sleep(0.01)
+    awake.set()
+    outcomes = [await asyncio.gather(sleeper, return_exceptions=True)]
+    on.set()
+    outcomes.append(await asyncio.gather(hurried, return_exceptions=True))
+    assert sorted(type(outcome).__name__ for [outcome] in outcomes) == ["FencedOut", "Written"]
+    counted = await texts(quick, fence.session_id)
+    assert counted[1:] in (["slow 0", "slow 1"], ["quick 0"])
+    assert await real["messages"].count_documents({}) == len(counted)
+
+
+async def test_an_end_that_broke_off_after_it_counted_is_an_end(store: MongoStore) -> None:
+    fence = await begin_new(store, client_exchange_id="mine")
+    kpi = a_kpi(exchange_id=fence.exchange_id)
+    real = make_faulty(store, once("kpi_records", "replace_one", "refused"))
+    with pytest.raises(StoreUnavailable):
+        await store.append(fence, [answer()], an_end(kpi=kpi, session_state=b"state"))
+    stored = await real["exchanges"].find_one({"_id": fence.exchange_id})
+    assert stored is not None and stored["status"] == "running"
+
+    async def check_ended() -> None:
+        for record in (await store.get_exchange(fence.exchange_id), await store.find_exchange("ann", "mine")):
+            assert record is not None and (record.status, record.last_seq) == (ExchangeStatus.OK, 9)
+        assert len(await store.last_exchanges(fence.session_id, 1)) == 2
+        assert await store.session_state(fence.session_id) == b"state"
+
+    await check_ended()
+    assert await store.unended_exchanges() == []
+    assert await store.kpi_records(user_id="ann", start=EPOCH, end=EPOCH + timedelta(days=1)) == [kpi]
+    stored = await real["exchanges"].find_one({"_id": fence.exchange_id})
+    assert stored is not None and (stored["status"], stored["holds"]) == ("ok", fence.exchange_id)
+    await check_ended()
+
+
+async def test_an_end_that_broke_off_keeps_nobody_from_asking(store: MongoStore) -> None:
+    fence = await begin_new(store)
+    make_faulty(store, once("exchanges", "update_one", "refused"))
+    with pytest.raises(StoreUnavailable):
+        await store.append(fence, [answer()], an_end(kpi=a_kpi(exchange_id=fence.exchange_id)))
+    session = await store.get_session(fence.session_id)
+    assert session is not None
+    await run_exchanges(store, session, 1)
+    assert len(await store.kpi_records(user_id="ann", start=EPOCH, end=EPOCH + timedelta(days=1))) == 1
+    assert await store.unended_exchanges() == []
+
+
+@pytest.mark.parametrize("new_session", [True, False])
+@pytest.mark.parametrize("collection", ["messages", "sessions"])
+async def test_an_ask_that_broke_off_before_it_counted_can_be_sent_again(
+    store: MongoStore, new_session: bool, collection: str
+) -> None:
+    session = a_session()
+    if not new_session:
+        await store.create_session(session)
+    method = "insert_many" if collection == "messages" else "insert_one" if new_session else "find_one_and_update"
+    exchange = an_exchange(session, client_exchange_id="mine")
+    real = make_faulty(store, once(collection, method, "refused"))
+    with pytest.raises(StoreUnavailable):
+        await store.begin_exchange(exchange, question(), session if new_session else None)
+    assert await store.get_exchange(exchange.id) is None
+    assert await store.find_exchange("ann", "mine") is None
+    assert await store.messages_after(session.id, -1, 10) == []
+
+    again = a_session() if new_session else session
+    repeated = an_exchange(again, client_exchange_id="mine")
+    await store.begin_exchange(repeated, question("Again?"), again if new_session else None)
+    assert await texts(store, again.id) == ["Again?"]
+    assert [record.id for record in await store.unended_exchanges()] == [repeated.id]
+    assert await real["exchanges"].count_documents({}) == await real["messages"].count_documents({}) == 1
+
+
+async def test_an_ask_whose_answer_was_lost_is_not_begun_twice(store: MongoStore) -> None:
+    session = a_session()
+    await store.create_session(session)
+    exchange = an_exchange(session)
+    make_faulty(store, once("sessions", "find_one_and_update", "unheard"))
+    with pytest.raises(StoreUnavailable):
+        await store.begin_exchange(exchange, question())
+    with pytest.raises(SessionBusy):
+        await store.begin_exchange(an_exchange(session), question())
+    assert [record.id for record in await store.unended_exchanges()] == [exchange.id]
+
+
+async def test_a_session_is_not_busy_with_an_exchange_that_is_nowhere(store: MongoStore) -> None:
+    session = a_session(active_exchange_id="nowhere")
+    await store.create_session(session)
+    await run_exchanges(store, session, 1)
+    assert await texts(store, session.id) == ["What is it?", "answer 0"]
+
+
+@pytest.mark.parametrize("collection", ["messages", "exchanges", "sessions"])
+async def test_a_deletion_that_broke_off_is_finished_at_the_next_start(open_mongo: OpenMongo, collection: str) -> None:
+    store = await open_mongo()
+    fence = await begin_new(store)
+    await store.append(fence, [answer("secret")], an_end(session_state=b"state"))
+    method = "delete_one" if collection == "sessions" else "delete_many"
+    real = make_faulty(store, once(collection, method, "refused"))
+    with pytest.raises(StoreUnavailable):
+        await store.delete_session(fence.session_id)
+    assert await store.get_session(fence.session_id) is None
+    assert (await store.list_sessions(SessionQuery("ann"))).sessions == []
+    assert await store.messages_after(fence.session_id, -1, 10) == []
+    assert await store.rename_session(fence.session_id, "Title") is None
+    await open_mongo()
+    for name in ("sessions", "exchanges", "messages", "session_states"):
+        assert await real[name].count_documents({}) == 0
+
+
+async def test_only_the_last_state_is_kept(store: MongoStore) -> None:
+    session = a_session()
+    await store.create_session(session)
+    for state in (b"one", b"two", None, b"three"):
+        await store.append(await begin(store, session), [answer()], an_end(session_state=state))
+    assert await database_of(store)["session_states"].count_documents({}) == 1
+    with pytest.raises(FencedOut):
+        await store.append(Fence(session.id, new_id(), 8), [answer()], an_end(session_state=b"lost"))
+    assert await database_of(store)["session_states"].count_documents({}) == 1
+    assert await store.session_state(session.id) == b"three"
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_whatever_breaks_off_what_was_reported_is_there_and_whole(open_mongo: OpenMongo, seed: int) -> None:
+    """Writers of two instances dispute each rank, while a third of their round trips goes wrong in some way."""
+    chance = random.Random(seed)
+    sound, stores = await open_mongo(), [await open_mongo(), await open_mongo()]
+    for store in stores:
+        make_faulty(store, lambda *_: chance.choices(["fine", "slow", "refused", "unheard"], [6, 2, 1, 1])[0])
+    session = a_session()
+    await sound.create_session(session)
+    reported: list[str] = []
+
+    async def write(store: MongoStore, fence: Fence, name: str, ends: bool) -> None:
+        batch = [f"{name} {number}" for number in range(chance.randint(0, 3))]
+        with suppress(FencedOut, StoreUnavailable):
+            await store.append(fence, [answer(text) for text in batch], an_end() if ends else None)
+            reported.extend(batch)
+
+    for turn in range(8):
+        with suppress(StoreUnavailable):
+            await stores[turn % 2].begin_exchange(an_exchange(session), question(f"question {turn}"))
+        for attempt in range(3):
+            current = await sound.get_session(session.id)
+            assert current is not None
+            if current.active_exchange_id is None:
+                break
+            fence = Fence(session.id, current.active_exchange_id, current.next_rank)
+            await asyncio.gather(
+                *(write(store, fence, f"{turn}.{attempt}.{index}", attempt == 2) for index, store in enumerate(stores))
+            )
+        for record in await sound.unended_exchanges():
+            current = await sound.get_session(session.id)
+            assert current is not None and current.active_exchange_id == record.id
+            await sound.append(Fence(session.id, record.id, current.next_rank), [], an_end())
+
+    stored = await texts(sound, session.id)
+    session = await sound.get_session(session.id) or session
+    assert session.next_rank == session.message_count == len(stored) == len(set(stored))
+    assert set(reported) <= set(stored)
+    batches = [text.rpartition(" ")[0] for text in stored if not text.startswith("question")]
+    for name in set(batches):
+        assert [text for text in stored if text.startswith(f"{name} ")] == [
+            f"{name} {number}" for number in range(batches.count(name))
+        ]
+    assert len([batch for i, batch in enumerate(batches) if batch != batches[i - 1]]) <= len(set(batches)) + 1
+    await run_exchanges(sound, session, 1)
+    assert len(await sound.last_exchanges(session.id, 100)) == len(stored) + 2

@@ -1,0 +1,99 @@
+"""A read of a window fetches its own rows and no others, by conditions that an index answers."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from support.mongo_commands import Commands
+
+from agentic_backend.stores.base import SessionQuery
+from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.mongo_documents import INDEXES
+from tests.stores.samples import a_session, begin, run_exchanges
+
+EXCHANGES = 12
+
+
+@pytest.fixture
+def commands() -> Commands:
+    return Commands()
+
+
+@pytest.fixture
+async def store(mongodb_url: str, commands: Commands) -> AsyncIterator[MongoStore]:
+    """Two sessions of the same user, of 24 messages each, `one` and `other`."""
+    store = await MongoStore.open(mongodb_url, timeout_s=10, event_listeners=[commands])
+    for name in ("one", "other"):
+        session = a_session(id=name)
+        await store.create_session(session)
+        await run_exchanges(store, session, EXCHANGES)
+    yield store
+    await store.aclose()
+
+
+def fetched(commands: Commands) -> dict[str, int]:
+    """How many documents came from each collection."""
+    counts: dict[str, int] = {}
+    for reply in commands.replies:
+        name = reply["cursor"]["ns"].rpartition(".")[2]
+        batch = reply["cursor"].get("firstBatch", reply["cursor"].get("nextBatch"))
+        counts[name] = counts.get(name, 0) + len(batch)
+    return counts
+
+
+def has_index(find: dict[str, Any]) -> bool:
+    """Whether an index begins with what is compared, the range last, and gives the order that is asked for."""
+    collection, conditions = find["find"], dict(find["filter"])
+    if "_id" in conditions and isinstance(conditions["_id"], str):
+        return True
+    equal = {key for key, value in conditions.items() if not isinstance(value, dict)}
+    ranges = [key for key, value in conditions.items() if isinstance(value, dict)]
+    order = [key for key in find.get("sort", {}) if key not in equal]
+    for name, keys, _ in INDEXES:
+        names = [key for key, _ in keys]
+        behind = names[len(equal) :]
+        if name == collection and set(names[: len(equal)]) == equal:
+            if behind[: len(ranges)] == ranges and behind[: len(order)] == order:
+                return True
+    return False
+
+
+Read = Callable[[MongoStore], Awaitable[Any]]
+
+
+@pytest.mark.parametrize(
+    ("read", "documents"),
+    [
+        (lambda store: store.messages_after("one", 3, 5), {"sessions": 1, "messages": 5}),
+        (lambda store: store.messages_after("one", 22, 100), {"sessions": 1, "messages": 1}),
+        # One exchange more than is wanted, for the last one may be running.
+        (lambda store: store.last_exchanges("one", 2), {"sessions": 1, "exchanges": 3, "messages": 4}),
+        (lambda store: store.get_session("one"), {"sessions": 1}),
+        (lambda store: store.list_sessions(SessionQuery("ann", limit=1)), {"sessions": 2}),
+    ],
+)
+async def test_a_read_touches_only_its_rows(
+    store: MongoStore, commands: Commands, read: Read, documents: dict[str, int]
+) -> None:
+    commands.clear()
+    assert await read(store)
+    assert fetched(commands) == documents
+    assert [find for find in commands.sent if not has_index(find)] == []
+    await examines_only_what_it_fetches(store, commands)
+
+
+async def examines_only_what_it_fetches(store: MongoStore, commands: Commands) -> None:
+    """FerretDB can't tell, and doesn't use its indexes."""
+    for find, reply in zip(list(commands.sent), list(commands.replies), strict=True):
+        query = {key: find[key] for key in ("find", "filter", "sort", "limit", "projection") if key in find}
+        plan = await store._driver.database.command("explain", query, verbosity="executionStats")
+        if "executionStats" in plan:
+            assert plan["executionStats"]["totalDocsExamined"] <= len(reply["cursor"]["firstBatch"])
+
+
+async def test_the_messages_of_an_exchange_are_read_by_its_index(store: MongoStore, commands: Commands) -> None:
+    fence = await begin(store, a_session(id="one"), first_rank=24)
+    commands.clear()
+    assert len(await store.exchange_messages(fence.exchange_id)) == 1
+    assert fetched(commands) == {"exchanges": 1, "sessions": 1, "messages": 1}
+    assert all(map(has_index, commands.sent))

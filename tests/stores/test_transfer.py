@@ -1,0 +1,159 @@
+"""Everything that is in SQLite comes to MongoDB, however often, and what went wrong on the way shows in the counts."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agentic_backend.errors import StoreUnavailable
+from agentic_backend.protocol.events import HumanRequests
+from agentic_backend.protocol.messages import utc_now
+from agentic_backend.stores import transfer as transferring
+from agentic_backend.stores.base import AlreadyAsked, SessionQuery, Store
+from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.stores.transfer import Counts, Transferred, transfer
+from tests.stores.faulty_database import make_faulty, once
+from tests.stores.samples import (
+    EPOCH,
+    a_kpi,
+    a_session,
+    an_end,
+    an_exchange,
+    answer,
+    begin,
+    fence_after,
+    question,
+    run_exchanges,
+)
+
+
+@pytest.fixture
+async def source(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(tmp_path / "chat.sqlite3", timeout_s=10)
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture
+async def target(mongodb_url: str) -> AsyncIterator[MongoStore]:
+    store = await MongoStore.open(mongodb_url, timeout_s=10)
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transferring, "_SESSIONS", 3)
+    monkeypatch.setattr(transferring, "_ROWS", 4)
+
+
+async def fill(store: SqliteStore) -> None:
+    """Seven sessions: six of some exchanges, with a state and KPIs; in the last one an exchange waits."""
+    for number in range(6):
+        session = a_session(id=f"session {number}", title=f"Title {number}", minute=number)
+        await store.create_session(session)
+        await run_exchanges(store, session, number)
+        fence = await begin(store, session, client_exchange_id=f"key {number}")
+        kpi = a_kpi(exchange_id=fence.exchange_id, minute=number)
+        await store.append(fence, [answer()] * number, an_end(kpi=kpi, session_state=f"state {number}".encode()))
+    session = a_session(id="waiting")
+    exchange = an_exchange(session, id="waits")
+    written = await store.begin_exchange(exchange, question(), session)
+    pending = HumanRequests(title="Well?", requests=[], expires_at=EPOCH)
+    await store.set_waiting(fence_after(written, "waits"), pending, b"\x00on\xff")
+    await store.record_kpi(a_kpi("bob", minute=9))
+
+
+async def copy(source: SqliteStore, target: MongoStore) -> Transferred:
+    return await transfer(source, target, lambda there, total: None)
+
+
+async def contents(store: Store) -> list[object]:
+    """All that the store tells of its sessions and KPIs."""
+    told: list[object] = [await store.kpi_records(user_id=None, start=EPOCH, end=utc_now() + timedelta(days=1))]
+    for session in (await store.list_sessions(SessionQuery("ann"))).sessions:
+        messages = await store.messages_after(session.id, -1, 1000)
+        told += [session, messages, await store.session_state(session.id), await store.last_exchanges(session.id, 2)]
+        for exchange_id in sorted({message.exchange_id for message in messages}):
+            told += [await store.get_exchange(exchange_id), await store.checkpoint(exchange_id)]
+    return told
+
+
+async def test_everything_is_copied_and_counted(source: SqliteStore, target: MongoStore) -> None:
+    await fill(source)
+    reports: list[tuple[str, str]] = []
+    done = await transfer(source, target, lambda there, total: reports.append((str(there), str(total))))
+    assert done.found == done.there == Counts(7, 22, 52, 7) == await source.total()
+    assert done.is_whole and done.left_alone == []
+    assert await contents(target) == await contents(source)
+    assert {total for _, total in reports} == {"7 sessions, 22 exchanges, 52 messages, 7 KPI records"}
+    assert [there for there, _ in reports][-1] == reports[-1][1] and len(reports) == 5
+
+
+async def test_what_was_copied_goes_on(source: SqliteStore, target: MongoStore) -> None:
+    await fill(source)
+    await copy(source, target)
+    assert [record.id for record in await target.unended_exchanges()] == ["waits"]
+    with pytest.raises(AlreadyAsked):
+        await target.begin_exchange(an_exchange(a_session(id="x"), client_exchange_id="key 3"), question())
+    session = await target.get_session("session 3")
+    assert session is not None
+    await run_exchanges(target, session, 1)
+    assert len(await target.messages_after("session 3", -1, 100)) == session.next_rank + 2
+    assert (await target.list_sessions(SessionQuery("ann", text="TITLE 4"))).sessions[0].id == "session 4"
+
+
+async def test_run_again_it_copies_only_what_has_changed(source: SqliteStore, target: MongoStore) -> None:
+    await fill(source)
+    await copy(source, target)
+    changed = await source.get_session("session 2")
+    assert changed is not None
+    await run_exchanges(source, changed, 2)
+    await source.rename_session("session 4", "Another title")
+    await source.create_session(a_session(id="new"))
+    copied: list[str] = []
+    real = target.copy_session
+
+    async def copy_session(session: transferring.Session, state: bytes | None) -> None:
+        copied.append(session.id)
+        await real(session, state)
+
+    target.copy_session = copy_session  # type: ignore[method-assign]
+    done = await copy(source, target)
+    assert done.is_whole and copied == ["new", "session 2", "session 4"]
+    assert await contents(target) == await contents(source)
+
+
+@pytest.mark.parametrize("collection", ["messages", "exchanges", "sessions", "session_states", "kpi_records"])
+async def test_cut_short_it_can_be_run_again(source: SqliteStore, target: MongoStore, collection: str) -> None:
+    await fill(source)
+    method = "insert_one" if "session" in collection else "insert_many"
+    make_faulty(target, once(collection, method, "unheard"))
+    with pytest.raises(StoreUnavailable):
+        await copy(source, target)
+    assert (await copy(source, target)).is_whole
+    assert await contents(target) == await contents(source)
+
+
+async def test_a_session_that_has_gone_on_in_the_target_is_left_alone(source: SqliteStore, target: MongoStore) -> None:
+    await fill(source)
+    await copy(source, target)
+    session = await target.get_session("session 5")
+    assert session is not None
+    await run_exchanges(target, session, 1)
+    before = await target.messages_after("session 5", -1, 100)
+    done = await copy(source, target)
+    assert done.is_whole and done.left_alone == ["session 5"]
+    assert done.found.sessions == 6
+    assert await target.messages_after("session 5", -1, 100) == before
+
+
+async def test_what_is_missing_shows_in_the_counts(source: SqliteStore, target: MongoStore) -> None:
+    await fill(source)
+    await copy(source, target)
+    await target._driver.database["messages"].delete_one({"session_id": "session 5"})
+    done = await copy(source, target)
+    assert not done.is_whole
+    assert (done.found.messages, done.there.messages) == (52, 51)

@@ -1,0 +1,159 @@
+"""A Dockerfile's steps followed without an engine: each stage is a directory, its base image this machine's Python.
+
+Paths in the steps are taken below that directory, so that the steps run as they stand in the file.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_STEP_S = 600
+_ABSOLUTE = re.compile(r"(?<![\w./$-])/(?=\w)")
+_NOT_HANDED_ON = ("AGENTIC_", "OPENAI_", "PYTHON", "VIRTUAL_ENV")
+_NOT_SENT = shutil.ignore_patterns("__pycache__")
+_NOT_OF_PYTHON = shutil.ignore_patterns("site-packages", "dist-packages", "test", "config-*", "__pycache__")
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """`keyword` in capitals; `rest` is one line."""
+
+    keyword: str
+    rest: str
+
+    @property
+    def words(self) -> list[str]:
+        return shlex.split(self.rest)
+
+
+@dataclass(slots=True)
+class Stage:
+    """What the steps so far have made. `said` holds the instructions that only describe: USER, CMD, …"""
+
+    root: Path
+    environment: dict[str, str]
+    directory: Path
+    said: dict[str, str] = field(default_factory=dict)
+
+    def inside(self, text: str) -> str:
+        """`text` with its absolute paths below `root`."""
+        return _ABSOLUTE.sub(f"{self.root}/", text)
+
+    def path(self, text: str) -> Path:
+        return self.directory / self.inside(text)
+
+    @property
+    def user(self) -> tuple[int, int]:
+        """The ids of the user and the group, which are numbers in the Dockerfile."""
+        user, group = self.said["USER"].split(":")
+        return int(user), int(group)
+
+    @property
+    def start(self) -> list[str]:
+        """What a container runs."""
+        return [*json.loads(self.said["ENTRYPOINT"]), *json.loads(self.said["CMD"])]
+
+    @property
+    def health_check(self) -> list[str]:
+        command: list[str] = json.loads(self.said["HEALTHCHECK"].partition(" CMD ")[2])
+        return command
+
+
+def instructions(dockerfile: Path) -> list[Instruction]:
+    lines = [line for line in dockerfile.read_text().splitlines() if line.strip() and not line.startswith("#")]
+    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    return [Instruction(keyword, rest) for keyword, _, rest in (line.partition(" ") for line in joined.splitlines())]
+
+
+def build(dockerfile: Path, place: Path) -> Stage:
+    """Follow `dockerfile`, whose context is its own directory; `place` is an empty directory for the stages.
+
+    Every stage is made in the same directory, where what it installs can then stay. Raises AssertionError with what a
+    step has said that failed.
+    """
+    stages: dict[str, Path] = {}
+    stage, name = _base_image(place / "root"), ""
+    for number, instruction in enumerate(instructions(dockerfile)):
+        if instruction.keyword == "FROM" and number:
+            stages[name] = stage.root.rename(place / f"stage-{name}")
+            stage = _base_image(place / "root")
+        if instruction.keyword == "FROM":
+            name = instruction.rest.partition(" AS ")[2]
+        else:
+            _follow(instruction, stage, dockerfile.parent, stages)
+    return stage
+
+
+def _follow(step: Instruction, stage: Stage, context: Path, stages: dict[str, Path]) -> None:
+    match step.keyword:
+        case "RUN":
+            _run(stage, step.rest)
+        case "COPY":
+            _copy(stage, step.words, context, stages)
+        case "ENV":
+            for name, value in (word.split("=", 1) for word in step.words):
+                stage.environment[name] = stage.inside(value).replace("$PATH", stage.environment["PATH"])
+        case "WORKDIR":
+            stage.directory = stage.path(step.rest)
+            stage.directory.mkdir(parents=True, exist_ok=True)
+        case "USER" | "VOLUME" | "EXPOSE" | "STOPSIGNAL" | "HEALTHCHECK" | "ENTRYPOINT" | "CMD":
+            stage.said[step.keyword] = step.rest
+        case _:
+            raise AssertionError(f"nobody knows how to follow {step}")
+
+
+def _run(stage: Stage, command: str) -> None:
+    handed_on = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_HANDED_ON)}
+    done = subprocess.run(
+        ["/bin/sh", "-c", stage.inside(command)],
+        cwd=stage.directory,
+        env={**handed_on, **stage.environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=_STEP_S,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout.decode(errors='replace')[-3000:]}"
+
+
+def _copy(stage: Stage, words: list[str], context: Path, stages: dict[str, Path]) -> None:
+    origin = context
+    if words[0].startswith("--from="):
+        origin = stages[words.pop(0).removeprefix("--from=")]
+    *sources, destination = words
+    target = stage.path(destination)
+    for source in sources:
+        found = origin / source.lstrip("/")
+        if found.is_dir():
+            shutil.copytree(found, target, symlinks=True, ignore=_NOT_SENT if origin is context else None)
+        else:
+            into = target / found.name if destination.endswith("/") else target
+            into.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(found, into)
+
+
+def _base_image(root: Path) -> Stage:
+    """This machine's Python without what is installed beside its standard library."""
+    local, version = root / "usr" / "local", f"python{sys.version_info.major}.{sys.version_info.minor}"
+    base = Path(sys.base_prefix)
+    shutil.copytree(base / "lib" / version, local / "lib" / version, ignore=_NOT_OF_PYTHON)
+    for library in (base / "lib").glob("libpython*"):
+        shutil.copy(library, local / "lib")
+    (local / "bin").mkdir()
+    shutil.copy(sys.executable, local / "bin" / "python3")
+    _look_beside_itself(local / "bin" / "python3", base / "lib")
+    return Stage(root, {"PATH": f"{local / 'bin'}:/usr/bin:/bin"}, root)
+
+
+def _look_beside_itself(program: Path, libraries: Path) -> None:
+    """Let a program that was built to look for its libraries there, where only root may, look at its own place."""
+    built_for = bytes(libraries)
+    relative = b"$ORIGIN/../lib".ljust(len(built_for), b"\0")
+    if len(relative) == len(built_for):
+        program.write_bytes(program.read_bytes().replace(b"\0" + built_for + b"\0", b"\0" + relative + b"\0"))

@@ -1,0 +1,60 @@
+"""`agentic-backend migrate`, as it is run: what it prints, and its exit status."""
+
+from pathlib import Path
+
+import pytest
+from support.chat_client import chat, text_of
+from support.server_process import command, serving
+
+from agentic_backend.cli import main
+
+
+async def test_a_conversation_goes_on_in_the_other_database(mongodb_url: str, tmp_path: Path) -> None:
+    migrate = ("migrate", "--from", "sqlite:data/chat.sqlite3", "--to", mongodb_url)
+    async with serving(cwd=tmp_path) as server:
+        async with chat(server.address) as client:
+            events = await client.ask("remember that the key is under the mat")
+            session_id = events[0]["session_id"]
+        async with command(*migrate, cwd=tmp_path) as refused:
+            assert await refused.ended() == 1
+            assert refused.stderr == "not everything is copied: data: another server uses this directory\n"
+        assert await server.stop() == 0
+
+    for _ in range(2):
+        async with command(*migrate, cwd=tmp_path) as migration:
+            assert await migration.ended() == 0, migration.stderr
+            counts = migration.stdout.splitlines()
+            assert counts[0].removeprefix("found:  ") == counts[1].removeprefix("copied: ")
+            assert counts[0].startswith("found:  1 sessions, 1 exchanges, ")
+            assert migration.stderr.splitlines()[-1] == "  of  ".join([counts[0].removeprefix("found:  ")] * 2)
+
+    async with serving("--store", mongodb_url, cwd=tmp_path) as server, chat(server.address) as client:
+        events = await client.ask("what do you remember?", session_id=session_id)
+        assert "under the mat" in text_of(events[-1]["messages"][-1])
+        assert await server.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "status", "told"),
+    [
+        ("mongodb://h/a", "mongodb://h/b", 2, "migrate goes from sqlite:FILE to mongodb://"),
+        ("sqlite:chat.db", "sqlite:other.db", 2, "migrate goes from sqlite:FILE to mongodb://"),
+        ("sqlite:absent.db", "mongodb://h/b", 1, "absent.db: there is no such file"),
+        ("sqlite:empty.db", "mongodb://u:s3cret@127.0.0.1:1/b", 1, "mongodb://127.0.0.1:1/b: no server answers there"),
+    ],
+)
+def test_what_cannot_be_done_is_told(
+    source: str,
+    target: str,
+    status: int,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.db").touch()
+    assert main(["migrate", "--from", source, "--to", target]) == status
+    output = capsys.readouterr()
+    assert told in output.err and "s3cret" not in output.err
+    assert output.out == ""

@@ -1,0 +1,58 @@
+"""The shipped catalog: it is right, it teaches, and what it proposes is understood without any key."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from graphs.talk import ask
+from pydantic import BaseModel
+from support.chat_client import final_text
+from support.running_server import running_server
+from support.shipped_agents import BESIDE_THE_ASSISTANT, CATALOG, SHIPPED
+
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.catalog import AgentAccess, AgentChat, AgentSettings, AgentTuning, McpServerUse
+from agentic_backend.auth.user import User
+from agentic_backend.cli import main
+from agentic_backend.experts.sentinel.operations import OPERATIONS
+
+
+def keys() -> Iterator[str]:
+    models: list[type[BaseModel]] = [AgentSettings, AgentAccess, AgentChat, AgentTuning, McpServerUse]
+    for model in models:
+        yield from model.model_fields
+
+
+def test_every_agent_is_served() -> None:
+    manager = AgentManager.load(CATALOG, ["default"], [OPERATIONS])
+    assert manager.problems == []
+    ids = [agent.settings.id for agent in manager.served()]
+    assert ids == ["assistant", "plain-chat", "sentinel", "documentation", "team"]
+    assert manager.get(None, User(id="ann", name="Ann")).settings.id == "assistant"
+
+
+def test_it_is_valid_with_the_shipped_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    assert main(["validate"]) == 0
+    assert capsys.readouterr() == ("5 agents can be served, 0 problems\n", "")
+
+
+@pytest.mark.parametrize("key", sorted(set(keys())))
+def test_every_key_is_shown(key: str) -> None:
+    lines = [line.strip().lstrip("#- ") for line in CATALOG.read_text().splitlines()]
+    assert any(line.startswith(f"{key}:") for line in lines)
+
+
+async def test_every_starter_is_understood_by_the_offline_model(tmp_path: Path) -> None:
+    async with running_server(tmp_path, agents=BESIDE_THE_ASSISTANT) as server:
+        for entry in SHIPPED:
+            for starter in entry["chat"]["starters"]:
+                if "slowly" in starter:
+                    continue
+                answer = final_text(await ask(server.address, starter, agent_id=entry["id"]))
+                assert "is none of them" not in answer, starter
+                assert "does not have" not in answer, starter

@@ -14,6 +14,8 @@ export class Sessions {
   #request = 0;
   /** What was deleted here: its last events may still be on their way. */
   #removed = new Set();
+  /** What events told since the last page was asked for: the page may know less. */
+  #told = [];
   #searchTimer = null;
 
   constructor(api, store) {
@@ -56,6 +58,7 @@ export class Sessions {
     if (this.#removed.has(session.id)) return;
     const { items, query } = this.#list;
     if (query && !this.find(session.id)) return;
+    if (this.#list.loading) this.#told.push(session);
     this.#set({ items: merged(items, [session]) });
   }
 
@@ -79,11 +82,14 @@ export class Sessions {
 
   async #read(cursor, merge) {
     const request = ++this.#request;
+    this.#told = [];
     this.#set({ loading: true });
     try {
       const page = await this.api.sessions({ query: this.#list.query.trim(), cursor, limit: PAGE });
       if (request === this.#request) {
-        this.#set({ ...merge(page.sessions, page.next_cursor ?? null), loading: false, error: null });
+        const { items, cursor: next } = merge(page.sessions, page.next_cursor ?? null);
+        const told = this.#told.filter(({ id }) => !this.#removed.has(id));
+        this.#set({ items: merged(items, told), cursor: next, loading: false, error: null });
       }
     } catch (error) {
       if (request === this.#request) this.#set({ loading: false, error: error.message });

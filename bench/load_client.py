@@ -76,15 +76,15 @@ async def measure(server: Server, agent_id: str, concurrency: int, turns: int) -
     }
 
 
-async def long_session(server: Server, agent_id: str, at: tuple[int, ...], around: int = 5) -> dict[int, float]:
-    """The median turn time in ms around the nth exchanges of one session."""
+async def grow_session(server: Server, agent_id: str, exchanges: int) -> list[float]:
+    """The turn times in ms of so many exchanges of one session, one after the other."""
     load = Load()
     async with socket_to(server) as socket:
-        final = json.loads(await turn(socket, load, {"agent_id": agent_id}))
-        ask = {"agent_id": agent_id, "session_id": final["session_id"]}
-        for _ in range(max(at) + around):
-            await turn(socket, load, ask)
-    return {n: percentile(load.turn[max(0, n - around) : n + around], 50) for n in at}
+        ask = {"agent_id": agent_id}
+        for _ in range(exchanges):
+            final = await turn(socket, load, ask)
+            ask = ask if "session_id" in ask else {**ask, "session_id": json.loads(final)["session_id"]}
+    return load.turn
 
 
 async def idle_sockets(server: Server, count: int) -> float:

@@ -285,10 +285,12 @@ async def test_a_session_is_busy_with_what_runs(sessions: Sessions, hold: Hold) 
     hold.released.set()
     check_exchange(await events_of(log))
     await sessions.idle(log.session_id)
+    hold.released.clear()
     outcomes = await asyncio.gather(
         *(sessions.begin("again", session_id=log.session_id) for _ in range(10)), return_exceptions=True
     )
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["ExchangeLog", *["SessionBusy"] * 9]
+    hold.released.set()
 
 
 async def test_a_client_that_comes_later_is_given_what_was_stored_late(tmp_path: Path) -> None:

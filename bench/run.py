@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+import build_agent
+import external_services
 import load_client
 import servers
 import verify_tokens
@@ -78,6 +80,8 @@ TARGETS = (
         lambda c: c["disk"]["second_half"] / c["disk"]["first_half"],
         1.05,
     ),
+    Target("an access token, ms", lambda c: c["access token"]["ms"], 0.2),
+    Target("an agent with an MCP server, the first of a process, ms", lambda c: c["build"]["first"], 300),
     Target("an idle socket, × the bare server's", lambda c: c["idle"]["product"] / c["idle"]["bare"], 1.3),
     Target(
         "memory after 5,000 turns, × after 2,500", lambda c: c["soak"]["after_5000"] / c["soak"]["after_2500"], 1.05
@@ -115,6 +119,16 @@ def one_round(directory: Path) -> dict[str, Figures]:
                 cases[f"product {agent} {concurrency}"] = asyncio.run(
                     load_client.measure(product, agent, concurrency, turns)
                 )
+    with (
+        external_services.mongodb(directory / "mongodb") as url,
+        servers.product(directory / "on-mongodb", "--store", url) as product,
+    ):
+        asyncio.run(load_client.measure(product, "no-delay", 5, 20))
+        for concurrency in CONCURRENCIES:
+            turns = turns_for("no-delay", concurrency)
+            cases[f"product on MongoDB no-delay {concurrency}"] = asyncio.run(
+                load_client.measure(product, "no-delay", concurrency, turns)
+            )
     cases["idle"] = {}
     with servers.bare(directory) as bare:
         cases["idle"]["bare"] = asyncio.run(load_client.idle_sockets(bare, IDLE_SOCKETS))
@@ -171,9 +185,10 @@ def table(cases: dict[str, Figures]) -> str:
 
 def ratios(case: str, cases: dict[str, Figures]) -> list[str]:
     """A product's turns/s beside those of both limits, and its CPU time beside that in process."""
-    kind, _, load = case.partition(" ")
-    if kind != "product":
+    words = case.split()
+    if words[0] != "product":
         return ["", "", ""]
+    load = " ".join(words[-2:])
     figures, limit, bare = cases[case], cases[f"in process {load}"], cases[f"bare socket {load.split()[1]}"]
     without_delay = load.startswith("no-delay")
     return [
@@ -196,6 +211,8 @@ figures of one run only.
 
 - *in process*: `graph.astream(stream_mode="messages")` on the same graph, without a checkpointer.
 - *bare socket*: uvicorn (`websockets-sansio`) that sends 200 frames.
+- *product on MongoDB*: the same with `--store`, on a FerretDB (or what `MONGODB_URL` names) that shares the
+machine; the other figures are those of SQLite.
 
 {table(cases)}
 
@@ -204,6 +221,8 @@ figures of one run only.
 {cases["disk"]["second_half"]:.0f} in the next.
 - An idle socket: {cases["idle"]["product"]:.1f} KiB, in the bare server {cases["idle"]["bare"]:.1f} KiB.
 - Memory in one process: {memory}.
+- An agent with one MCP server over HTTP, which runs already, is built in {cases["build"]["others"]:.0f} ms, the first \
+of a process in {cases["build"]["first"]:.0f} ms.
 - An access token of Keycloak's is checked in {cases["access token"]["ms"]:.3f} ms.
 
 | target | wanted | got | reached |
@@ -219,6 +238,7 @@ def main() -> None:
         cases["disk"] = disk(directory)
         cases["soak"] = soak(directory)
         cases["access token"] = verify_tokens.measure()
+        cases["build"] = build_agent.measure()
     text = report(cases)
     (servers.HERE / "RESULTS.md").write_text(text)
     print(text)

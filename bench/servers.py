@@ -33,9 +33,10 @@ class Server:
 
 
 @contextmanager
-def product(data: Path) -> Iterator[Server]:
+def product(data: Path, *options: str) -> Iterator[Server]:
     """The product with its default settings and the benchmark's two agents, on a free port."""
     command = ["-m", "agentic_backend", "serve", "--port", "0", "--data", str(data), "--catalog", "catalog.yaml"]
+    command += options
     with _process(command, data / "server.log") as server:
         yield server
 

@@ -7,7 +7,7 @@ exchanges run, the longer text gathers, so that frames take a bounded share of t
 import asyncio
 from collections.abc import Callable
 
-_FRAMES_PER_S = 500
+_FRAMES_PER_S = 400
 _LONGEST_S = 0.25
 
 

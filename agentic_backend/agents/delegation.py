@@ -6,7 +6,6 @@ that fails: its leader goes on.
 """
 
 import logging
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,14 +17,10 @@ from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 
 from agentic_backend.agents.agent_flow import AgentFlow
+from agentic_backend.agents.delegation_tool_name import delegation_tool_name
 from agentic_backend.errors import AgenticError
 
 log = logging.getLogger(__name__)
-
-_PREFIX = "ask_"
-# What every provider takes as the name of a tool.
-_NAME_AT_MOST = 64
-_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +29,6 @@ class Handoff:
 
     origin: str
     target: str
-
-
-def delegation_tool_name(agent_id: str) -> str:
-    """What the tool is called that puts a question to the agent."""
-    return _NO_NAME.sub("_", _PREFIX + agent_id)[:_NAME_AT_MOST]
 
 
 def delegation_tool(leader_id: str, expert: AgentFlow) -> BaseTool:

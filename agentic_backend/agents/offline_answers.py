@@ -7,7 +7,7 @@ from itertools import cycle, islice
 
 from langchain_core.messages import ToolMessage
 
-from agentic_backend.agents.offline_calls import ASK
+from agentic_backend.agents.delegation_tool_name import ASK
 
 SUMMARY_HEADING = "Summary of the conversation so far:"
 

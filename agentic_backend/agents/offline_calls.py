@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from agentic_backend.agents.delegation_tool_name import ASK
+
 WINDOW = 4_000
 """Phrases are looked for in so many characters from the beginning of a text."""
-
-ASK = "ask_"
-"""The names of tools that put a question to another agent begin so."""
 
 MAX_CALLS = 20
 """More calls than these are not made for one text."""

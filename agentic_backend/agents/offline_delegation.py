@@ -6,7 +6,8 @@ A model would read the descriptions of its tools; this one compares their words 
 import re
 from collections.abc import Iterable, Mapping
 
-from agentic_backend.agents.offline_calls import ASK, CallRequest
+from agentic_backend.agents.delegation_tool_name import ASK
+from agentic_backend.agents.offline_calls import CallRequest
 
 
 def delegated(requests: Iterable[CallRequest], tools: Mapping[str, str]) -> list[CallRequest]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import contextvars
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -17,11 +16,9 @@ from pydantic import ConfigDict
 
 from agentic_backend.mcp.results import Converted, converted
 from agentic_backend.mcp.server_session import ServerSession, ToolFailure
+from agentic_backend.mcp.tool_name import tool_name
 
 _LONGEST_MESSAGE = 1000
-# What every provider takes as the name of a tool.
-_NAME_AT_MOST = 64
-_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 _call_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("mcp_call_id", default=None)
 """The call that an McpTool answers in this task."""
@@ -29,10 +26,10 @@ _call_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("mcp_call_
 
 def langchain_tools(offers: Sequence[tuple[ServerSession, Tool]], *, model_sees_images: bool) -> list[BaseTool]:
     """A LangChain tool for each MCP tool; where two servers have one of the same name, both bear their server's id."""
-    taken = Counter(_name(tool.name) for _, tool in offers)
+    taken = Counter(tool_name(tool.name) for _, tool in offers)
     return [
         McpTool(
-            name=_name(tool.name if taken[_name(tool.name)] == 1 else f"{session.server_id}_{tool.name}"),
+            name=tool_name(tool.name if taken[tool_name(tool.name)] == 1 else f"{session.server_id}_{tool.name}"),
             description=tool.description or "",
             args_schema=tool.inputSchema,
             metadata=tool.annotations.model_dump() if tool.annotations is not None else None,
@@ -42,10 +39,6 @@ def langchain_tools(offers: Sequence[tuple[ServerSession, Tool]], *, model_sees_
         )
         for session, tool in offers
     ]
-
-
-def _name(name: str) -> str:
-    return _NO_NAME.sub("_", name)[:_NAME_AT_MOST]
 
 
 def _told(failure: ToolException) -> Any:

@@ -1,10 +1,11 @@
 """The composition root: settings in, a wired application out. The one place where parts meet, and their lifespan."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
+from starlette.routing import Route
 
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_flow import AgentServices
@@ -50,76 +51,88 @@ async def open_application(
 
     Raises CannotOpenStore, and StoreUnavailable where it fails right after.
     """
-    limits, kpi, log_tail = settings.limits, Kpi(), LogTail()
+    kpi, log_tail = Kpi(), LogTail()
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
         await stack.enter_async_context(event_loop_lag(kpi))
-        store = await open_store(
-            settings, lambda operation, duration_s, ok: kpi.store_operation(operation, duration_s, ok=ok)
-        )
+        store = await open_store(settings, kpi.store_operation)
         stack.push_async_callback(store.aclose)
         await recover_exchanges(store)
         authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
-        factory = AgentFactory(
-            AgentServices(
-                models=models,
-                refresh_tokens=authenticator.refresh,
-                exchange_token=authenticator.exchange,
-                mcp_servers=settings.mcp_servers,
-                mcp_server_up=kpi.mcp_server_up,
-            ),
-            kpi,
-            cache_size=settings.agents.cache_size,
-            build_timeout_s=settings.agents.build_timeout_s,
-            close_timeout_s=settings.agents.close_timeout_s,
-        )
+        factory = _factory(settings, models, authenticator, kpi)
         stack.push_async_callback(factory.aclose)
-        relay = Relay(
-            keep_ended=settings.relay.keep_ended,
-            keep_ended_s=settings.relay.keep_ended_s,
-            compact_after=settings.relay.compact_after,
-            max_running=limits.max_running,
-            grace_s=settings.server.grace_s,
-        )
+        relay = _relay(settings)
         stack.push_async_callback(relay.aclose)
         orchestrator = SessionOrchestrator(
             store=store,
             agents=agents,
             factory=factory,
             relay=relay,
-            titles=Titles(models, store, relay, limits.titles_timeout_s),
+            titles=Titles(models, store, relay, settings.limits.titles_timeout_s),
             kpi=kpi,
-            limits=limits,
-        )
-        controller = ChatbotController(
-            authenticator=authenticator, orchestrator=orchestrator, relay=relay, kpi=kpi, limits=limits
+            limits=settings.limits,
         )
         desk = SessionDesk(store, agents, factory, relay)
+        controller = ChatbotController(
+            authenticator=authenticator, orchestrator=orchestrator, relay=relay, kpi=kpi, limits=settings.limits
+        )
         rest = RestApi(
             authenticator=authenticator,
             agents=agents,
             desk=desk,
             orchestrator=orchestrator,
             relay=relay,
-            limits=limits,
+            limits=settings.limits,
         )
-        names = {*_LOOPBACK_NAMES, settings.server.host}
+        classic, metrics = ClassicApi(authenticator, desk, settings.limits), MetricsApi(authenticator, store)
+        routes = [*rest.routes(), *classic.routes(), *metrics.routes()]
         yield Application(
-            public=public_application(
-                controller,
-                [
-                    *rest.routes(),
-                    *ClassicApi(authenticator, desk, limits).routes(),
-                    *MetricsApi(authenticator, store).routes(),
-                ],
-                sign_in=SignIn.of(settings.auth),
-                origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
-                hosts={*names, *settings.server.allowed_hosts},
-                kpi=kpi,
-            ),
+            public=_public(settings, controller, routes, kpi, port),
             internal=internal_application(kpi, store, relay, authenticator, log_tail),
             relay=relay,
         )
+
+
+def _factory(settings: Settings, models: ChatModels, authenticator: Authenticator, kpi: Kpi) -> AgentFactory:
+    services = AgentServices(
+        models=models,
+        refresh_tokens=authenticator.refresh,
+        exchange_token=authenticator.exchange,
+        mcp_servers=settings.mcp_servers,
+        mcp_server_up=kpi.mcp_server_up,
+    )
+    return AgentFactory(
+        services,
+        kpi,
+        cache_size=settings.agents.cache_size,
+        build_timeout_s=settings.agents.build_timeout_s,
+        close_timeout_s=settings.agents.close_timeout_s,
+    )
+
+
+def _relay(settings: Settings) -> Relay:
+    return Relay(
+        keep_ended=settings.relay.keep_ended,
+        keep_ended_s=settings.relay.keep_ended_s,
+        compact_after=settings.relay.compact_after,
+        max_running=settings.limits.max_running,
+        grace_s=settings.server.grace_s,
+    )
+
+
+def _public(
+    settings: Settings, controller: ChatbotController, routes: Sequence[Route], kpi: Kpi, port: int
+) -> Starlette:
+    """What the public listener on `port` serves, and to whom."""
+    names = {*_LOOPBACK_NAMES, settings.server.host}
+    return public_application(
+        controller,
+        routes,
+        sign_in=SignIn.of(settings.auth),
+        origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
+        hosts={*names, *settings.server.allowed_hosts},
+        kpi=kpi,
+    )
 
 
 def _authenticator(settings: AuthSettings, kpi: Kpi) -> AbstractAsyncContextManager[Authenticator]:

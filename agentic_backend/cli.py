@@ -16,7 +16,7 @@ from agentic_backend.migrate import migrate
 from agentic_backend.server import run
 from agentic_backend.settings import Settings
 from agentic_backend.settings_loading import FLAGS, default_catalog, default_settings_file, load_settings
-from agentic_backend.stores.opening import CannotOpenStore, sqlite_file
+from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.telemetry import configure_logging
 
 
@@ -56,8 +56,6 @@ def _serve(settings: Settings, agents: AgentManager) -> int:
     # tenth of the processor's time. What evicted agents leave behind is still found after 50,000.
     gc.set_threshold(5_000, 5, 2)
     try:
-        if (file := sqlite_file(settings.store.url, settings.data.directory)) is not None:
-            file.parent.mkdir(parents=True, exist_ok=True)
         run(settings, agents, models)
     except OSError as error:
         return _cannot_start(f"{error.filename}: {error.strerror}")

@@ -118,7 +118,7 @@ class Kpi:
     def agents_cached(self, size: int) -> None:
         self._cached.set(size)
 
-    def store_operation(self, operation: str, duration_s: float, *, ok: bool) -> None:
+    def store_operation(self, operation: str, duration_s: float, ok: bool) -> None:
         self._store.labels(operation, "ok" if ok else "error").observe(duration_s)
         self._up.labels("store").set(int(ok))
 

@@ -133,11 +133,9 @@ async def running(settings: Settings, agents: AgentManager, models: ChatModels) 
 def run(settings: Settings, agents: AgentManager, models: ChatModels) -> None:
     """Serve on an event loop of its own until SIGINT or SIGTERM.
 
-    Raises what `running` raises, and OSError where another server uses the directory of the SQLite file.
+    Raises what `running` raises, and OSError where the directory of the SQLite file can't be had for this server alone.
     """
-    file = sqlite_file(settings.store.url, settings.data.directory)
-    alone = sole_use(file.parent) if file else contextlib.nullcontext()
-    with alone, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with _alone(settings), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         loop = runner.get_loop()
         serving = loop.create_task(serve(settings, agents, models))
         while not serving.done():
@@ -145,6 +143,15 @@ def run(settings: Settings, agents: AgentManager, models: ChatModels) -> None:
             with contextlib.suppress(SystemExit):
                 loop.run_until_complete(serving)
         serving.result()
+
+
+def _alone(settings: Settings) -> contextlib.AbstractContextManager[None]:
+    """Whoever serves from a SQLite file is the only one in its directory, which is made. Raises OSError."""
+    file = sqlite_file(settings.store.url, settings.data.directory)
+    if file is None:
+        return contextlib.nullcontext()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return sole_use(file.parent)
 
 
 async def serve(settings: Settings, agents: AgentManager, models: ChatModels) -> None:

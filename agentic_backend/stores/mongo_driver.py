@@ -7,7 +7,6 @@ any text of the driver's, which may quote a document.
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, Self, TypeVar, cast
@@ -27,6 +26,7 @@ from pymongo.write_concern import WriteConcern
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.base import Observer
 from agentic_backend.stores.mongo_documents import Database
+from agentic_backend.stores.observing import observed
 
 T = TypeVar("T")
 Driver = Literal["pymongo", "motor"]
@@ -82,18 +82,10 @@ class MongoDriver:
 
         Raises StoreUnavailable, and what `work` raises itself.
         """
-        began, answered = time.perf_counter(), True
-        try:
-            with _unavailable(operation):
-                async with asyncio.timeout(self._timeout_s * (_SHARE + _SHARE_OF_GRACE)):
-                    with pymongo.timeout(self._timeout_s * _SHARE):
-                        return await work(self.database)
-        except StoreUnavailable:
-            answered = False
-            raise
-        finally:
-            if self._observe is not None:
-                self._observe(operation, time.perf_counter() - began, answered)
+        with observed(self._observe, operation), _unavailable(operation):
+            async with asyncio.timeout(self._timeout_s * (_SHARE + _SHARE_OF_GRACE)):
+                with pymongo.timeout(self._timeout_s * _SHARE):
+                    return await work(self.database)
 
 
 async def inserted(insertion: Awaitable[object]) -> bool:

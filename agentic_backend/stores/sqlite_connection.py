@@ -9,7 +9,6 @@ can leave a call behind; StoreUnavailable then says no more than that.
 import asyncio
 import logging
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,6 +19,7 @@ import aiosqlite
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.base import Observer
+from agentic_backend.stores.observing import observed
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -77,15 +77,8 @@ class SqliteConnection:
         return await self._observed(operation, partial(self._transact, work))
 
     async def _observed(self, operation: str, work: Work[T]) -> T:
-        began, answered = time.perf_counter(), True
-        try:
+        with observed(self._observe, operation):
             return await self._run(operation, work)
-        except StoreUnavailable:
-            answered = False
-            raise
-        finally:
-            if self._observe is not None:
-                self._observe(operation, time.perf_counter() - began, answered)
 
     async def _run(self, operation: str, work: Work[T]) -> T:
         call = _Call()

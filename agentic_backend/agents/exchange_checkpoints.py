@@ -5,8 +5,8 @@ cost nothing until they are packed. Packed, they are bytes that the store keeps 
 store it is; unpacked in another process, they continue the same run.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -81,20 +81,6 @@ class ExchangeCheckpoints(InMemorySaver):
         # Most runs end without a pause, and nobody ever reads what they put at their end.
         self._unserialized.append((config, checkpoint, metadata, new_versions))
         return {"configurable": {**config["configurable"], "checkpoint_id": checkpoint["id"]}}
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return self.put(config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        self.put_writes(config, writes, task_id, task_path)
 
     def _serialize(self) -> None:
         # In place: LangGraph runs a graph with a shallow copy of its checkpointer.

@@ -11,13 +11,13 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langgraph.graph import START, MessagesState, StateGraph
 from support.chat_client import check_exchange, final_text
 from support.recorded_agents import eventually
 from support.sessions import USER, Sessions, events_of, open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.offline_model import OfflineChatModel
+from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.protocol.messages import Session
 from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.titles import UNNAMED, provisional_title
@@ -77,15 +77,7 @@ def title_model(**fields: Any) -> TitleModel:
 
 
 def speaking_graph(journal: Journal) -> CompiledGraph:
-    model = Speaker(journal=journal)
-
-    async def answer(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [await model.ainvoke(state["messages"])]}
-
-    graph = StateGraph(MessagesState)
-    graph.add_node("answer", answer)
-    graph.add_edge(START, "answer")
-    return graph.compile()
+    return build(Speaker(journal=journal))
 
 
 class Watcher:

@@ -9,10 +9,10 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import StructuredTool
-from langgraph.graph import START, MessagesState, StateGraph
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.offline_model import OfflineChatModel
+from agentic_backend.experts.plain_chat.graph import build
 
 
 class Hold:
@@ -47,15 +47,7 @@ class HeldModel(OfflineChatModel):
 
 def held_graph(hold: Hold) -> CompiledGraph:
     """A model alone, held up in the middle of its answer."""
-    model = HeldModel(hold=hold)
-
-    async def answer(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [await model.ainvoke(state["messages"])]}
-
-    graph = StateGraph(MessagesState)
-    graph.add_node("answer", answer)
-    graph.add_edge(START, "answer")
-    return graph.compile()
+    return build(HeldModel(hold=hold))
 
 
 def held_tool_graph(hold: Hold) -> CompiledGraph:

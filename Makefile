@@ -5,13 +5,17 @@ PORT ?= 8000
 DATA ?= ./data
 BIN := .venv/bin
 
-.PHONY: run test check lint types imports bench profile lock clean
+.PHONY: run test faults check lint types imports bench profile lock clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
 
 test: .venv/.installed-dev
 	$(BIN)/pytest
+
+# All that docs/reliability.md promises, at full length, with its figures; some half an hour.
+faults: .venv/.installed-dev
+	FAULTS=long $(BIN)/pytest tests/faults -rP
 
 check: lint types imports test
 

@@ -16,15 +16,16 @@ from agentic_backend.auth.user import Authenticator
 from agentic_backend.event_loop_lag import event_loop_lag
 from agentic_backend.kpi import Kpi
 from agentic_backend.log_tail import LogTail
-from agentic_backend.sessions.recovery import recover_exchanges
+from agentic_backend.sessions.broadcast import Alone, Broadcast
+from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.relay import Relay
-from agentic_backend.sessions.session_desk import SessionDesk
-from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
-from agentic_backend.sessions.titles import Titles
-from agentic_backend.settings import AuthSettings, Settings
-from agentic_backend.stores.opening import open_store
+from agentic_backend.sessions.session_services import SessionServices, open_sessions, wire_sessions
+from agentic_backend.settings import AuthSettings, LimitsSettings, RelaySettings, Settings
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.opening import open_store, sqlite_file
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.classic_api import ClassicApi
+from agentic_backend.transports.exchanges_api import ExchangesApi
 from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
@@ -57,40 +58,59 @@ async def open_application(
         await stack.enter_async_context(event_loop_lag(kpi))
         store = await open_store(settings, kpi.store_operation)
         stack.push_async_callback(store.aclose)
-        await recover_exchanges(store)
         authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
         factory = _factory(settings, models, authenticator, kpi)
         stack.push_async_callback(factory.aclose)
-        relay = _relay(settings)
+        instance = Instance(settings.relay.lease_s)
+        broadcast = await stack.enter_async_context(_broadcast(settings.relay, instance.id, kpi))
+        relay = _relay(settings, broadcast)
         stack.push_async_callback(relay.aclose)
-        orchestrator = SessionOrchestrator(
-            store=store,
+        sessions = wire_sessions(
+            instance,
+            store,
+            relay,
             agents=agents,
             factory=factory,
-            relay=relay,
-            titles=Titles(models, store, relay, settings.limits.titles_timeout_s),
+            models=models,
             kpi=kpi,
             limits=settings.limits,
         )
-        desk = SessionDesk(store, agents, factory, relay)
+        # A SQLite file is one instance's alone; what runs in it can't be anybody else's.
+        alone = sqlite_file(settings.store.url, settings.data.directory) is not None
+        await stack.enter_async_context(open_sessions(sessions, alone=alone))
         controller = ChatbotController(
-            authenticator=authenticator, orchestrator=orchestrator, relay=relay, kpi=kpi, limits=settings.limits
-        )
-        rest = RestApi(
             authenticator=authenticator,
-            agents=agents,
-            desk=desk,
-            orchestrator=orchestrator,
+            orchestrator=sessions.orchestrator,
             relay=relay,
+            kpi=kpi,
             limits=settings.limits,
         )
-        classic, metrics = ClassicApi(authenticator, desk, settings.limits), MetricsApi(authenticator, store)
-        routes = [*rest.routes(), *classic.routes(), *metrics.routes()]
+        routes = _routes(settings.limits, authenticator, agents, store, sessions, relay)
         yield Application(
             public=_public(settings, controller, routes, kpi, port),
             internal=internal_application(kpi, store, relay, authenticator, log_tail),
             relay=relay,
         )
+
+
+def _routes(
+    limits: LimitsSettings,
+    authenticator: Authenticator,
+    agents: AgentManager,
+    store: Store,
+    sessions: SessionServices,
+    relay: Relay,
+) -> list[Route]:
+    """The REST calls."""
+    orchestrator, desk = sessions.orchestrator, sessions.desk
+    rest = RestApi(
+        authenticator=authenticator, agents=agents, desk=desk, orchestrator=orchestrator, relay=relay, limits=limits
+    )
+    exchanges = ExchangesApi(
+        authenticator=authenticator, desk=desk, orchestrator=orchestrator, relay=relay, limits=limits
+    )
+    classic, metrics = ClassicApi(authenticator, desk, limits), MetricsApi(authenticator, store)
+    return [*rest.routes(), *exchanges.routes(), *classic.routes(), *metrics.routes()]
 
 
 def _factory(settings: Settings, models: ChatModels, authenticator: Authenticator, kpi: Kpi) -> AgentFactory:
@@ -110,12 +130,23 @@ def _factory(settings: Settings, models: ChatModels, authenticator: Authenticato
     )
 
 
-def _relay(settings: Settings) -> Relay:
+def _broadcast(settings: RelaySettings, instance_id: str, kpi: Kpi) -> AbstractAsyncContextManager[Broadcast]:
+    if settings.url is None:
+        return nullcontext(Alone())
+    # Imported where it is used: few servers have others beside them.
+    from agentic_backend.sessions.redis_broadcast import redis_broadcast
+
+    return redis_broadcast(settings.url, instance_id, kpi.relay_up)
+
+
+def _relay(settings: Settings, broadcast: Broadcast) -> Relay:
     return Relay(
-        keep_ended=settings.relay.keep_ended,
+        broadcast=broadcast,
+        keep_ended_bytes=settings.relay.keep_ended_bytes,
         keep_ended_s=settings.relay.keep_ended_s,
         compact_after=settings.relay.compact_after,
         max_running=settings.limits.max_running,
+        running_per_user=settings.limits.running_per_user,
         grace_s=settings.server.grace_s,
     )
 

@@ -3,21 +3,23 @@
 import argparse
 import gc
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.agents.models import ModelUnavailable, load_models
+from agentic_backend.agents.models import ChatModels, ModelUnavailable, load_models
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.located_yaml import ConfigError
 from agentic_backend.migrate import migrate
-from agentic_backend.server import run
+from agentic_backend.server import bind, run
 from agentic_backend.settings import Settings
 from agentic_backend.settings_loading import FLAGS, default_catalog, default_settings_file, load_settings
 from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.telemetry import configure_logging
+from agentic_backend.workers import CANNOT_START, Workers
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,8 +57,19 @@ def _serve(settings: Settings, agents: AgentManager) -> int:
     # An answer drops nearly all of its objects without the collector's help: looking at them after every 700 takes a
     # tenth of the processor's time. What evicted agents leave behind is still found after 50,000.
     gc.set_threshold(5_000, 5, 2)
+    if settings.server.workers == 1:
+        return _run(settings, agents, models)
     try:
-        run(settings, agents, models)
+        with bind(settings.server.host, settings.server.port) as bound:
+            return Workers(settings, bound, lambda own, bound: _run(own, agents, models, bound)).run()
+    except OSError as error:
+        return _cannot_start(f"{error.filename}: {error.strerror}")
+
+
+def _run(settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None) -> int:
+    """Serve in this process; the exit status."""
+    try:
+        run(settings, agents, models, bound)
     except OSError as error:
         return _cannot_start(f"{error.filename}: {error.strerror}")
     except (CannotOpenStore, StoreUnavailable) as error:
@@ -66,7 +79,7 @@ def _serve(settings: Settings, agents: AgentManager) -> int:
 
 def _cannot_start(reason: object) -> int:
     print(f"the server can't start: {reason}", file=sys.stderr)
-    return 1
+    return CANNOT_START
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,6 +96,10 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add_argument("--data", dest="data.directory", help="directory of the database")
         command.add_argument("--store", dest="store.url", help="the database: sqlite:FILE or mongodb://HOST/DATABASE")
+        command.add_argument("--relay", dest="relay.url", help="the Redis between several servers: redis://HOST/0")
+        command.add_argument(
+            "--workers", dest="server.workers", help="processes that serve the port; more than one needs --relay"
+        )
         command.add_argument("--config", type=Path, help="the settings file")
         command.add_argument("--catalog", dest="catalog", help="the agents catalog")
         command.add_argument("--log-level", dest="log.level", help="debug, info, warning or error")

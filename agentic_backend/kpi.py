@@ -42,7 +42,9 @@ class Kpi:
         self._queue = self._histogram(
             "chat_queue_seconds", "From the ask until its agent is ready to run.", "agent_id", buckets=_SHORT
         )
-        self._running = self._gauge("chat_running_exchanges", "Exchanges that are running or waiting.")
+        self._running = self._gauge("chat_running_exchanges", "Exchanges that run on this instance.")
+        self._pauses = self._counter("chat_exchange_pauses", "Exchanges that began to wait for a person.", "agent_id")
+        self._decisions = self._counter("chat_human_decisions", "Decisions on what exchanges waited for.", "action")
         self._sockets = self._gauge("chat_open_sockets", "WebSockets that are open.")
         self._opened = self._counter("chat_sockets_opened", "WebSockets that were opened.", "form")
         self._refused = self._counter("chat_sockets_refused", "WebSockets that were refused.", "reason")
@@ -78,6 +80,19 @@ class Kpi:
 
     def exchange_started(self) -> None:
         self._running.inc()
+
+    def exchange_paused(self, agent_id: str) -> None:
+        """It waits for a person; when it goes on it starts again."""
+        self._running.dec()
+        self._pauses.labels(agent_id).inc()
+
+    def exchange_closed(self, agent_id: str, status: str) -> None:
+        """It ended though nobody ran it: its instance had died, or it waited."""
+        self._exchanges.labels(agent_id, status).inc()
+
+    def decided(self, action: str) -> None:
+        """A person has decided on what an exchange waited for, or it has expired."""
+        self._decisions.labels(action).inc()
 
     def exchange_ready(self, agent_id: str, queued_s: float, exchange_id: str) -> None:
         """Its agent is there and its graph begins to run."""
@@ -125,6 +140,10 @@ class Kpi:
     def keycloak_up(self, up: bool) -> None:
         """Whether the realm's keys could be fetched when they were asked for last."""
         self._up.labels("keycloak").set(int(up))
+
+    def relay_up(self, up: bool) -> None:
+        """Whether the Redis between the instances answers."""
+        self._up.labels("relay").set(int(up))
 
     def mcp_server_up(self, server_id: str, up: bool) -> None:
         """Whether the last attempt to reach an MCP server of the settings succeeded."""

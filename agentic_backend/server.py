@@ -33,7 +33,10 @@ from agentic_backend.transports.bounded_http import BoundedHttp
 log = logging.getLogger(__name__)
 
 _BACKLOG = 2048
-_LAST_WORDS_S = 2
+# After a send that waits has been given up, which the log tells of.
+_UNREAD_AFTER_S = 2
+# The process is gone two seconds after its grace period: exchanges and sockets have most of that to say their last.
+_LAST_WORDS_S, _GONE_AFTER_S = 0.3, 1.6
 _THREADS = "blocking"
 
 
@@ -52,10 +55,15 @@ class Listener(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                timeout_graceful_shutdown=_LAST_WORDS_S,
+                timeout_graceful_shutdown=1,
             )
         )
         self._bound = bound
+        # Linux has this, and every connection inherits it. What fits into the kernel's buffers keeps no send waiting: a
+        # client that leaves little unread, or has gone without a word, would be there until its pongs are missed.
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            unread_ms = round((limits.send_timeout_s + _UNREAD_AFTER_S) * 1000)
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -97,13 +105,16 @@ class Addresses:
 
 
 @contextlib.asynccontextmanager
-async def running(settings: Settings, agents: AgentManager, models: ChatModels) -> AsyncIterator[Addresses]:
+async def running(
+    settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None
+) -> AsyncIterator[Addresses]:
     """A running server; leaving it lets what runs come to its end and closes the listeners.
 
+    `bound` is the socket of the public listener, where others listen on it too.
     Raises OSError where an address can't be had, CannotOpenStore, and StoreUnavailable where it fails right after.
     """
     async with contextlib.AsyncExitStack() as stack:
-        public = stack.enter_context(bind(settings.server.host, settings.server.port))
+        public = stack.enter_context(bound or bind(settings.server.host, settings.server.port))
         internal_port = settings.server.internal_listener_port
         internal = None
         if internal_port is not None:
@@ -127,17 +138,21 @@ async def running(settings: Settings, agents: AgentManager, models: ChatModels) 
                 for listener in listeners:
                     listener.close()
                 # Where an exception leaves, the group would cancel them before their sockets are closed.
+                await asyncio.wait(listening, timeout=_LAST_WORDS_S)
+                for listener in listeners:
+                    # A client that doesn't read keeps its socket from closing.
+                    listener.force_exit = True
                 await asyncio.wait(listening)
 
 
-def run(settings: Settings, agents: AgentManager, models: ChatModels) -> None:
-    """Serve on an event loop of its own until SIGINT or SIGTERM.
+def run(settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None) -> None:
+    """Serve on an event loop of its own until SIGINT or SIGTERM; on `bound`, where others listen on it too.
 
     Raises what `running` raises, and OSError where the directory of the SQLite file can't be had for this server alone.
     """
     with _alone(settings), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         loop = runner.get_loop()
-        serving = loop.create_task(serve(settings, agents, models))
+        serving = loop.create_task(serve(settings, agents, models, bound))
         while not serving.done():
             # asyncio stops its loop where the code of an agent calls sys.exit(); everybody else's exchanges go on.
             with contextlib.suppress(SystemExit):
@@ -154,7 +169,9 @@ def _alone(settings: Settings) -> contextlib.AbstractContextManager[None]:
     return sole_use(file.parent)
 
 
-async def serve(settings: Settings, agents: AgentManager, models: ChatModels) -> None:
+async def serve(
+    settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None
+) -> None:
     """Serve until SIGINT or SIGTERM. Raises what `running` raises."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -162,13 +179,27 @@ async def serve(settings: Settings, agents: AgentManager, models: ChatModels) ->
     # Blocking code of agents runs in threads; on a machine of two cores asyncio has six of them for all exchanges.
     threads = ThreadPoolExecutor(settings.limits.max_running, thread_name_prefix=_THREADS)
     loop.set_default_executor(threads)
-    async with running(settings, agents, models) as addresses:
+    async with running(settings, agents, models, bound) as addresses:
         inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
         print(f"Chat at {addresses.public}{inside}", flush=True)
         await stop.wait()
         log.info("stopping")
+        _leave_after(settings.server.grace_s + _GONE_AFTER_S)
     threads.shutdown(wait=False, cancel_futures=True)
     await _end_without_stragglers()
+
+
+def _leave_after(delay_s: float) -> None:
+    """End the process then, whatever still runs. In a thread, for the event loop itself may be blocked."""
+    timer = threading.Timer(delay_s, _leave_now)
+    timer.daemon = True
+    timer.start()
+
+
+def _leave_now() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 async def _end_without_stragglers() -> None:
@@ -182,6 +213,4 @@ async def _end_without_stragglers() -> None:
             task.cancel()
         await asyncio.sleep(0.05)
     log.warning("agents still at work are left behind", extra={"tasks": len(tasks), "threads": len(threads)})
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
+    _leave_now()

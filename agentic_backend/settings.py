@@ -5,68 +5,40 @@ change. The fields' descriptions are the documentation (docs/settings.md). Relat
 directory.
 """
 
+import re
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from agentic_backend.setting_types import (
+    PROVIDER_MODEL,
+    AnyPath,
+    Bytes,
+    Count,
+    HeaderName,
+    Host,
+    HostName,
+    HttpUrl,
+    McpServerId,
+    ModelName,
+    NonEmpty,
+    Port,
+    RealmUrl,
+    Seconds,
+    Section,
+    SigningAlgorithm,
+    VariableName,
+    WebOrigin,
+)
 from agentic_backend.validation_problems import rule_broken
-
-Port = Annotated[int, Field(ge=0, le=65535)]
-Seconds = Annotated[float, Field(gt=0, le=3600)]
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
-Bytes = Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)]
-AnyPath = Annotated[Path, Field(strict=False)]
-Host = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\s/]+$")]
-WebOrigin = Annotated[
-    str, Field(pattern=r"^https?://[^\s/]+$", json_schema_extra={"expected": "an origin such as 'https://example.org'"})
-]
-HostName = Annotated[
-    str, Field(pattern=r"^[^\s/:]+$", json_schema_extra={"expected": "a name without port such as 'chat.example.org'"})
-]
-NonEmpty = Annotated[str, StringConstraints(min_length=1)]
-RealmUrl = Annotated[
-    str,
-    Field(
-        pattern=r"^https?://[^\s/?#]+(/[^\s/?#]+)*/realms/[^\s/?#]+$",
-        json_schema_extra={"expected": "a URL such as 'https://login.example.org/realms/agentic'"},
-    ),
-]
-SigningAlgorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
-McpServerId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
-HttpUrl = Annotated[
-    str,
-    Field(
-        pattern=r"^https?://[^\s/@]+(/\S*)?$",
-        json_schema_extra={"expected": "a URL such as 'https://example.org/mcp', without user and password"},
-    ),
-]
-HeaderName = Annotated[
-    str,
-    Field(pattern=r"^[A-Za-z0-9-]+$", json_schema_extra={"expected": "the name of a header such as 'Authorization'"}),
-]
-VariableName = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
-        json_schema_extra={"expected": "the name of an environment variable such as 'SEARCH_API_KEY'"},
-    ),
-]
-
-PROVIDER_MODEL = r"[a-z0-9_-]+:\S+"
-"""A model as `provider:model`, which LangChain's `init_chat_model` knows."""
 
 SQLITE_SCHEME, MONGODB_SCHEMES = "sqlite:", ("mongodb://", "mongodb+srv://")
 
+_REDIS_URL = re.compile(r"rediss?://([^\s@/?#]*@)?(\[[^\s\]]+\]|[^\s@/?#:\[]+)(:\d{1,5})?(/\d{0,9})?(\?[^\s#]*)?")
+
 INTERNAL_PORT_OFFSET = 1000
-
-
-class Section(BaseModel):
-    """A group of settings. Strict: a text is not taken for a number, nor a truth value for 1."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class ServerSettings(Section):
@@ -88,6 +60,11 @@ class ServerSettings(Section):
     )
     grace_s: Annotated[float, Field(ge=0, le=3600)] = Field(
         10, description="How long running exchanges may go on when the server is told to stop, in seconds."
+    )
+    workers: Annotated[int, Field(ge=1, le=64)] = Field(
+        1,
+        description="Processes that serve the one port, each an instance of its own; each but the first has its "
+        "internal listener on a port one higher. More than one needs `relay.url`, and MongoDB.",
     )
 
     @property
@@ -270,6 +247,16 @@ class LimitsSettings(Section):
     frame_bytes: Bytes = Field(2_097_152, description="Largest frame or request body that is read, in bytes.")
     runtime_context_bytes: Bytes = Field(16_384, description="Largest `runtime_context` of an ask, in bytes of JSON.")
     max_running: Count = Field(500, description="Exchanges that may run at the same time in this process.")
+    running_per_user: Count | None = Field(
+        None, description="Exchanges of one user that may run at the same time in this process; `null` is no limit."
+    )
+    asks_per_minute: Count | None = Field(
+        None, description="Asks of one user in any minute, in this process; `null` is no limit."
+    )
+    max_sockets: Count = Field(10_000, description="WebSockets that may be open at the same time in this process.")
+    sockets_per_user: Count | None = Field(
+        None, description="WebSockets of one user that may be open at once in this process; `null` is no limit."
+    )
     model_timeout_s: Seconds = Field(
         120, description="How long a graph may be silent while no tool runs, in seconds; then the exchange fails."
     )
@@ -283,6 +270,9 @@ class LimitsSettings(Section):
     history_exchanges: Annotated[int, Field(ge=0, le=10_000)] = Field(
         20, description="Past exchanges that an agent is given, unless its catalog entry says otherwise; 0 is none."
     )
+    human_timeout_s: Annotated[float, Field(gt=0, le=31_536_000)] | None = Field(
+        604_800, description="How long an exchange waits for a person, in seconds; `null` is for good."
+    )
     titles_timeout_s: Seconds = Field(20, description="How long a model may take to name a session, in seconds.")
 
     @model_validator(mode="after")
@@ -293,15 +283,34 @@ class LimitsSettings(Section):
 
 
 class RelaySettings(Section):
+    url: str | None = Field(
+        None,
+        repr=False,
+        description="The Redis by which several instances on one database show each other what they run, such as "
+        "`redis://host/0`, or `rediss://` with TLS; `null` is for an instance that is the only one.",
+    )
     keep_ended_s: Annotated[float, Field(ge=0, le=86_400)] = Field(
         60, description="How long the events of an ended exchange can still be followed, in seconds."
     )
-    keep_ended: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
-        1000, description="Ended exchanges whose events are kept at most."
+    keep_ended_bytes: Annotated[int, Field(ge=0, le=4 * 1024 * 1024 * 1024)] = Field(
+        67_108_864, description="Most bytes that the events of ended exchanges may take over all."
     )
     compact_after: Count = Field(
         512, description="Events that every client has read before the log of an exchange is compacted."
     )
+    lease_s: Annotated[float, Field(ge=0.3, le=3600)] = Field(
+        15,
+        description="How long an exchange stays with an instance that gives no sign of life, in seconds; it gives one "
+        "every third of that.",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_of_a_redis(cls, url: str | None) -> str | None:
+        # What stands there is not shown: it may hold a password.
+        if url is not None and not _REDIS_URL.fullmatch(url):
+            raise rule_broken("must be like redis://host:6379/0 or rediss://host:6379/0")
+        return url
 
 
 class LogSettings(Section):
@@ -332,6 +341,17 @@ class Settings(Section):
     @classmethod
     def _with_default_model(cls, models: dict[str, ModelSettings]) -> dict[str, ModelSettings]:
         return {"default": ModelSettings()} | models
+
+    @model_validator(mode="after")
+    def _workers_have_what_they_share(self) -> Self:
+        workers, url = self.server.workers, self.store.url
+        if workers > 1 and (self.relay.url is None or url is None or not url.startswith(MONGODB_SCHEMES)):
+            message = (
+                f"{workers} workers need relay.url, a redis:// URL by which they show each other what they run, and "
+                "store.url, a mongodb:// URL, for SQLite serves one process"
+            )
+            raise rule_broken(message, "server", "workers")
+        return self
 
     @model_validator(mode="after")
     def _developers_are_local(self) -> Self:

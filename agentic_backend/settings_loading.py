@@ -12,7 +12,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from agentic_backend.located_yaml import ConfigError, ConfigProblem, KeyPath, read_yaml
-from agentic_backend.settings import Section, Settings
+from agentic_backend.setting_types import Section
+from agentic_backend.settings import Settings
 from agentic_backend.settings_layers import Origin, SettingsLayers
 from agentic_backend.validation_problems import near_miss, validation_problems
 
@@ -24,6 +25,8 @@ FLAGS: Mapping[str, str] = {
     "auth.developer.allow_remote": "--allow-remote-developer",
     "data.directory": "--data",
     "store.url": "--store",
+    "relay.url": "--relay",
+    "server.workers": "--workers",
     "catalog": "--catalog",
     "log.level": "--log-level",
 }

@@ -7,6 +7,7 @@ import pytest
 from services.ferretdb import FerretDb, ferretdb_program
 from services.keycloak import Keycloak, keycloak_distribution
 from services.mongodb import ON_MONGODB, fresh_database, server_url
+from services.redis import Redis
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 
@@ -35,6 +36,32 @@ def keycloak(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keycloak]:
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    """For whoever doesn't stop it."""
+    server = Redis(tmp_path_factory.mktemp("redis"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def redis_url(redis: Redis) -> str:
+    """The URL of a Redis that is empty."""
+    with redis.client() as client:
+        client.flushall()
+    return redis.url
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[Redis]:
+    """One that the test may stop and start."""
+    server = Redis(tmp_path)
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(params=ON_MONGODB)

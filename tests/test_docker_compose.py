@@ -74,6 +74,11 @@ def test_the_database_has_the_user_that_the_server_is(settings: Settings) -> Non
     assert database.hostname in SERVICES
 
 
+def test_the_workers_have_a_redis_between_them(settings: Settings) -> None:
+    assert settings.server.workers > 1
+    assert urlsplit(str(settings.relay.url)).hostname in SERVICES
+
+
 def test_no_password_has_a_default() -> None:
     for service in SERVICES.values():
         for name, value in service.get("environment", {}).items():

@@ -73,10 +73,12 @@ async def test_what_runs_and_who_is_connected_is_seen_while_it_lasts(server: Run
         await client.until("started")
         await other.send({"message": "hello", "agent_id": "asking"})
         waiting = await other.until("awaiting_human")
-        assert await sample(server, "chat_running_exchanges") == 2
+        await becomes(server, 1, "chat_running_exchanges")
+        assert await sample(server, "chat_exchange_pauses_total", agent_id="asking") == 1
         await other.send({"type": "stop", "session_id": waiting["session_id"]})
         await other.until("final")
-        await becomes(server, 1, "chat_running_exchanges")
+        assert await sample(server, "chat_exchange_total", agent_id="asking", status="stopped") == 1
+        assert await sample(server, "chat_running_exchanges") == 1
     await becomes(server, 0, "chat_open_sockets")
     assert await sample(server, "chat_running_exchanges") == 1, "an exchange does not end with its socket"
 

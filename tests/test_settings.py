@@ -177,7 +177,7 @@ def test_what_is_wrong_in_the_environment_is_named_with_its_variable(
         ("server.port", "abc", "--port: expected an integer from 0 to 65535, found 'abc'"),
         ("server.port", 65000, "--port: port + 1000 is no port"),
         ("log.level", "loud", "--log-level: expected 'debug' or"),
-        ("relay.keep_ended", -1, "relay.keep_ended: expected an integer from 0 to 1000000, found -1"),
+        ("relay.keep_ended_bytes", -1, "relay.keep_ended_bytes: expected an integer from 0 to 4294967296, found -1"),
         ("server.prot", 1, "server.prot: there is no such setting; did you mean 'server.port'?"),
     ],
 )

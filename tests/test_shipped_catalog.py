@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from graphs.talk import ask
 from pydantic import BaseModel
-from support.chat_client import final_text
+from support.chat_client import chat, final_text
 from support.running_server import running_server
 from support.shipped_agents import BESIDE_THE_ASSISTANT, CATALOG, SHIPPED
 
@@ -28,7 +28,7 @@ def test_every_agent_is_served() -> None:
     manager = AgentManager.load(CATALOG, ["default"], [OPERATIONS])
     assert manager.problems == []
     ids = [agent.settings.id for agent in manager.served()]
-    assert ids == ["assistant", "plain-chat", "sentinel", "documentation", "team"]
+    assert ids == ["assistant", "plain-chat", "careful", "sentinel", "documentation", "team"]
     assert manager.get(None, User(id="ann", name="Ann")).settings.id == "assistant"
 
 
@@ -38,7 +38,7 @@ def test_it_is_valid_with_the_shipped_settings(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
     assert main(["validate"]) == 0
-    assert capsys.readouterr() == ("5 agents can be served, 0 problems\n", "")
+    assert capsys.readouterr() == ("6 agents can be served, 0 problems\n", "")
 
 
 @pytest.mark.parametrize("key", sorted(set(keys())))
@@ -49,10 +49,24 @@ def test_every_key_is_shown(key: str) -> None:
 
 async def test_every_starter_is_understood_by_the_offline_model(tmp_path: Path) -> None:
     async with running_server(tmp_path, agents=BESIDE_THE_ASSISTANT) as server:
-        for entry in SHIPPED:
+        for entry in (entry for entry in SHIPPED if "require_approval" not in entry):
             for starter in entry["chat"]["starters"]:
                 if "slowly" in starter:
                     continue
                 answer = final_text(await ask(server.address, starter, agent_id=entry["id"]))
                 assert "is none of them" not in answer, starter
                 assert "does not have" not in answer, starter
+
+
+async def test_the_careful_one_asks_before_it_takes_its_time(tmp_path: Path) -> None:
+    [careful] = [entry for entry in SHIPPED if "require_approval" in entry]
+    async with running_server(tmp_path, agents=BESIDE_THE_ASSISTANT) as server, chat(server.address) as client:
+        for starter in careful["chat"]["starters"]:
+            await client.send({"message": starter, "agent_id": careful["id"]})
+            event = await client.until("awaiting_human")
+            [request] = event["payload"]["requests"]
+            assert request["name"] == "slow_task"
+            decision = {"call_id": request["call_id"], "args_sha256": request["args_sha256"], "action": "approve"}
+            names = {"session_id": event["session_id"], "exchange_id": event["exchange_id"]}
+            await client.send({"type": "human_resume", **names, "payload": {"decisions": [decision]}})
+            assert (await client.until("final", exchange_id=event["exchange_id"]))["status"] == "ok"

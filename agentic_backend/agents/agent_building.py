@@ -12,6 +12,7 @@ from agentic_backend.agents.agent_flow import AgentFlow, AgentServices, Compiled
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.agents.tool_approval import require_gates
 from agentic_backend.errors import AgentUnavailable
 
 
@@ -27,6 +28,7 @@ async def build(entry: CatalogAgent, services: AgentServices, context: RuntimeCo
         built.append(expert)
         await expert.async_init()
         _require_messages(expert)
+        require_gates(member.settings, expert.get_compiled_graph())
         crew[member.settings.id] = expert
     agent = await _instantiate(entry, services, context)
     built.insert(0, agent)
@@ -35,6 +37,7 @@ async def build(entry: CatalogAgent, services: AgentServices, context: RuntimeCo
     else:
         await agent.async_init()
     _require_messages(agent)
+    require_gates(entry.settings, agent.get_compiled_graph(), [expert.get_compiled_graph() for expert in crew.values()])
 
 
 async def _instantiate(entry: CatalogAgent, services: AgentServices, context: RuntimeContext) -> AgentFlow:

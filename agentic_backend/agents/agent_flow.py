@@ -11,15 +11,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
+from langgraph.runtime import RunControl
+from langgraph.types import Command
 
 from agentic_backend.agents.catalog import AgentSettings, AgentTuning
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.kept_state import kept_channels
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.agents.tool_approval import ToolApproval
 from agentic_backend.auth.user import Tokens
 from agentic_backend.errors import AgentUnavailable, Unauthenticated
 from agentic_backend.settings import McpServerSettings
@@ -71,6 +75,14 @@ class AgentFlow:
         """The chat model that the catalog entry names, or the server's default one."""
         return self.services.models.get(self.settings.model)
 
+    def approval_middleware(self) -> list[AgentMiddleware[Any, Any, Any]]:
+        """What asks a person before the tools run that `require_approval` of the catalog entry names.
+
+        It goes first into create_agent(middleware=[…]); where it is missing, an entry that requires approval is not
+        served.
+        """
+        return [ToolApproval(self.settings)] if self.settings.require_approval else []
+
     async def async_init(self) -> None:
         """Open what the agent needs and build its graph. Runs once, before the first exchange."""
 
@@ -79,12 +91,18 @@ class AgentFlow:
         raise AgentUnavailable(f"The agent '{self.settings.id}' has no graph: get_compiled_graph() is not implemented.")
 
     def astream_updates(
-        self, state: Mapping[str, Any], config: RunnableConfig, checkpoints: ExchangeCheckpoints | None = None
+        self,
+        given: Mapping[str, Any] | Command[Any] | None,
+        config: RunnableConfig,
+        checkpoints: ExchangeCheckpoints | None = None,
+        control: RunControl | None = None,
     ) -> AsyncIterator[StreamPart]:
-        """Run the graph on `state`: node updates and custom events, subgraphs included; tokens come by callback.
+        """Run the graph: node updates and custom events, subgraphs included; tokens come by callback.
 
-        The run starts from `checkpoints` and, when it ends or pauses, leaves there where it stopped. The values of the
-        root graph come too where it keeps more than messages.
+        `given` is the state that a run begins with, a command that resumes a paused one, or None: go on from where the
+        checkpoints are. The run puts there where it is, step by step. `control` asks it to stop between two steps. The
+        values of the root graph come too where it keeps more than messages. Raises GraphDrained where it has stopped
+        because of `control`.
         """
         # A copy, because the graph is shared by all its sessions. A checkpointer of the author's would collect every
         # exchange for good.
@@ -94,12 +112,13 @@ class AgentFlow:
         if self.kept_channels:
             modes.append("values")
         stream = graph.astream(
-            dict(state),
+            dict(given) if isinstance(given, Mapping) else given,
             config,
             context=self.runtime_context,
             stream_mode=cast(Any, modes),
             subgraphs=True,
-            durability="exit" if checkpoints is not None else None,
+            durability="async" if checkpoints is not None else None,
+            control=control,
         )
         return cast(AsyncIterator[StreamPart], stream)
 

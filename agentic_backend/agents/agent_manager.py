@@ -17,10 +17,11 @@ from langgraph.pregel import Pregel
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.catalog import AgentsCatalog, AgentSettings, read_catalog
 from agentic_backend.agents.class_path import ClassPathError, resolve
+from agentic_backend.agents.delegation_tool_name import delegation_tool_name
 from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgentNotFound, AgentUnavailable, Forbidden
-from agentic_backend.located_yaml import ConfigError, ConfigProblem
+from agentic_backend.located_yaml import ConfigError, ConfigProblem, KeyPath
 from agentic_backend.validation_problems import near_miss
 
 _LONGEST_ID = 64
@@ -78,6 +79,7 @@ class AgentManager:
                 agents[entry.settings.id] = CatalogAgent(entry.settings, target, kind)
             except ClassPathError as error:
                 problems.append(catalog.document.problem((*entry.path, "class_path"), str(error)))
+        problems += _drop_those_that_cannot_ask(agents, catalog)
         problems += _drop_leaders_without_crew(agents, catalog)
         problems += _second_defaults(agents, catalog)
         if not agents:
@@ -99,16 +101,23 @@ class AgentManager:
         """
         if agent_id is None:
             return self._default_for(user)
+        agent = self._entry(agent_id, self.served_for(user))
+        if not agent.settings.access.allows(user.roles):
+            raise Forbidden(f"You have no access to the agent '{agent_id}'.")
+        return agent
+
+    def entry(self, agent_id: str) -> CatalogAgent:
+        """The agent of this id, whose use somebody was allowed before. Raises AgentNotFound, AgentUnavailable."""
+        return self._entry(agent_id, ())
+
+    def _entry(self, agent_id: str, told_of: Iterable[CatalogAgent]) -> CatalogAgent:
         if agent_id in self._unavailable:
             raise AgentUnavailable(f"The agent '{agent_id}' is not available.")
         if agent_id not in self._agents:
             shown = agent_id[:_LONGEST_ID]
-            usable = [agent.settings.id for agent in self.served_for(user)]
+            usable = [agent.settings.id for agent in told_of]
             raise AgentNotFound(f"There is no agent '{shown}'{near_miss(shown, usable) or '.'}")
-        agent = self._agents[agent_id]
-        if not agent.settings.access.allows(user.roles):
-            raise Forbidden(f"You have no access to the agent '{agent_id}'.")
-        return agent
+        return self._agents[agent_id]
 
     def served_for(self, user: User) -> list[CatalogAgent]:
         """The agents that the user may use, in the order of the catalog."""
@@ -157,6 +166,38 @@ def _require_leader_class(settings: AgentSettings, target: object) -> None:
         raise ClassPathError("is a LeaderFlow class, which leads a crew; the agent needs 'type: leader'")
     if not is_leader and settings.type == "leader":
         raise ClassPathError("an agent of type 'leader' needs a class derived from LeaderFlow")
+
+
+def _drop_those_that_cannot_ask(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:
+    """Take the agents out of `agents` that would run tools unasked which require approval, and say why."""
+    problems = []
+    for entry in catalog.entries:
+        settings = entry.settings
+        if settings is None or not settings.require_approval or settings.id not in agents:
+            continue
+        if agents[settings.id].kind is AgentKind.FLOW:
+            found = _unknown_tools(agents[settings.id])
+        else:
+            found = [((), "only an AgentFlow class can ask for approval; a graph asks by an interrupt() of its own")]
+        if found:
+            problems += [
+                catalog.document.problem((*entry.path, "require_approval", *place), reason) for place, reason in found
+            ]
+            del agents[settings.id]
+    return problems
+
+
+def _unknown_tools(agent: CatalogAgent) -> list[tuple[KeyPath, str]]:
+    """Where an entry requires approval of a tool that its agent does not have, as far as its tools are known."""
+    settings, declared = agent.settings, getattr(agent.target, "tool_names", ())
+    if not declared or settings.tuning.mcp_servers:
+        return []
+    known = [*declared, *map(delegation_tool_name, settings.crew)]
+    return [
+        ((settings.require_approval.index(name),), f"the agent has no tool {name!r}{near_miss(name, known)}")
+        for name in settings.approved_names
+        if name not in known
+    ]
 
 
 def _drop_leaders_without_crew(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:

@@ -5,15 +5,16 @@ the entries that are right.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from agentic_backend.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
-from agentic_backend.settings import PROVIDER_MODEL
+from agentic_backend.setting_types import PROVIDER_MODEL
 from agentic_backend.validation_problems import near_miss, rule_broken, validation_problems
 
 AgentId = Annotated[
@@ -29,6 +30,12 @@ ClassPath = Annotated[
         pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)*[:.][^\W\d]\w*$",
         json_schema_extra={"expected": "a path such as 'package.module:name'"},
     ),
+]
+
+RequireApproval = Annotated[
+    tuple[Annotated[str, Field(min_length=1)], ...],
+    BeforeValidator(lambda value: ("*",) if value == "all" else value),
+    Field(strict=False, json_schema_extra={"expected": "a list of tools' names and patterns, or the word 'all'"}),
 ]
 
 
@@ -90,6 +97,12 @@ class AgentSettings(CatalogPart):
         None, min_length=1, description="A name from the setting `models`, or `provider:model`; `null` is `default`."
     )
     access: AgentAccess = Field(AgentAccess(), description="Who may use the agent.")
+    require_approval: RequireApproval = Field(
+        (), description="Tools, by name or by pattern, that a person has to approve of at each call."
+    )
+    auto_resume: bool = Field(
+        False, description="Whether what a crash has interrupted goes on by itself: the agent can be run again."
+    )
     tuning: AgentTuning = Field(AgentTuning(), description="What the agent's code is given.")
     chat: AgentChat = Field(AgentChat(), description="How the agent appears in a chat.")
 
@@ -98,6 +111,21 @@ class AgentSettings(CatalogPart):
         if self.crew and self.type != "leader":
             raise rule_broken("only an agent of type 'leader' has a crew", "crew")
         return self
+
+    @model_validator(mode="after")
+    def _all_stands_alone(self) -> Self:
+        if "all" in self.require_approval:
+            raise rule_broken("'all' stands alone: 'require_approval: all'", "require_approval")
+        return self
+
+    def requires_approval_of(self, tool: str) -> bool:
+        """Whether a person has to approve of each call of `tool`."""
+        return any(fnmatchcase(tool, pattern) for pattern in self.require_approval)
+
+    @property
+    def approved_names(self) -> Sequence[str]:
+        """What `require_approval` names, patterns aside."""
+        return [name for name in self.require_approval if not any(sign in name for sign in "*?[")]
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,13 @@ class ServerSession:
         self._owner.add_done_callback(lambda _: opened.cancel())
         await opened
 
-    async def call(self, tool: str, arguments: dict[str, Any], progress: ProgressFnT) -> CallToolResult:
-        """Call one of the server's tools. Raises ToolFailure; cancelled, it tells the server to stop."""
+    async def call(
+        self, tool: str, arguments: dict[str, Any], progress: ProgressFnT, meta: dict[str, Any] | None = None
+    ) -> CallToolResult:
+        """Call one of the server's tools, with `meta` as the request's `_meta`.
+
+        Raises ToolFailure; cancelled, it tells the server to stop.
+        """
         session = self._live
         if session is None:
             raise ToolFailure(self._unavailable)
@@ -81,7 +86,7 @@ class ServerSession:
         self._calls.add(scope)
         try:
             with scope:
-                return await session.call_tool(tool, arguments, progress_callback=progress)
+                return await session.call_tool(tool, arguments, progress_callback=progress, meta=meta)
         except McpError as error:
             raise ToolFailure(self._said(error, session)) from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:

@@ -1,15 +1,20 @@
-"""MCP tools as LangChain tools. A tool finds its server's live session when it is called, so it outlives a restart."""
+"""MCP tools as LangChain tools. A tool finds its server's live session when it is called, so it outlives a restart.
+
+A call that a model made in a run carries `agentic-backend/idempotency-key` in the request's `_meta`: the same key where
+the run was interrupted in the call, and makes it again. A server that knows the key does the work once.
+"""
 
 import contextlib
 import contextvars
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from langchain_core.messages import ToolCall
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.config import get_stream_writer
+from langgraph.runtime import Runtime, get_runtime
 from mcp.shared.session import ProgressFnT
 from mcp.types import Tool
 from pydantic import ConfigDict
@@ -19,9 +24,17 @@ from agentic_backend.mcp.server_session import ServerSession, ToolFailure
 from agentic_backend.mcp.tool_name import tool_name
 
 _LONGEST_MESSAGE = 1000
+_IDEMPOTENCY_KEY = "agentic-backend/idempotency-key"
 
 _call_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("mcp_call_id", default=None)
 """The call that an McpTool answers in this task."""
+
+
+@runtime_checkable
+class _KnowsKeys(Protocol):
+    """What a run's context tells of its tool calls."""
+
+    def idempotency_key(self, call_id: str) -> str: ...
 
 
 def langchain_tools(offers: Sequence[tuple[ServerSession, Tool]], *, model_sees_images: bool) -> list[BaseTool]:
@@ -71,8 +84,9 @@ class McpTool(BaseTool):
             _call_id.reset(token)
 
     async def _arun(self, /, **arguments: Any) -> tuple[list[dict[str, Any]] | str, dict[str, Any] | None]:
+        call_id = _call_id.get()
         try:
-            result = await self.session.call(self.called, arguments, _progress(self.name, _call_id.get()))
+            result = await self.session.call(self.called, arguments, _progress(self.name, call_id), _meta(call_id))
         except ToolFailure as failure:
             raise ToolException(str(failure)) from failure
         made = converted(result, model_sees_images=self.model_sees_images)
@@ -89,6 +103,19 @@ def _content(made: Converted) -> list[dict[str, Any]] | str:
     """Text alone as text, which every provider takes."""
     texts = [block["text"] for block in made.blocks if block["type"] == "text"]
     return "\n".join(texts) if len(texts) == len(made.blocks) else made.blocks
+
+
+def _meta(call_id: str | None) -> dict[str, Any] | None:
+    """The `_meta` of the request for a call; None where there is no run whose call it is."""
+    try:
+        runtime: Runtime[Any] | None = get_runtime()
+    except (RuntimeError, KeyError):
+        # An author called it outside of a graph.
+        return None
+    context = runtime.context if runtime is not None else None
+    if call_id is None or not isinstance(context, _KnowsKeys):
+        return None
+    return {_IDEMPOTENCY_KEY: context.idempotency_key(call_id)}
 
 
 def _progress(tool: str, call_id: str | None) -> ProgressFnT:

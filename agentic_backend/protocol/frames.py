@@ -51,16 +51,20 @@ class Ask(Frame):
 
 
 class Decision(Frame):
+    """What a person decides about one tool call: `message` goes with a rejection, `args` with an edit."""
+
     call_id: Id
     args_sha256: str = Field(pattern="^[0-9a-f]{64}$")
     action: Literal["approve", "reject", "edit"]
-    message: str | None = None
-    args: dict[str, Any] | None = None
+    message: str | None = Field(default=None, max_length=4_000, repr=False)
+    args: dict[str, Any] | None = Field(default=None, repr=False)
 
 
 class HumanDecisions(Frame):
+    """`answers` answers questions, by interrupt id."""
+
     decisions: list[Decision] = Field(default_factory=list, max_length=256)
-    answers: dict[str, Any] = Field(default_factory=dict)
+    answers: dict[str, Any] = Field(default_factory=dict, max_length=256, repr=False)
 
 
 class HumanResume(Frame):

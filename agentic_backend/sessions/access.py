@@ -2,7 +2,8 @@
 
 from agentic_backend.errors import ExchangeNotFound, SessionNotFound
 from agentic_backend.protocol.messages import Session
-from agentic_backend.stores.base import ExchangeRecord, Store
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import ExchangeRecord
 
 
 async def owned_session(store: Store, user_id: str, session_id: str) -> Session:

@@ -7,24 +7,34 @@ stored. What the store refused comes first in the next write, so that an outage 
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from agentic_backend.protocol.events import Activity, ErrorInfo, ExchangeError, Final, Stream
 from agentic_backend.protocol.messages import Channel, MessageDraft, MessageMetadata, Role
-from agentic_backend.protocol.parts import TextPart
+from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.ledger import Ledger
-from agentic_backend.stores.base import ExchangeEnd
+from agentic_backend.stores.base import Checkpoint, ExchangeEnd
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
 
 
 class Delivery:
-    """`stir` is set when there is something to write; whoever waits for it clears it."""
+    """`stir` is set when there is something to write; whoever waits for it clears it.
 
-    def __init__(self, ledger: Ledger, log: ExchangeLog, stir: asyncio.Event) -> None:
+    `checkpoint_at` takes the checkpoint that is stored together with a call of a tool, or with its result.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        log: ExchangeLog,
+        stir: asyncio.Event,
+        checkpoint_at: Callable[[ToolCallPart | ToolResultPart], Awaitable[Checkpoint | None]],
+    ) -> None:
         self.ledger = ledger
         self.log = log
         self._stir = stir
+        self._checkpoint_at = checkpoint_at
         self._waiting: deque[Draft] = deque()
         self._closed = False
 
@@ -47,29 +57,32 @@ class Delivery:
     @property
     def unwritten(self) -> list[MessageDraft]:
         """The messages that wait."""
-        return [draft.message for draft in self._waiting if isinstance(draft, CompleteDraft)]
+        return _messages(self._waiting)
 
     @property
     def seq_after_all(self) -> int:
         """The seq of the last event once all that waits has been shown."""
         return self.log.last_seq + len(self._waiting)
 
-    async def write(self, end: ExchangeEnd | None = None) -> None:
-        """Store all that waits, with the `end` in the same step, and show it in order.
+    async def write(self, end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None) -> None:
+        """Store all that waits, with the `end` and the `checkpoint` in the same step, and show it in order.
 
         Raises StoreUnavailable or FencedOut; then nothing is shown, and all of it still waits.
         """
         while self._waiting or end is not None:
             batch = list(self._waiting)
-            complete = self.unwritten
-            stored = iter(await self.ledger.write(complete, end) if complete or end else [])
+            complete = _messages(batch)
+            boundary = _last_of_a_tool(complete)
+            if boundary is not None and end is None:
+                checkpoint = await self._checkpoint_at(boundary)
+            stored = iter(await self.ledger.write(complete, end, checkpoint) if complete or end else [])
             for draft in batch:
                 self._waiting.popleft()
                 if isinstance(draft, CompleteDraft):
                     self.log.append(Stream, message=next(stored), block=draft.block)
                 else:
                     self._show(draft)
-            end = None
+            end = checkpoint = None
 
     def show_end(self, end: ExchangeEnd) -> None:
         """Show the error, where there is one, and the final. Nothing is shown after it."""
@@ -96,6 +109,15 @@ class Delivery:
             self.log.append_text(draft.block, draft.channel, draft.text)
         else:
             self.log.append(Activity, kind=draft.kind, data=draft.data)
+
+
+def _messages(drafts: Iterable[Draft]) -> list[MessageDraft]:
+    return [draft.message for draft in drafts if isinstance(draft, CompleteDraft)]
+
+
+def _last_of_a_tool(messages: Sequence[MessageDraft]) -> ToolCallPart | ToolResultPart | None:
+    parts = [part for message in messages for part in message.parts]
+    return next((part for part in reversed(parts) if isinstance(part, ToolCallPart | ToolResultPart)), None)
 
 
 def error_message(agent_id: str, error: ErrorInfo) -> CompleteDraft:

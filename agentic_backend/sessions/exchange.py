@@ -1,54 +1,39 @@
-"""Exchange: one ask and everything that it causes, from `started` to `final`.
+"""Exchange: a run of one ask and everything that it causes, to its end or until it waits for a person.
 
 The relay owns its task. `run` awaits the graph's task, and settles the exchange however that one ends: by itself, by a
-stop, by silence, by an error, or because the process is going. It ends once, with exactly one `final`.
+stop, by silence, by an error, or because the process is going. An exchange ends once, with exactly one `final`. While
+it waits, nobody runs it: all of it is in the store, and any instance goes on with it.
 """
 
 import asyncio
 import contextlib
 import logging
-from dataclasses import dataclass
+from datetime import timedelta
 
-from agentic_backend.errors import (
-    AgenticError,
-    AgentUnavailable,
-    Internal,
-    Interrupted,
-    ModelTimeout,
-    StoreUnavailable,
-)
+from agentic_backend.errors import AgenticError, AgentUnavailable, Internal, Interrupted, ModelTimeout
 from agentic_backend.kpi import Kpi
-from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, HumanRequests, Started, Stream
-from agentic_backend.protocol.messages import (
-    ExchangeStatus,
-    FinishReason,
-    TokenUsage,
-    utc_now,
-)
-from agentic_backend.sessions.delivery import Delivery, error_message
-from agentic_backend.sessions.exchange_kpis import Asked, ExchangeKpis
+from agentic_backend.protocol.events import AwaitingHuman, Started, Stream
+from agentic_backend.protocol.messages import ExchangeStatus, utc_now
+from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.sessions.asked import Asked
+from agentic_backend.sessions.delivery import Delivery
+from agentic_backend.sessions.exchange_ending import ExchangeEnding
+from agentic_backend.sessions.exchange_kpis import ExchangeKpis
 from agentic_backend.sessions.exchange_log import ExchangeLog
-from agentic_backend.sessions.graph_run import GraphRun
+from agentic_backend.sessions.graph_run import Drained, GraphRun
 from agentic_backend.sessions.ledger import Ledger
+from agentic_backend.sessions.outcome import OK, PAUSED, STOPPED, Outcome
 from agentic_backend.sessions.recall import Recall
 from agentic_backend.settings import LimitsSettings
-from agentic_backend.stores.base import ExchangeEnd, FencedOut
-from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.stores.base import Checkpoint, Pause
+from agentic_backend.stores.records import CheckpointKind, CheckpointRecord
+from agentic_backend.streaming.interrupts import asked_again
 
 log = logging.getLogger(__name__)
 
 # A tool may ignore its cancellation; the exchange ends without it after this time.
 _CUT_GRACE_S = 0.5
-_FIRST_RETRY_S, _LONGEST_RETRY_S = 0.5, 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    status: ExchangeStatus
-    error: AgenticError | None = None
-
-
-_STOPPED = Outcome(ExchangeStatus.STOPPED)
+_LONGEST_PARTIAL_OUTPUT = 2_000
 
 
 class Exchange:
@@ -67,13 +52,12 @@ class Exchange:
         self._graph_run = graph_run
         self._stir = asyncio.Event()
         """Set when there is something to do: messages to write, a cut, the graph's end."""
-        self._delivery = Delivery(ledger, exchange_log, self._stir)
-        self._recall = recall
+        self._delivery = Delivery(ledger, exchange_log, self._stir, self._checkpoint_at)
         self._kpis = ExchangeKpis(kpi, asked, graph_run)
+        self._ending = ExchangeEnding(asked, graph_run, self._delivery, recall, self._kpis)
         self._limits = limits
         self._clock = asyncio.get_running_loop().time
         self._cut: Outcome | None = None
-        self._process_goes = asyncio.Event()
         self.settled = asyncio.Event()
 
     @property
@@ -81,32 +65,31 @@ class Exchange:
         return self._delivery.log
 
     @property
-    def owner_id(self) -> str:
-        return self._asked.user_id
-
-    @property
     def client_exchange_id(self) -> str | None:
         return self._asked.client_exchange_id
 
     def stop(self) -> None:
-        self._cut_with(_STOPPED)
+        self._cut_with(STOPPED)
+
+    def drain(self) -> None:
+        self._graph_run.drain()
 
     def interrupt(self) -> None:
-        self._process_goes.set()
+        self._ending.process_goes.set()
         self._cut_with(Outcome(ExchangeStatus.INTERRUPTED, Interrupted()))
 
     async def run(self) -> None:
         self._kpis.start()
-        asked = self._asked
-        self.log.append(
-            Started, client_exchange_id=asked.client_exchange_id, agent_id=asked.agent_id, session=asked.session
-        )
-        self.log.append(Stream, message=asked.opening)
-        graph = asyncio.create_task(self._graph_run.run(asked.opening, self._delivery))
+        if self.log.last_seq == 0:
+            self._show_beginning()
+        graph = asyncio.create_task(self._graph_run.run(self._asked.opening, self._delivery))
         graph.add_done_callback(lambda _: self._stir.set())
         try:
             outcome = await self._outcome(graph)
-            await self._settle(outcome)
+            if outcome is PAUSED:
+                outcome = await self._pause()
+            if outcome is not PAUSED:
+                await self._ending.settle(outcome, await self._last_checkpoint(outcome))
         finally:
             # Also where the process goes and cancels this task before the exchange has ended.
             graph.cancel()
@@ -114,15 +97,28 @@ class Exchange:
         # The graph's task is ours to the end, though it may ignore its cancellation.
         await asyncio.wait({graph})
         if not graph.cancelled() and (late := graph.exception()) is not None and outcome.error is None:
-            log.warning("a graph failed after its exchange had ended", exc_info=late, extra=self._names())
+            log.warning("a graph failed after its exchange had ended", exc_info=late, extra=self._asked.names)
+
+    def _show_beginning(self) -> None:
+        asked = self._asked
+        self.log.append(
+            Started,
+            client_exchange_id=asked.client_exchange_id,
+            agent_id=asked.agent_id,
+            session=asked.session,
+            resumes=asked.resumes,
+        )
+        self.log.append(Stream, message=asked.opening)
 
     async def _outcome(self, graph: asyncio.Task[None]) -> Outcome:
-        """How the exchange has ended; its graph is then cancelled, where it still runs."""
+        """How the run has ended; its graph is then cancelled, where it still runs."""
         try:
             return await self._await_outcome(graph)
+        except Drained:
+            return Outcome(ExchangeStatus.INTERRUPTED, Interrupted())
         except Exception as error:
-            # The edge of an exchange: whatever went wrong is its own ending, and stays in the log.
-            return self._failed(error)
+            # The edge of an exchange: whatever went wrong is its own ending.
+            return self._ending.failed(error)
         finally:
             graph.cancel()
 
@@ -145,9 +141,11 @@ class Exchange:
             raise Internal("The agent cancelled itself.")
         graph.result()
         transcoder = self._graph_run.transcoder
-        if transcoder is not None and transcoder.waiting is not None:
-            return await self._await_human(transcoder.waiting)
-        return Outcome(ExchangeStatus.OK)
+        if transcoder is None or transcoder.waiting is None:
+            return OK
+        if self._asked.session is None:
+            raise Internal("The agent asks for a decision, which a query can't give.")
+        return PAUSED
 
     async def _stirred_or_silent(self) -> None:
         """Wait until there is something to do; cut a graph that gives no sign of life."""
@@ -175,117 +173,70 @@ class Exchange:
             return AgentUnavailable()
         return Internal("A tool did not end in time.") if transcoder.calls else ModelTimeout()
 
-    async def _await_human(self, requests: HumanRequests) -> Outcome:
-        """The graph has paused. Nothing but a stop ends the exchange now."""
-        if self._asked.session is None:
-            return Outcome(ExchangeStatus.ERROR, Internal("The agent asks for a decision, which a query can't give."))
-        await self._delivery.write()
-        await self._delivery.ledger.set_waiting(requests, await self._graph_run.checkpoint())
-        self.log.append(AwaitingHuman, payload=requests)
-        while self._cut is None:
-            self._stir.clear()
-            await self._stir.wait()
-        return self._cut
-
-    def _failed(self, error: Exception) -> Outcome:
-        typed = Interrupted() if isinstance(error, FencedOut) else self._graph_run.typed(error)
-        log.error("exchange failed", exc_info=error, extra={**self._names(), "code": typed.code})
-        status = ExchangeStatus.INTERRUPTED if isinstance(typed, Interrupted) else ExchangeStatus.ERROR
-        return Outcome(status, typed)
-
-    async def _settle(self, outcome: Outcome) -> None:
-        self._delivery.close(self._closing(outcome))
-        end = self._end(outcome)
+    async def _pause(self) -> Outcome:
+        """The graph waits for a person: leave all of it to the store. Another outcome where it ends instead."""
         try:
-            await self._delivery.write(end)
+            pause = await self._stored_pause()
+            if self._cut is not None:
+                # It was stopped in between: nobody else may have taken it over.
+                await self._delivery.ledger.claim()
+                return self._cut
         except Exception as error:
-            # Whatever keeps it from being stored, who follows the exchange sees it end, and once.
-            failure = self._failed(error)
-            if outcome.error is None:
-                self._delivery.close(self._error_message(failure))
-            end = self._end(failure)
-            self._delivery.show_end(end)
-            self._count(end)
-            if not isinstance(error, FencedOut):
-                await self._store_late(end)
-        else:
-            self._delivery.show_end(end)
-            self._count(end)
-            self._remember(end)
+            return self._ending.failed(error)
+        self.log.append(AwaitingHuman, payload=pause.pending)
+        self._kpis.pause()
+        log.info("exchange waits for a person", extra=self._asked.names)
+        return PAUSED
 
-    def _closing(self, outcome: Outcome) -> list[CompleteDraft]:
-        """The last messages: what was open, the final, and what a failure leaves."""
-        transcoder, now = self._graph_run.transcoder, self._clock()
-        drafts: list[CompleteDraft] = []
-        if transcoder is not None:
-            match outcome.status:
-                case ExchangeStatus.OK:
-                    last = transcoder.finish(now)
-                case ExchangeStatus.STOPPED:
-                    last = transcoder.close(now, FinishReason.CANCELLED, "Stopped before it gave a result.")
-                case _:
-                    last = transcoder.close(now, FinishReason.OTHER, "The exchange failed before it gave a result.")
-            drafts += [draft for draft in last if isinstance(draft, CompleteDraft)]
-        return drafts + self._error_message(outcome)
-
-    def _error_message(self, outcome: Outcome) -> list[CompleteDraft]:
-        if outcome.error is None:
-            return []
-        return [error_message(self._asked.agent_id, ErrorInfo.of(outcome.error, self._asked.request_id))]
-
-    def _end(self, outcome: Outcome) -> ExchangeEnd:
-        run, transcoder = self._graph_run, self._graph_run.transcoder
-        error = ErrorInfo.of(outcome.error, self._asked.request_id) if outcome.error else None
-        state = None
-        if run.warm is not None and run.memory is not None and transcoder is not None:
-            # However it ended: what the graph had after its last whole step is what the transcript tells of.
-            state = self._recall.session_state(run.warm, run.memory, transcoder.state)
-        return ExchangeEnd(
-            status=outcome.status,
-            ended_at=utc_now(),
-            usage=transcoder.usage if transcoder else TokenUsage(),
-            last_seq=self._delivery.seq_after_all + (error is not None) + 1,
-            error=error,
-            kpi=self._kpis.record(outcome.status),
-            session_state=state,
+    async def _stored_pause(self) -> Pause:
+        transcoder = self._graph_run.transcoder
+        assert transcoder is not None and transcoder.waiting is not None, "a graph that has paused waits for something"
+        self._delivery.accept(transcoder.pause(self._clock()))
+        await self._delivery.write()
+        checkpoint = await self._checkpoint(CheckpointKind.APPROVAL_PENDING)
+        if checkpoint is None:
+            raise Internal("The agent can't wait for a person: its state can't be kept.")
+        requests = asked_again(transcoder.waiting, self._graph_run.decided)
+        timeout_s = self._limits.human_timeout_s
+        deadline = None if timeout_s is None else utc_now() + timedelta(seconds=timeout_s)
+        pause = Pause(
+            pending=requests.model_copy(update={"expires_at": deadline}),
+            checkpoint=checkpoint,
+            deadline=deadline,
+            usage=transcoder.usage,
+            last_seq=self.log.last_seq + 1,
+            ran_ms=self._kpis.ran_ms,
+            first_token_ms=self._kpis.first_token_ms,
         )
+        await self._delivery.ledger.set_waiting(pause)
+        return pause
 
-    async def _store_late(self, end: ExchangeEnd) -> None:
-        """The store is away: try until it has the end, or the process goes. Until then the session stays busy."""
-        retry_s = _FIRST_RETRY_S
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(retry_s):
-                    await self._process_goes.wait()
-            retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
-            try:
-                await self._delivery.ledger.write(self._delivery.unwritten, end)
-                log.info("exchange stored late", extra=self._names())
-                return
-            except StoreUnavailable:
-                if self._process_goes.is_set():
-                    log.error("exchange not stored", extra=self._names())
-                    return
-            except FencedOut:
-                return
+    async def _checkpoint_at(self, boundary: ToolCallPart | ToolResultPart) -> Checkpoint | None:
+        if isinstance(boundary, ToolCallPart):
+            return await self._checkpoint(CheckpointKind.TOOL_CALL, boundary.name)
+        parts = (part for message in self.log.messages for part in message.parts if isinstance(part, ToolCallPart))
+        name = next((part.name for part in parts if part.call_id == boundary.call_id), None)
+        return await self._checkpoint(CheckpointKind.TOOL_COMPLETION, name)
 
-    def _remember(self, end: ExchangeEnd) -> None:
-        run, session = self._graph_run, self._delivery.ledger.session
-        if session is None or run.warm is None or run.memory is None:
-            return
-        self._recall.remember(run.warm, run.memory, self.log.messages, session.next_rank, end.session_state)
+    async def _last_checkpoint(self, outcome: Outcome) -> Checkpoint | None:
+        """What is kept at the end. What was interrupted goes on from its last whole step."""
+        if outcome.status is ExchangeStatus.INTERRUPTED:
+            return await self._checkpoint(CheckpointKind.DRAINED)
+        return Checkpoint(self._record(CheckpointKind.FINAL_RESULT), None)
 
-    def _count(self, end: ExchangeEnd) -> None:
-        assert end.kpi is not None
-        self._kpis.end(end.kpi, self.log.messages)
-        error = {"code": end.error.code} if end.error else {}
-        how = {"status": str(end.status), "latency_ms": end.kpi.latency_ms, **error}
-        log.log(logging.WARNING if error else logging.INFO, "exchange ended", extra={**self._names(), **how})
+    async def _checkpoint(self, kind: CheckpointKind, tool: str | None = None) -> Checkpoint | None:
+        if self._asked.session is None:
+            return None
+        state = await self._graph_run.checkpoint()
+        return None if state is None else Checkpoint(self._record(kind, tool), state)
 
-    def _names(self) -> dict[str, object]:
-        return {
-            "request_id": self._asked.request_id,
-            "exchange_id": self._asked.opening.exchange_id,
-            "session_id": self._asked.opening.session_id,
-            "agent_id": self._asked.agent_id,
-        }
+    def _record(self, kind: CheckpointKind, tool: str | None = None) -> CheckpointRecord:
+        text = "".join(partial.text for partial in self.log.partial)
+        return CheckpointRecord(
+            kind=kind,
+            at=utc_now(),
+            exchange_id=self._asked.opening.exchange_id,
+            request_id=self._asked.request_id,
+            tool=tool,
+            partial_output=text[-_LONGEST_PARTIAL_OUTPUT:] or None,
+        )

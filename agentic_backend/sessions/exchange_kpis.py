@@ -1,27 +1,13 @@
 """ExchangeKpis: what one exchange cost, as its KPI record in the store and in the metrics."""
 
 import asyncio
-from dataclasses import dataclass
-from datetime import datetime
 
 from agentic_backend.kpi import Kpi
-from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session, TokenUsage
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, TokenUsage
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.graph_run import GraphRun
-from agentic_backend.stores.base import KpiRecord
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What was asked, by whom, and under which names. `opening` is the user's message."""
-
-    user_id: str
-    agent_id: str
-    client_exchange_id: str | None
-    request_id: str
-    started_at: datetime
-    session: Session | None
-    opening: ChatMessage
+from agentic_backend.stores.records import KpiRecord
 
 
 class ExchangeKpis:
@@ -34,12 +20,27 @@ class ExchangeKpis:
         self._clock = asyncio.get_running_loop().time
         self._began = self._clock()
 
+    @property
+    def ran_ms(self) -> int:
+        """How long it has run, without its pauses."""
+        return self._asked.ran_ms + round((self._clock() - self._began) * 1000)
+
+    @property
+    def first_token_ms(self) -> int | None:
+        transcoder = self._graph_run.transcoder
+        if self._asked.first_token_ms is not None or transcoder is None or transcoder.first_token_at is None:
+            return self._asked.first_token_ms
+        return self._asked.ran_ms + round((transcoder.first_token_at - self._began) * 1000)
+
     def start(self) -> None:
         self._kpi.exchange_started()
 
+    def pause(self) -> None:
+        self._count_calls()
+        self._kpi.exchange_paused(self._asked.agent_id)
+
     def record(self, status: ExchangeStatus) -> KpiRecord:
         asked, transcoder = self._asked, self._graph_run.transcoder
-        first_token_at = transcoder.first_token_at if transcoder else None
         return KpiRecord(
             exchange_id=asked.opening.exchange_id,
             session_id=asked.opening.session_id,
@@ -47,8 +48,8 @@ class ExchangeKpis:
             agent_id=asked.agent_id,
             status=status,
             started_at=asked.started_at,
-            latency_ms=round((self._clock() - self._began) * 1000),
-            first_token_ms=None if first_token_at is None else round((first_token_at - self._began) * 1000),
+            latency_ms=self.ran_ms,
+            first_token_ms=self.first_token_ms,
             usage=transcoder.usage if transcoder else TokenUsage(),
             model=transcoder.model if transcoder else None,
             tools=transcoder.calls.names if transcoder else [],
@@ -68,6 +69,9 @@ class ExchangeKpis:
             elif isinstance(part, ToolResultPart):
                 tool = names.get(part.call_id, "")
                 self._kpi.tool_ended(tool, (part.latency_ms or 0) / 1000, ok=part.ok is not False)
-        for call in run.model_calls:
-            self._kpi.model_called(call.model, call.duration_s, tokens=call.tokens, error=call.error)
+        self._count_calls()
         self._kpi.exchange_ended(record.agent_id, record.status, record.latency_ms / 1000, first_token_s, exchange_id)
+
+    def _count_calls(self) -> None:
+        for call in self._graph_run.model_calls:
+            self._kpi.model_called(call.model, call.duration_s, tokens=call.tokens, error=call.error)

@@ -66,12 +66,28 @@ class Cursor:
 
 
 class ExchangeLog:
-    def __init__(self, session_id: str | None, exchange_id: str, *, compact_after: int = 512) -> None:
+    """`user_id` is whose exchange it is.
+
+    While it `is_filling` with what another instance has shown already, its readers wait: their places mean nothing yet.
+    """
+
+    def __init__(
+        self,
+        session_id: str | None,
+        exchange_id: str,
+        *,
+        user_id: str = "",
+        compact_after: int = 512,
+    ) -> None:
         self.session_id = session_id
         self.exchange_id = exchange_id
+        self.user_id = user_id
         self.last_seq = 0
+        self.is_filling = False
         self.final: Final | None = None
         self._ended = asyncio.Event()
+        self._before: list[ChatMessage] = []
+        self._begins_after = 0
         self._entries: list[_Entry] = []
         self._cursors: set[Cursor] = set()
         self._read_up_to = 0
@@ -83,14 +99,30 @@ class ExchangeLog:
     ) -> Cursor:
         """A cursor that has everything up to `after_seq`; give it back with `unfollow`."""
         # A place beyond the end is unknown, and stays so though the log may grow beyond it before it is read.
-        position = after_seq if after_seq <= self.last_seq else _UNKNOWN
-        self._read_up_to = max(self._read_up_to, position)
+        position = after_seq if after_seq <= self.last_seq or self.is_filling else _UNKNOWN
+        self._read_up_to = max(self._read_up_to, min(position, self.last_seq))
         cursor = Cursor(self, position, wake, wake_for_text or wake)
         self._cursors.add(cursor)
         return cursor
 
     def unfollow(self, cursor: Cursor) -> None:
         self._cursors.discard(cursor)
+
+    @property
+    def is_followed(self) -> bool:
+        return bool(self._cursors)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether nothing has come since the exchange began to wait for a person."""
+        return bool(self._entries) and isinstance(self._entries[-1], AwaitingHuman)
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes; to be asked once, for it looks at every event."""
+        texts = sum(len(text) for entry in self._entries if isinstance(entry, _TextRun) for text in entry.texts)
+        events = [entry for entry in self._entries if not isinstance(entry, _TextRun)]
+        return texts + sum(len(value.model_dump_json()) for value in [*events, *self._before])
 
     async def wait_ended(self) -> None:
         """Until the final is in the log."""
@@ -100,25 +132,73 @@ class ExchangeLog:
         """Add an event of this type with the next seq, and wake the readers."""
         self.last_seq += 1
         event = event_type(session_id=self.session_id, exchange_id=self.exchange_id, seq=self.last_seq, **fields)
+        self._append(event)
+        return event
+
+    def append_text(self, block: int, channel: Channel, text: str) -> None:
+        """Add text of the message being written in `block`."""
+        self._append_text(self.last_seq + 1, block, channel, text)
+
+    def _append_text(self, seq: int, block: int, channel: Channel, text: str) -> None:
+        """Add text whose seqs go from the next one up to `seq`."""
+        first_seq, self.last_seq = self.last_seq + 1, seq
+        last = self._entries[-1] if self._entries else None
+        # While it is filling, a reader's place may lie between any two.
+        is_unread = isinstance(last, _TextRun) and last.first_seq > self._read_up_to and not self.is_filling
+        if isinstance(last, _TextRun) and is_unread and last.block == block:
+            last.texts.append(text)
+            last.seq = seq
+        else:
+            self._add(_TextRun(first_seq, seq, block, channel, [text]))
+        for cursor in self._cursors:
+            cursor.wake_for_text()
+
+    def take_over(self, event: ExchangeEvent) -> None:
+        """Add an event of another instance's log of this exchange, with its seq; one that is here already is dropped.
+
+        A `reset` takes the place of all that was.
+        """
+        if event.seq <= self.last_seq:
+            return
+        if isinstance(event, Delta):
+            # It may have been merged there: it is all that was said since the event before.
+            self._append_text(event.seq, event.block, event.channel, event.text)
+        elif isinstance(event, Reset):
+            self.start_anew(event.messages, event.partial, event.seq)
+        else:
+            self.last_seq = event.seq
+            self._append(event)
+
+    def start_anew(self, messages: Sequence[ChatMessage], partial: Sequence[PartialText], seq: int) -> None:
+        """Forget every event up to `seq`: all readers get a `reset` with these messages, and this text."""
+        self._before, self._begins_after = list(messages), seq
+        self.last_seq = self._read_up_to = seq
+        self._entries = [_TextRun(seq, seq, text.block, text.channel, [text.text]) for text in partial]
+        self.filled()
+
+    def filled(self) -> None:
+        """All that was shown elsewhere is here."""
+        self.is_filling = False
+        for cursor in self._cursors:
+            cursor.wake()
+
+    def jump_to(self, seq: int) -> None:
+        """Go on above `seq`, which other logs of the same exchange may have reached."""
+        self.last_seq = max(self.last_seq, seq)
+
+    def end_with(self, final: Final) -> None:
+        """The exchange has ended without this log: all readers get a `reset` and the `final`."""
+        seq = max(final.seq, self.last_seq + 2)
+        self.start_anew(final.messages, (), seq - 1)
+        self.take_over(final.model_copy(update={"seq": seq}))
+
+    def _append(self, event: ExchangeEvent) -> None:
         self._add(event)
         if isinstance(event, Final):
             self.final = event
             self._ended.set()
         for cursor in self._cursors:
             cursor.wake()
-        return event
-
-    def append_text(self, block: int, channel: Channel, text: str) -> None:
-        """Add text of the message being written in `block`."""
-        self.last_seq += 1
-        last = self._entries[-1] if self._entries else None
-        if isinstance(last, _TextRun) and last.block == block and last.first_seq > self._read_up_to:
-            last.texts.append(text)
-            last.seq = self.last_seq
-        else:
-            self._add(_TextRun(self.last_seq, self.last_seq, block, channel, [text]))
-        for cursor in self._cursors:
-            cursor.wake_for_text()
 
     def read(self, after_seq: int) -> list[ExchangeEvent]:
         """The events after `after_seq`; where that place is gone or unknown, a `reset` in the place of all that was."""
@@ -145,17 +225,33 @@ class ExchangeLog:
 
     def replay_from(self, after_seq: int) -> Literal["live", "reset", "replayed"]:
         """What `read` would give: nothing yet, a reset, or the events after `after_seq`."""
-        if after_seq == self.last_seq:
+        if after_seq == self.last_seq or self.is_filling:
             return "live"
         if after_seq == _UNKNOWN or after_seq > self.last_seq:
             return "reset"
         start = bisect_right(self._entries, after_seq, key=_seq)
-        return "reset" if self._inside_run(start, after_seq) else "replayed"
+        is_lost = after_seq < self._begins_after or self._inside_run(start, after_seq)
+        return "reset" if is_lost else "replayed"
 
     @property
     def messages(self) -> list[ChatMessage]:
         """The exchange's messages so far, by rank."""
-        return [entry.message for entry in self._entries if isinstance(entry, Stream)]
+        return [*self._before, *(entry.message for entry in self._entries if isinstance(entry, Stream))]
+
+    @property
+    def partial(self) -> list[PartialText]:
+        """The text of the messages that are not complete yet, by block."""
+        texts: dict[int, list[str]] = {}
+        channels: dict[int, Channel] = {}
+        for entry in self._entries:
+            if isinstance(entry, _TextRun):
+                texts.setdefault(entry.block, []).extend(entry.texts)
+                channels[entry.block] = entry.channel
+            elif isinstance(entry, Stream) and entry.block is not None:
+                texts.pop(entry.block, None)
+        return [
+            PartialText(block=block, channel=channels[block], text="".join(pieces)) for block, pieces in texts.items()
+        ]
 
     def _inside_run(self, start: int, after_seq: int) -> bool:
         for entry in self._entries[start:]:
@@ -173,20 +269,12 @@ class ExchangeLog:
         return [self._reset(self.last_seq)]
 
     def _reset(self, seq: int) -> Reset:
-        partial: dict[int, PartialText] = {}
-        for entry in self._entries:
-            if isinstance(entry, _TextRun):
-                before = partial[entry.block].text if entry.block in partial else ""
-                text = before + "".join(entry.texts)
-                partial[entry.block] = PartialText(block=entry.block, channel=entry.channel, text=text)
-            elif isinstance(entry, Stream) and entry.block is not None:
-                partial.pop(entry.block, None)
         return Reset(
             session_id=self.session_id,
             exchange_id=self.exchange_id,
             seq=seq,
             messages=self.messages,
-            partial=list(partial.values()),
+            partial=self.partial,
         )
 
     def _delta(self, run: _TextRun, text: str) -> Delta:

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.protocol.parts import Value
-from agentic_backend.stores.base import KpiRecord
+from agentic_backend.stores.records import KpiRecord
 
 
 class Precision(StrEnum):

@@ -3,25 +3,40 @@
 Every method checks that the session is the user's, and raises SessionNotFound where it is not.
 """
 
+import asyncio
 from uuid import uuid4
 
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.auth.user import User
-from agentic_backend.errors import SessionNotFound
+from agentic_backend.errors import Internal, SessionNotFound
 from agentic_backend.protocol.messages import ChatMessage, Session, SessionState, utc_now
 from agentic_backend.sessions.access import owned_exchange, owned_session
+from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.relay import Relay
+from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.titles import UNNAMED
-from agentic_backend.stores.base import ExchangeRecord, SessionPage, SessionQuery, Store
+from agentic_backend.stores.base import SessionPage, SessionQuery, Store
+from agentic_backend.stores.records import ExchangeRecord
+
+# Long enough for what an instance ran that has died: somebody ends it once its lease is over.
+_STOP_S = 60
 
 
 class SessionDesk:
-    def __init__(self, store: Store, agents: AgentManager, factory: AgentFactory, relay: Relay) -> None:
+    def __init__(
+        self,
+        store: Store,
+        agents: AgentManager,
+        factory: AgentFactory,
+        relay: Relay,
+        orchestrator: SessionOrchestrator,
+    ) -> None:
         self._store = store
         self._agents = agents
         self._factory = factory
         self._relay = relay
+        self._orchestrator = orchestrator
 
     async def open(self, user: User, agent_id: str | None, title: str | None, chat_profile: str) -> Session:
         """A new session. Raises AgentNotFound, AgentUnavailable or Forbidden."""
@@ -65,7 +80,7 @@ class SessionDesk:
         # First the state, so that no exchange begins between the stop and the end.
         await self._store.complete_session(session_id, utc_now())
         # Also where it was completed already: whoever completed it may still wait for the end.
-        await self._stop(session_id)
+        await self._stop(user, session_id)
         await self._factory.teardown_session_agents(session_id)
         completed = await owned_session(self._store, user.id, session_id)
         if session.state is not SessionState.COMPLETED:
@@ -75,13 +90,13 @@ class SessionDesk:
     async def cancel(self, user: User, session_id: str) -> bool:
         """Stop what runs and wait for its end; whether anything ran."""
         await owned_session(self._store, user.id, session_id)
-        return await self._stop(session_id)
+        return await self._stop(user, session_id)
 
     async def delete(self, user: User, session_id: str) -> None:
         """Stop what runs, close the session's agents, and remove all that is stored of it."""
         await owned_session(self._store, user.id, session_id)
         await self._store.complete_session(session_id, utc_now())
-        await self._stop(session_id)
+        await self._stop(user, session_id)
         await self._factory.teardown_session_agents(session_id)
         await self._store.delete_session(session_id)
         self._relay.forget(session_id)
@@ -89,10 +104,13 @@ class SessionDesk:
     async def exchange(self, user: User, exchange_id: str) -> ExchangeRecord:
         return await owned_exchange(self._store, user.id, exchange_id)
 
-    async def _stop(self, session_id: str) -> bool:
-        running = self._relay.running_in(session_id)
-        if running is None:
+    async def _stop(self, user: User, session_id: str) -> bool:
+        stopped = await self._orchestrator.stop(user, session_id, None)
+        if not isinstance(stopped, ExchangeLog):
             return False
-        running.stop()
-        await running.log.wait_ended()
+        try:
+            async with asyncio.timeout(_STOP_S):
+                await stopped.wait_ended()
+        except TimeoutError:
+            raise Internal("The exchange did not end in time.") from None
         return True

@@ -1,78 +1,69 @@
 """The Store protocol: the only memory of the server.
 
 Every write that belongs to a running exchange is fenced: it happens only while the session's `active_exchange_id` is
-that exchange and its `next_rank` is what the writer believes (a compare-and-set on the session). Rows count only below
-their session's `next_rank`, so a batch counts whole or not at all. Every method raises StoreUnavailable when the store
-can't be reached or doesn't answer within its timeout; nothing is then reported as saved.
+that exchange, its owner is the writer, and its `next_rank` is what the writer believes (a compare-and-set on the
+session). So an instance that was taken for dead and comes back writes nothing. Rows count only below their session's
+`next_rank`, so a batch counts whole or not at all. Every method raises StoreUnavailable when the store can't be reached
+or doesn't answer within its timeout; nothing is then reported as saved.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from pydantic import Field
-
-from agentic_backend.protocol.events import ErrorInfo, HumanRequests
+from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialText
 from agentic_backend.protocol.messages import (
     ChatMessage,
     ExchangeStatus,
     MessageDraft,
     Session,
     SessionState,
-    Timestamp,
     TokenUsage,
 )
-from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision, KpiRecord
 
 Observer = Callable[[str, float, bool], None]
 """Told of each operation of a store: its name, how long it took in seconds, and whether the store answered."""
 
 
-class ExchangeRecord(Value):
-    """One exchange as stored. `last_seq` is the seq of its last event, known when it has ended."""
-
-    id: str
-    session_id: str
-    user_id: str
-    agent_id: str
-    status: ExchangeStatus = ExchangeStatus.RUNNING
-    client_exchange_id: str | None = absent()
-    request_id: str
-    first_rank: int = 0
-    started_at: Timestamp
-    ended_at: Timestamp | None = absent()
-    last_seq: int = 0
-    usage: TokenUsage = Field(default_factory=TokenUsage)
-    error: ErrorInfo | None = absent()
-    pending: HumanRequests | None = absent()
-    resumes: str | None = absent()
-
-
-class KpiRecord(Value):
-    """What one exchange cost. Times are milliseconds from the ask; `session_id` is None in query mode."""
-
-    exchange_id: str
-    session_id: str | None
-    user_id: str
-    agent_id: str
-    status: ExchangeStatus
-    started_at: Timestamp
-    latency_ms: int
-    first_token_ms: int | None
-    usage: TokenUsage
-    model: str | None
-    tools: list[str]
-    failed_tools: int
-
-
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Who writes, and from which rank on: the compare in every compare-and-set."""
+    """Who writes, and from which rank on: the compare in every compare-and-set. `owner` is the writer's instance."""
 
     session_id: str
     exchange_id: str
     next_rank: int
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """An instance's claim to what it runs; unless renewed `until` then, anybody may end what it left."""
+
+    owner: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where a run can go on from. `state` is None where it can't any more, and only its record is kept."""
+
+    record: CheckpointRecord
+    state: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """An exchange as it stands while it waits for a person; `deadline` None: for as long as it takes."""
+
+    pending: HumanRequests
+    checkpoint: Checkpoint
+    deadline: datetime | None
+    usage: TokenUsage
+    last_seq: int
+    ran_ms: int
+    first_token_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,38 +143,76 @@ class Store(Protocol):
         ...
 
     async def begin_exchange(
-        self, exchange: ExchangeRecord, opening: MessageDraft, new_session: Session | None = None
+        self,
+        exchange: ExchangeRecord,
+        opening: MessageDraft,
+        new_session: Session | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Written:
         """Admit one exchange into its session and store its first message, in one step.
 
-        With `new_session` the session is made in the same step. The exchange's `first_rank` is what the caller believes
-        to be the session's next rank; the store sets the right one. Raises AlreadyAsked, SessionNotFound (also where
-        the session is another user's), SessionCompleted, SessionBusy.
+        With `new_session` the session is made in the same step; `checkpoint` is where the exchange starts from. The
+        exchange's `first_rank` is what the caller believes to be the session's next rank; the store sets the right one.
+        What earlier exchanges of the session could have gone on from goes. Raises AlreadyAsked, SessionNotFound (also
+        where the session is another user's), SessionCompleted, SessionBusy.
         """
         ...
 
-    async def append(self, fence: Fence, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None) -> Written:
+    async def append(
+        self,
+        fence: Fence,
+        drafts: Sequence[MessageDraft],
+        end: ExchangeEnd | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Written:
         """Store messages from `fence.next_rank` on and, with `end`, end the exchange in the same step.
 
-        Raises FencedOut and then has written nothing.
+        `checkpoint` takes the place of the exchange's last one; without it that one stays. A store without transactions
+        may keep it a moment after the messages. Raises FencedOut and then has written nothing.
         """
         ...
 
-    async def set_waiting(self, fence: Fence, pending: HumanRequests, checkpoint: bytes | None = None) -> None:
-        """Mark the exchange as awaiting a person, and keep the checkpoint that it can go on from. Raises FencedOut."""
+    async def set_waiting(self, fence: Fence, pause: Pause) -> None:
+        """The exchange waits for a person, nobody's any more but by a new claim.
+
+        Raises FencedOut, also where it waits already, and Internal where its state is too large to be kept.
+        """
         ...
 
-    async def checkpoint(self, exchange_id: str) -> bytes | None:
-        """Where a waiting exchange goes on from; None where it has none, or no longer waits."""
+    async def decide(
+        self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], lease: Lease | None = None
+    ) -> None:
+        """Add `decisions` to those of an exchange that still waits as `waiting` says; each counts once.
+
+        With `lease` it runs again, as its owner's; without, it goes on waiting for the rest. Raises ApprovalNotFound
+        where it no longer waits, or somebody has decided since `waiting` was read; nothing is written then. Where it
+        raises StoreUnavailable the decisions may be kept, and the exchange may run until the lease is over.
+        """
+        ...
+
+    async def renew_leases(self, lease: Lease, exchange_ids: Collection[str]) -> None:
+        """Of the exchanges of these ids, those that `lease.owner` runs stay its own until `lease.until`."""
+        ...
+
+    async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
+        """Keep the text that is being written in the exchanges of these ids, as far as `owner` still runs them."""
+        ...
+
+    async def overdue_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
+        """At most `limit` exchanges that run or wait, and whose `deadline` lies before `at`, the longest due first."""
+        ...
+
+    async def fence(self, session_id: str) -> Fence | None:
+        """What the next write for the session's active exchange has to hold, whoever owns it; None without one."""
+        ...
+
+    async def checkpoint(self, exchange_id: str) -> Checkpoint | None:
+        """Where a waiting or an interrupted exchange goes on from; None where nothing is kept to go on from."""
         ...
 
     async def get_exchange(self, exchange_id: str) -> ExchangeRecord | None: ...
 
     async def find_exchange(self, user_id: str, client_exchange_id: str) -> ExchangeRecord | None: ...
-
-    async def unended_exchanges(self) -> list[ExchangeRecord]:
-        """Every exchange that is running or waiting, whoever's."""
-        ...
 
     async def exchange_messages(self, exchange_id: str) -> list[ChatMessage]:
         """All messages of one exchange, by rank."""

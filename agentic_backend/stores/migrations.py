@@ -83,7 +83,27 @@ _FIRST = (
     "CREATE INDEX kpi_records_by_user ON kpi_records (user_id, started_at)",
 )
 _CHECKPOINTS = ("ALTER TABLE exchanges ADD COLUMN checkpoint BLOB",)
-MIGRATIONS = (_FIRST, _CHECKPOINTS)
+# A running exchange of before has no lease, and so is due; a waiting one goes on from what it kept.
+_LEASES = (
+    "ALTER TABLE sessions ADD COLUMN active_owner TEXT",
+    "ALTER TABLE exchanges ADD COLUMN runtime_context TEXT",
+    "ALTER TABLE exchanges ADD COLUMN owner TEXT",
+    "ALTER TABLE exchanges ADD COLUMN deadline TEXT",
+    "ALTER TABLE exchanges ADD COLUMN partial TEXT",
+    "ALTER TABLE exchanges ADD COLUMN decisions TEXT",
+    "ALTER TABLE exchanges ADD COLUMN checkpoint_record TEXT",
+    "ALTER TABLE exchanges ADD COLUMN ran_ms INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE exchanges ADD COLUMN first_token_ms INTEGER",
+    """
+    UPDATE exchanges SET checkpoint_record = json_object(
+        'version', 1, 'kind', 'approval_pending', 'at', started_at, 'exchange_id', id, 'request_id', request_id)
+    WHERE checkpoint IS NOT NULL
+    """,
+    "DROP INDEX exchanges_unended",
+    "CREATE INDEX exchanges_due ON exchanges (status, deadline) WHERE status IN ('running', 'awaiting_human')",
+    "CREATE INDEX exchanges_resumable ON exchanges (session_id) WHERE checkpoint IS NOT NULL",
+)
+MIGRATIONS = (_FIRST, _CHECKPOINTS, _LEASES)
 
 
 class SchemaTooNew(Exception):

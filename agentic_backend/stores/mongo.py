@@ -1,33 +1,36 @@
 """The Store on MongoDB: for data that outlives its machine.
 
 Opened by the composition root, closed by `aclose`. Needs no transactions, so a single server will do, and FerretDB.
-What is written together in SQLite's transactions is here decided by one document (see mongo_writes, mongo_batches).
-Every operation has one time for all its round trips.
+What is written together in SQLite's transactions is here decided by one document (see mongo_writes, mongo_batches and
+mongo_claims). Every operation has one time for all its round trips.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
-from agentic_backend.protocol.events import HumanRequests
+from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session
+from agentic_backend.stores import mongo_claims as claims
 from agentic_backend.stores import mongo_copies as copies
 from agentic_backend.stores import mongo_queries as queries
 from agentic_backend.stores import mongo_writes as writes
 from agentic_backend.stores.base import (
+    Checkpoint,
     ExchangeEnd,
-    ExchangeRecord,
     Fence,
-    KpiRecord,
+    Lease,
     Observer,
+    Pause,
     SessionPage,
     SessionQuery,
     Written,
 )
 from agentic_backend.stores.mongo_documents import Database, make_indexes
 from agentic_backend.stores.mongo_driver import Driver, MongoDriver
+from agentic_backend.stores.records import ExchangeRecord, HumanDecision, KpiRecord
 from agentic_backend.stores.transfer import Counts
 
 T = TypeVar("T")
@@ -108,23 +111,52 @@ class MongoStore:
         return await self._driver.run("session_state", lambda db: queries.session_state(db, session_id))
 
     async def begin_exchange(
-        self, exchange: ExchangeRecord, opening: MessageDraft, new_session: Session | None = None
+        self,
+        exchange: ExchangeRecord,
+        opening: MessageDraft,
+        new_session: Session | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Written:
         return await self._change(
             "begin_exchange",
             exchange.session_id,
-            lambda db: writes.begin_exchange(db, exchange, opening, new_session, self._given_up_after),
+            lambda db: writes.begin_exchange(db, exchange, opening, new_session, checkpoint, self._given_up_after),
         )
 
-    async def append(self, fence: Fence, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None) -> Written:
-        return await self._change("append", fence.session_id, lambda db: writes.append(db, fence, drafts, end))
-
-    async def set_waiting(self, fence: Fence, pending: HumanRequests, checkpoint: bytes | None = None) -> None:
-        await self._change(
-            "set_waiting", fence.session_id, lambda db: writes.set_waiting(db, fence, pending, checkpoint)
+    async def append(
+        self,
+        fence: Fence,
+        drafts: Sequence[MessageDraft],
+        end: ExchangeEnd | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Written:
+        return await self._change(
+            "append", fence.session_id, lambda db: writes.append(db, fence, drafts, end, checkpoint)
         )
 
-    async def checkpoint(self, exchange_id: str) -> bytes | None:
+    async def set_waiting(self, fence: Fence, pause: Pause) -> None:
+        await self._change("set_waiting", fence.session_id, lambda db: claims.set_waiting(db, fence, pause))
+
+    async def decide(
+        self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], lease: Lease | None = None
+    ) -> None:
+        await self._change("decide", waiting.session_id, lambda db: claims.decide(db, waiting, decisions, lease))
+
+    async def renew_leases(self, lease: Lease, exchange_ids: Collection[str]) -> None:
+        await self._driver.run("renew_leases", lambda db: claims.renew_leases(db, lease, exchange_ids))
+
+    async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
+        await self._driver.run("keep_partials", lambda db: claims.keep_partials(db, owner, partials))
+
+    async def overdue_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
+        return await self._driver.run(
+            "overdue_exchanges", lambda db: writes.settle_overdue(db, at, limit, self._given_up_after)
+        )
+
+    async def fence(self, session_id: str) -> Fence | None:
+        return await self._driver.run("fence", lambda db: queries.fence(db, session_id))
+
+    async def checkpoint(self, exchange_id: str) -> Checkpoint | None:
         return await self._driver.run("checkpoint", lambda db: queries.checkpoint(db, exchange_id))
 
     async def get_exchange(self, exchange_id: str) -> ExchangeRecord | None:
@@ -134,9 +166,6 @@ class MongoStore:
         return await self._driver.run(
             "find_exchange", lambda db: queries.find_exchange(db, user_id, client_exchange_id)
         )
-
-    async def unended_exchanges(self) -> list[ExchangeRecord]:
-        return await self._driver.run("unended_exchanges", lambda db: writes.settle_exchanges(db, self._given_up_after))
 
     async def exchange_messages(self, exchange_id: str) -> list[ChatMessage]:
         return await self._driver.run("exchange_messages", lambda db: queries.exchange_messages(db, exchange_id))
@@ -163,7 +192,7 @@ class MongoStore:
     async def copy_exchanges(self, exchanges: Sequence[ExchangeRecord]) -> None:
         await self._driver.run("copy_exchanges", lambda db: copies.copy_exchanges(db, exchanges))
 
-    async def copy_checkpoint(self, exchange_id: str, checkpoint: bytes) -> None:
+    async def copy_checkpoint(self, exchange_id: str, checkpoint: Checkpoint) -> None:
         await self._driver.run("copy_checkpoint", lambda db: copies.copy_checkpoint(db, exchange_id, checkpoint))
 
     async def copy_messages(self, messages: Sequence[ChatMessage]) -> None:

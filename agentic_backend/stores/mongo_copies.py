@@ -4,15 +4,17 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 from agentic_backend.protocol.messages import ChatMessage, Session
-from agentic_backend.stores.base import ExchangeRecord, KpiRecord
+from agentic_backend.stores.base import Checkpoint
 from agentic_backend.stores.mongo_documents import (
     Database,
     Document,
+    checkpoint_changes,
     exchange_document,
     kpi_document,
     message_document,
     session_document,
 )
+from agentic_backend.stores.records import ExchangeRecord, KpiRecord
 from agentic_backend.stores.transfer import Counts
 
 
@@ -28,8 +30,9 @@ async def copy_exchanges(database: Database, exchanges: Sequence[ExchangeRecord]
     await database["exchanges"].insert_many([exchange_document(exchange) for exchange in exchanges])
 
 
-async def copy_checkpoint(database: Database, exchange_id: str, checkpoint: bytes) -> None:
-    await database["exchanges"].update_one({"_id": exchange_id}, {"$set": {"checkpoint": checkpoint}})
+async def copy_checkpoint(database: Database, exchange_id: str, checkpoint: Checkpoint) -> None:
+    if changes := checkpoint_changes(exchange_id, checkpoint):
+        await database["exchanges"].update_one({"_id": exchange_id}, {"$set": changes})
 
 
 async def copy_messages(database: Database, messages: Sequence[ChatMessage]) -> None:

@@ -2,23 +2,29 @@
 
 A document is the row of its value (see rows) with the value's id as `_id`, and fields of the store's own:
 
-- A session's `user_id` is null once it is being deleted; it counts no more then. `ended` is how its last exchange
+- A session's `user_id` is null once it is being deleted; it counts no more then. `active_owner` is who may write for
+  its active exchange: who began it, or claimed it last (see mongo_claims). `ended` is how its last exchange
   ended, `state_id` names its document in `session_states`, `reserved_rank` and `reserved_by` see mongo_batches.
 - An exchange's `asked_as` is unique for what its user has asked under one `client_exchange_id`; its `holds` is its
   session's id until it has ended. Both are its own id else: indexes that skip documents are not to be had everywhere.
-  Its `checkpoint` is what it goes on from while it waits.
+  Its `checkpoint` is the state that it goes on from, which may be large, and so is read by itself.
+
+Documents of an older schema lack the fields that came later; whatever compares these compares them with null.
 - A message's `batch` is the token of the write that brought it.
 """
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pymongo.asynchronous.database import AsyncDatabase
 
-from agentic_backend.protocol.messages import ChatMessage, Session
-from agentic_backend.stores.base import ExchangeEnd, ExchangeRecord, KpiRecord
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session
+from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence
+from agentic_backend.stores.records import ExchangeRecord, KpiRecord
 from agentic_backend.stores.rows import (
+    EXCHANGE_FIELDS,
     Row,
     exchange_of,
     exchange_row,
@@ -37,14 +43,19 @@ Database = AsyncDatabase[Document]
 """PyMongo's; motor's has the same calls, as far as they are used here (`aggregate` differs, and is not)."""
 
 UNENDED = ["running", "awaiting_human"]
+WITHOUT_STATE = {"checkpoint": 0}
 _UNRESERVED: Document = {"reserved_rank": None, "reserved_by": None}
+# A document may have 16 MB, of which the rest of an exchange's needs some too.
+_LARGEST_STATE = 12_000_000
+
+_LOG = logging.getLogger("agentic_backend.stores.mongo")
 
 INDEXES: list[tuple[str, list[tuple[str, int]], bool]] = [
     ("sessions", [("user_id", 1), ("updated_at", -1), ("_id", -1)], False),
     ("exchanges", [("asked_as", 1)], True),
     ("exchanges", [("holds", 1)], True),
     ("exchanges", [("session_id", 1), ("first_rank", -1)], False),
-    ("exchanges", [("status", 1), ("started_at", 1)], False),
+    ("exchanges", [("status", 1), ("deadline", 1)], False),
     ("messages", [("session_id", 1), ("rank", 1)], True),
     ("messages", [("exchange_id", 1), ("rank", 1)], False),
     ("session_states", [("session_id", 1), ("rank", 1)], False),
@@ -60,8 +71,9 @@ async def make_indexes(database: Database) -> None:
         await database[collection].create_index(keys, unique=unique)
 
 
-def session_document(session: Session) -> Document:
-    return {**_with_id(session_row(session)), **_UNRESERVED, "state_id": None, "ended": None}
+def session_document(session: Session, active_owner: str | None = None) -> Document:
+    own = {"active_owner": active_owner, "state_id": None, "ended": None}
+    return {**_with_id(session_row(session)), **_UNRESERVED, **own}
 
 
 def session_in(document: Mapping[str, Any] | None) -> Session | None:
@@ -71,18 +83,28 @@ def session_in(document: Mapping[str, Any] | None) -> Session | None:
     return session_of(_picked(document, Session.model_fields))
 
 
-def exchange_document(exchange: ExchangeRecord) -> Document:
+def exchange_document(exchange: ExchangeRecord, checkpoint: Checkpoint | None = None) -> Document:
     asked = [exchange.user_id, exchange.client_exchange_id]
     return {
         **_with_id(exchange_row(exchange)),
         "checkpoint": None,
+        **({} if checkpoint is None else checkpoint_changes(exchange.id, checkpoint)),
         "asked_as": exchange.id if exchange.client_exchange_id is None else json.dumps(asked),
         "holds": exchange.id if exchange.status.ended else exchange.session_id,
     }
 
 
 def exchange_in(document: Mapping[str, Any]) -> ExchangeRecord:
-    return exchange_of(_picked(document, ExchangeRecord.model_fields))
+    return exchange_of(_picked(document, EXCHANGE_FIELDS))
+
+
+def checkpoint_changes(exchange_id: str, checkpoint: Checkpoint) -> Document:
+    """What keeps `checkpoint` in its exchange's document; nothing, and the log tells, where it is too large."""
+    if checkpoint.state is not None and len(checkpoint.state) > _LARGEST_STATE:
+        names = {"exchange_id": exchange_id, "bytes": len(checkpoint.state)}
+        _LOG.warning("a checkpoint is too large to be kept", extra=names)
+        return {}
+    return {"checkpoint": checkpoint.state, "checkpoint_record": json_text(checkpoint.record)}
 
 
 def message_document(message: ChatMessage, batch: str) -> Document:
@@ -102,8 +124,16 @@ def kpi_in(document: Mapping[str, Any]) -> KpiRecord:
     return kpi_of(document)
 
 
-def end_document(exchange_id: str, end: ExchangeEnd, state: Document | None) -> Document:
-    """What a session keeps of its last exchange's end; `changes` are those of the exchange's document."""
+def end_document(
+    exchange_id: str, end: ExchangeEnd, state: Document | None, checkpoint: Checkpoint | None = None
+) -> Document:
+    """What a session keeps of its last exchange's end; `changes` are those of the exchange's document.
+
+    Where it was interrupted these leave its checkpoint alone; of `checkpoint` only the record is kept else.
+    """
+    kept: Document = {} if end.status is ExchangeStatus.INTERRUPTED else {"checkpoint": None}
+    if kept and checkpoint is not None:
+        kept["checkpoint_record"] = json_text(checkpoint.record)
     return {
         "exchange_id": exchange_id,
         "changes": {
@@ -112,8 +142,11 @@ def end_document(exchange_id: str, end: ExchangeEnd, state: Document | None) -> 
             "usage": json_text(end.usage),
             "error": json_text(end.error),
             "last_seq": end.last_seq,
+            "owner": None,
+            "deadline": None,
+            "partial": None,
             "pending": None,
-            "checkpoint": None,
+            **kept,
             "holds": exchange_id,
         },
         "kpi": None if end.kpi is None else kpi_document(end.kpi),
@@ -121,9 +154,19 @@ def end_document(exchange_id: str, end: ExchangeEnd, state: Document | None) -> 
     }
 
 
+def held_by(fence: Fence) -> Document:
+    """What the session's document has while the fence holds."""
+    return {
+        "_id": fence.session_id,
+        "active_exchange_id": fence.exchange_id,
+        "active_owner": fence.owner,
+        "next_rank": fence.next_rank,
+    }
+
+
 def _with_id(row: Row) -> Document:
     return {"_id": row.pop("id"), **row}
 
 
-def _picked(document: Mapping[str, Any], names: Mapping[str, object]) -> Row:
-    return {name: document["_id" if name == "id" else name] for name in names}
+def _picked(document: Mapping[str, Any], names: Iterable[str]) -> Row:
+    return {name: document.get("_id" if name == "id" else name) for name in names}

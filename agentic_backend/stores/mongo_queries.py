@@ -10,10 +10,11 @@ from datetime import datetime
 from typing import Any
 
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session
-from agentic_backend.stores.base import ExchangeRecord, KpiRecord, SessionPage, SessionQuery
+from agentic_backend.stores.base import Checkpoint, Fence, SessionPage, SessionQuery
 from agentic_backend.stores.cursor import cursor_after, place_of
 from agentic_backend.stores.mongo_documents import (
     UNENDED,
+    WITHOUT_STATE,
     Database,
     Document,
     exchange_in,
@@ -21,6 +22,7 @@ from agentic_backend.stores.mongo_documents import (
     message_in,
     session_in,
 )
+from agentic_backend.stores.records import ExchangeRecord, KpiRecord
 from agentic_backend.stores.rows import folded, rfc3339
 
 _NEWEST_FIRST = [("updated_at", -1), ("_id", -1)]
@@ -91,17 +93,40 @@ async def session_state(database: Database, session_id: str) -> bytes | None:
 
 
 async def get_exchange(database: Database, exchange_id: str) -> ExchangeRecord | None:
-    return await _counting(database, await database["exchanges"].find_one({"_id": exchange_id}))
+    return await _counting(database, await database["exchanges"].find_one({"_id": exchange_id}, WITHOUT_STATE))
 
 
-async def checkpoint(database: Database, exchange_id: str) -> bytes | None:
+async def fence(database: Database, session_id: str) -> Fence | None:
+    session = await database["sessions"].find_one({"_id": session_id})
+    if session is None or session["active_exchange_id"] is None:
+        return None
+    return Fence(session_id, session["active_exchange_id"], session["next_rank"], session.get("active_owner"))
+
+
+async def checkpoint(database: Database, exchange_id: str) -> Checkpoint | None:
+    record = await get_exchange(database, exchange_id)
+    if record is None or record.checkpoint is None:
+        return None
+    if record.status.ended and not await _can_be_resumed(database, record):
+        return None
     document = await database["exchanges"].find_one({"_id": exchange_id}, {"checkpoint": 1})
-    return None if document is None else document["checkpoint"]
+    if document is None or document["checkpoint"] is None:
+        return None
+    return Checkpoint(record.checkpoint, bytes(document["checkpoint"]))
+
+
+async def _can_be_resumed(database: Database, ended: ExchangeRecord) -> bool:
+    """Whether it was interrupted and nothing came after it, which may not have dropped its state yet."""
+    session = await get_session(database, ended.session_id)
+    if session is None or ended.status is not ExchangeStatus.INTERRUPTED:
+        return False
+    later = {"session_id": session.id, "first_rank": {"$gt": ended.first_rank, "$lt": session.next_rank}}
+    return await database["exchanges"].find_one(later, {"_id": 1}) is None
 
 
 async def find_exchange(database: Database, user_id: str, client_exchange_id: str) -> ExchangeRecord | None:
     asked = {"user_id": user_id, "client_exchange_id": client_exchange_id}
-    return await _counting(database, await database["exchanges"].find_one(asked))
+    return await _counting(database, await database["exchanges"].find_one(asked, WITHOUT_STATE))
 
 
 async def _counting(database: Database, exchange: Document | None) -> ExchangeRecord | None:
@@ -114,7 +139,7 @@ async def _counting(database: Database, exchange: Document | None) -> ExchangeRe
         return exchange_in({**exchange, **session["ended"]["changes"]})
     # It has never begun; or it has ended since it was read, and the next one too.
     ended = {"_id": exchange["_id"], "status": {"$nin": UNENDED}}
-    since = await database["exchanges"].find_one(ended)
+    since = await database["exchanges"].find_one(ended, WITHOUT_STATE)
     return None if since is None else exchange_in(since)
 
 
@@ -122,9 +147,19 @@ def has_ended(session: Document, exchange_id: str) -> bool:
     return session["ended"] is not None and bool(session["ended"]["exchange_id"] == exchange_id)
 
 
-async def unended_exchanges(database: Database) -> list[Document]:
-    """The documents of all that haven't ended by themselves, the oldest first."""
-    return await database["exchanges"].find({"status": {"$in": UNENDED}}).sort("started_at", 1).to_list(None)
+async def overdue_exchanges(database: Database, at: datetime, limit: int) -> list[Document]:
+    """The documents of what by itself is overdue, whether it counts or not, the longest due first.
+
+    What runs without a lease is due whatever the time, and sorts first; what waits without a deadline waits on.
+    """
+    overdue = {
+        "$or": [
+            {"status": ExchangeStatus.RUNNING.value, "deadline": None},
+            {"status": {"$in": UNENDED}, "deadline": {"$lt": rfc3339(at)}},
+        ]
+    }
+    found = database["exchanges"].find(overdue, WITHOUT_STATE)
+    return await found.sort("deadline", 1).limit(limit).to_list(None)
 
 
 async def exchange_messages(database: Database, exchange_id: str) -> list[ChatMessage]:

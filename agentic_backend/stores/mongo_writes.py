@@ -6,6 +6,10 @@ or an exchange has ended. What comes before it doesn't count yet; what comes aft
 - An exchange begins with its own document, whose `holds` and `asked_as` only one exchange can have: that admits it
   into its session, and tells an ask that was sent before. Then comes its first message, then the session. Where the
   session doesn't follow, the document doesn't count; whoever meets it once its writer must have given up removes it.
+  Where it counts, what an interrupted exchange before it could go on from goes; until then, too, that one isn't the
+  session's last any more, which is what its checkpoint is given for.
+- A checkpoint that comes with messages is written once they count. When the process dies in between, the exchange goes
+  on from the checkpoint before, and does again what came since.
 - It ends with its state and its last messages, then the session, which keeps how it `ended`. Then its KPIs, and last
   its own document, which gives up `holds`; so no other exchange begins, and no other end takes the place of `ended`,
   before all of that is done. Who meets a session that has ended an exchange that still holds it does it again.
@@ -22,7 +26,6 @@ from uuid import uuid4
 from pymongo import ReturnDocument
 
 from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound
-from agentic_backend.protocol.events import HumanRequests
 from agentic_backend.protocol.messages import (
     ExchangeStatus,
     MessageDraft,
@@ -31,31 +34,27 @@ from agentic_backend.protocol.messages import (
     place,
     utc_now,
 )
-from agentic_backend.stores.base import (
-    AlreadyAsked,
-    ExchangeEnd,
-    ExchangeRecord,
-    Fence,
-    FencedOut,
-    KpiRecord,
-    Written,
-)
+from agentic_backend.stores.base import AlreadyAsked, Checkpoint, ExchangeEnd, Fence, FencedOut, Written
 from agentic_backend.stores.mongo_batches import count_batch
 from agentic_backend.stores.mongo_documents import (
     UNENDED,
+    WITHOUT_STATE,
     Database,
     Document,
+    checkpoint_changes,
     end_document,
     exchange_document,
     exchange_in,
+    held_by,
     kpi_document,
     message_document,
     session_document,
     session_in,
 )
 from agentic_backend.stores.mongo_driver import inserted
-from agentic_backend.stores.mongo_queries import has_ended, unended_exchanges
-from agentic_backend.stores.rows import folded, json_text, rfc3339
+from agentic_backend.stores.mongo_queries import has_ended, overdue_exchanges
+from agentic_backend.stores.records import ExchangeRecord, KpiRecord
+from agentic_backend.stores.rows import folded, rfc3339
 
 # How often a writer looks whether another one, which is about to begin an exchange, has done so.
 _LOOK_S = 0.05
@@ -96,12 +95,13 @@ async def begin_exchange(
     exchange: ExchangeRecord,
     opening: MessageDraft,
     new_session: Session | None,
+    checkpoint: Checkpoint | None,
     given_up_after: timedelta,
 ) -> Written:
     """`given_up_after` is how long a writer may take to begin an exchange at most."""
     first_rank = exchange.first_rank if new_session is None else new_session.next_rank
     exchange = exchange.model_copy(update={"first_rank": first_rank})
-    await _admit(database, exchange_document(exchange), given_up_after)
+    await _admit(database, exchange_document(exchange, checkpoint), given_up_after)
     try:
         if new_session is not None:
             return await _open_with(database, exchange, opening, new_session)
@@ -112,7 +112,13 @@ async def begin_exchange(
         raise
 
 
-async def append(database: Database, fence: Fence, drafts: Sequence[MessageDraft], end: ExchangeEnd | None) -> Written:
+async def append(
+    database: Database,
+    fence: Fence,
+    drafts: Sequence[MessageDraft],
+    end: ExchangeEnd | None,
+    checkpoint: Checkpoint | None,
+) -> Written:
     at = utc_now()
     messages = place(
         list(drafts), session_id=fence.session_id, exchange_id=fence.exchange_id, next_rank=fence.next_rank, at=at
@@ -120,32 +126,21 @@ async def append(database: Database, fence: Fence, drafts: Sequence[MessageDraft
     changes: dict[str, Any] = {"updated_at": rfc3339(at)}
     if end is not None:
         state = await _keep_state(database, fence, end.session_state)
-        changes |= {"active_exchange_id": None, "ended": end_document(fence.exchange_id, end, state)}
+        ended = end_document(fence.exchange_id, end, state, checkpoint)
+        changes |= {"active_exchange_id": None, "active_owner": None, "ended": ended}
         if state is not None:
             changes["state_id"] = state["_id"]
-    document = await count_batch(database, _held(fence), messages, changes)
+    document = await count_batch(database, held_by(fence), messages, changes)
     if document is None:
         await database["session_states"].delete_many({"_id": changes.get("state_id")})
         raise FencedOut
+    if checkpoint is not None and (end is None or end.status is ExchangeStatus.INTERRUPTED):
+        await _keep_checkpoint(database, fence, checkpoint)
     if end is not None:
         await _finish_end(database, document)
     session = session_in(document)
     assert session is not None
     return Written(session, messages)
-
-
-async def set_waiting(database: Database, fence: Fence, pending: HumanRequests, checkpoint: bytes | None) -> None:
-    """Where the exchange ends in between, its end is written over this."""
-    waiting = {
-        "status": ExchangeStatus.AWAITING_HUMAN.value,
-        "pending": json_text(pending),
-        "checkpoint": checkpoint,
-    }
-    if await database["sessions"].find_one(_held(fence), {"_id": 1}) is None:
-        raise FencedOut
-    unended = {"_id": fence.exchange_id, "status": {"$in": UNENDED}}
-    if (await database["exchanges"].update_one(unended, {"$set": waiting})).matched_count == 0:
-        raise FencedOut
 
 
 async def record_kpi(database: Database, record: KpiRecord) -> None:
@@ -154,9 +149,16 @@ async def record_kpi(database: Database, record: KpiRecord) -> None:
     await database["kpi_records"].replace_one({"_id": document["_id"]}, document, upsert=True)
 
 
-async def settle_exchanges(database: Database, given_up_after: timedelta) -> list[ExchangeRecord]:
-    """Finish and remove what is half done; the exchanges that run or wait, the oldest first."""
-    exchanges = await unended_exchanges(database)
+async def settle_overdue(
+    database: Database, at: datetime, limit: int, given_up_after: timedelta
+) -> list[ExchangeRecord]:
+    """Of at most `limit` exchanges that are overdue by themselves, those that count; what is half done is finished.
+
+    Whatever died half way shows up here: its exchange's document still says that it runs, under a lease that ends.
+    """
+    exchanges = await overdue_exchanges(database, at, limit)
+    if not exchanges:
+        return []
     ids = [exchange["session_id"] for exchange in exchanges]
     found = await database["sessions"].find({"_id": {"$in": ids}}).to_list(None)
     sessions = {session["_id"]: session for session in found}
@@ -173,8 +175,8 @@ async def _admit(database: Database, exchange: Document, given_up_after: timedel
     Raises AlreadyAsked, SessionNotFound, SessionCompleted, SessionBusy.
     """
     while not await inserted(database["exchanges"].insert_one(exchange)):
-        asked = await database["exchanges"].find_one({"asked_as": exchange["asked_as"]})
-        other = asked or await database["exchanges"].find_one({"holds": exchange["holds"]})
+        asked = await database["exchanges"].find_one({"asked_as": exchange["asked_as"]}, WITHOUT_STATE)
+        other = asked or await database["exchanges"].find_one({"holds": exchange["holds"]}, WITHOUT_STATE)
         if other is None:
             continue
         session = await database["sessions"].find_one({"_id": other["session_id"]})
@@ -219,9 +221,10 @@ async def _open_in(database: Database, exchange: ExchangeRecord, opening: Messag
             next_rank=held["next_rank"],
             at=at,
         )
-        changes = {"active_exchange_id": exchange.id, "updated_at": rfc3339(at)}
+        changes = {"active_exchange_id": exchange.id, "active_owner": exchange.owner, "updated_at": rfc3339(at)}
         document = await count_batch(database, held, messages, changes)
-        if (session := session_in(document)) is not None:
+        if document is not None and (session := session_in(document)) is not None:
+            await _drop_checkpoint(database, document)
             return Written(session, messages)
         found = await _open_session(database, exchange)
         # The rank that the asker believed in isn't the next one; or who was active is no exchange that there is.
@@ -246,7 +249,7 @@ async def _open_with(
         }
     )
     await database["messages"].insert_many([message_document(message, exchange.id) for message in messages])
-    await create_session(database, session)
+    await database["sessions"].insert_one(session_document(session, exchange.owner))
     return Written(session, messages)
 
 
@@ -285,6 +288,20 @@ async def _finish_end(database: Database, session: Document) -> None:
     await database["exchanges"].update_one({"_id": ended["exchange_id"]}, {"$set": ended["changes"]})
 
 
+async def _keep_checkpoint(database: Database, fence: Fence, checkpoint: Checkpoint) -> None:
+    """Not where another has finished the exchange's end meanwhile: the session may have gone on since."""
+    held = {"_id": fence.exchange_id, "owner": fence.owner, "status": ExchangeStatus.RUNNING.value}
+    if changes := checkpoint_changes(fence.exchange_id, checkpoint):
+        await database["exchanges"].update_one(held, {"$set": changes})
+
+
+async def _drop_checkpoint(database: Database, session: Document) -> None:
+    """Drop what the interrupted exchange before the session's active one could go on from."""
+    ended = session["ended"]
+    if ended is not None and ended["changes"]["status"] == ExchangeStatus.INTERRUPTED:
+        await database["exchanges"].update_one({"_id": ended["exchange_id"]}, {"$set": {"checkpoint": None}})
+
+
 async def _keep_state(database: Database, fence: Fence, state: bytes | None) -> Document | None:
     if state is None:
         return None
@@ -298,7 +315,3 @@ async def _set_session(database: Database, conditions: Document, changes: Docume
         conditions, {"$set": changes}, return_document=ReturnDocument.AFTER
     )
     return session_in(document)
-
-
-def _held(fence: Fence) -> Document:
-    return {"_id": fence.session_id, "active_exchange_id": fence.exchange_id, "next_rank": fence.next_rank}

@@ -1,24 +1,39 @@
 """Values of the protocol as flat rows, and back: what every database stores, whatever its form.
 
 A row's fields are those of its value, under the same names, but for nested values: those are JSON texts, which hold
-any key and any number. Times are RFC 3339 texts in UTC, which keep their microseconds and sort as times do;
-`search_…` fields are case-folded. A function from a value raises ValueError where a text is no Unicode.
+any key and any number, or None where there is nothing in them. An exchange's `checkpoint` is the state that it goes on
+from, which is no part of its value; what is told of it is its `checkpoint_record`. Times are RFC 3339 texts in UTC,
+which keep their microseconds and sort as times do; `search_…` fields are case-folded. A function from a value raises
+ValueError where a text is no Unicode.
 """
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
-from pydantic_core import from_json
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json
 
 from agentic_backend.protocol.messages import ChatMessage, Session, Timestamp
 from agentic_backend.protocol.parts import Part, text_of
-from agentic_backend.stores.base import ExchangeRecord, KpiRecord
+from agentic_backend.stores.records import ExchangeRecord, KpiRecord
 
 Row = dict[str, Any]
 
 _TIMESTAMP: TypeAdapter[datetime] = TypeAdapter(Timestamp)
+# What is nested in an exchange, by its name in the row.
+_NESTED = {
+    "usage": "usage",
+    "error": "error",
+    "runtime_context": "runtime_context",
+    "partial": "partial",
+    "pending": "pending",
+    "decisions": "decisions",
+    "checkpoint_record": "checkpoint",
+}
+_FLAT = [name for name in ExchangeRecord.model_fields if name not in _NESTED.values()]
+EXCHANGE_FIELDS = (*_FLAT, *_NESTED)
+
 _PARTS: TypeAdapter[list[Part]] = TypeAdapter(list[Part])
 
 
@@ -33,8 +48,9 @@ def folded(text: str) -> str:
     return text.casefold()
 
 
-def json_text(value: BaseModel | None) -> str | None:
-    return None if value is None else value.model_dump_json()
+def json_text(value: object) -> str | None:
+    """`value`, which may be empty, as JSON; the same value always gives the same text."""
+    return to_json(value).decode() if value else None
 
 
 def session_row(session: Session) -> Row:
@@ -51,19 +67,17 @@ def session_of(row: Mapping[str, Any]) -> Session:
 
 def exchange_row(exchange: ExchangeRecord) -> Row:
     return {
-        **dict.fromkeys(ExchangeRecord.model_fields),
-        **exchange.model_dump(mode="json"),
-        "usage": json_text(exchange.usage),
-        "error": json_text(exchange.error),
-        "pending": json_text(exchange.pending),
+        **dict.fromkeys(_FLAT),
+        **exchange.model_dump(mode="json", include=set(_FLAT)),
+        **{column: json_text(getattr(exchange, name)) for column, name in _NESTED.items()},
     }
 
 
 def exchange_of(row: Mapping[str, Any]) -> ExchangeRecord:
-    values = dict(row)
-    for name in ("usage", "error", "pending"):
-        values[name] = from_json(values[name] or "null")
-    return ExchangeRecord.model_validate(values)
+    """What is None in the row, or not there at all in one of an older schema, is as it is by default."""
+    values = {name: value for name, value in dict(row).items() if value is not None}
+    nested = {name: from_json(values.pop(column)) for column, name in _NESTED.items() if column in values}
+    return ExchangeRecord.model_validate(values | nested)
 
 
 def message_row(message: ChatMessage) -> Row:

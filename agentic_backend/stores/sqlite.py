@@ -5,27 +5,29 @@ so that a read waits neither for a write nor for a search. A transaction makes a
 dies loses nothing that was reported as saved, a machine that loses its power perhaps the last moments before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from agentic_backend.protocol.events import HumanRequests
+from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session
 from agentic_backend.stores import sqlite_queries as queries
 from agentic_backend.stores import sqlite_transactions as transactions
 from agentic_backend.stores.base import (
+    Checkpoint,
     ExchangeEnd,
-    ExchangeRecord,
     Fence,
-    KpiRecord,
+    Lease,
     Observer,
+    Pause,
     SessionPage,
     SessionQuery,
     Written,
 )
 from agentic_backend.stores.migrations import migrate
+from agentic_backend.stores.records import ExchangeRecord, HumanDecision, KpiRecord
 from agentic_backend.stores.sqlite_connection import SqliteConnection
 from agentic_backend.stores.transfer import Counts
 
@@ -88,19 +90,46 @@ class SqliteStore:
         return await self._reader.read("session_state", lambda db: queries.session_state(db, session_id))
 
     async def begin_exchange(
-        self, exchange: ExchangeRecord, opening: MessageDraft, new_session: Session | None = None
+        self,
+        exchange: ExchangeRecord,
+        opening: MessageDraft,
+        new_session: Session | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Written:
         return await self._writer.write(
-            "begin_exchange", lambda db: transactions.begin_exchange(db, exchange, opening, new_session)
+            "begin_exchange", lambda db: transactions.begin_exchange(db, exchange, opening, new_session, checkpoint)
         )
 
-    async def append(self, fence: Fence, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None) -> Written:
-        return await self._writer.write("append", lambda db: transactions.append(db, fence, drafts, end))
+    async def append(
+        self,
+        fence: Fence,
+        drafts: Sequence[MessageDraft],
+        end: ExchangeEnd | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Written:
+        return await self._writer.write("append", lambda db: transactions.append(db, fence, drafts, end, checkpoint))
 
-    async def set_waiting(self, fence: Fence, pending: HumanRequests, checkpoint: bytes | None = None) -> None:
-        await self._writer.write("set_waiting", lambda db: transactions.set_waiting(db, fence, pending, checkpoint))
+    async def set_waiting(self, fence: Fence, pause: Pause) -> None:
+        await self._writer.write("set_waiting", lambda db: transactions.set_waiting(db, fence, pause))
 
-    async def checkpoint(self, exchange_id: str) -> bytes | None:
+    async def decide(
+        self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], lease: Lease | None = None
+    ) -> None:
+        await self._writer.write("decide", lambda db: transactions.decide(db, waiting, decisions, lease))
+
+    async def renew_leases(self, lease: Lease, exchange_ids: Collection[str]) -> None:
+        await self._writer.write("renew_leases", lambda db: transactions.renew_leases(db, lease, exchange_ids))
+
+    async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
+        await self._writer.write("keep_partials", lambda db: transactions.keep_partials(db, owner, partials))
+
+    async def overdue_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
+        return await self._reader.read("overdue_exchanges", lambda db: queries.overdue_exchanges(db, at, limit))
+
+    async def fence(self, session_id: str) -> Fence | None:
+        return await self._reader.read("fence", lambda db: queries.fence(db, session_id))
+
+    async def checkpoint(self, exchange_id: str) -> Checkpoint | None:
         return await self._reader.read("checkpoint", lambda db: queries.checkpoint(db, exchange_id))
 
     async def get_exchange(self, exchange_id: str) -> ExchangeRecord | None:
@@ -110,9 +139,6 @@ class SqliteStore:
         return await self._reader.read(
             "find_exchange", lambda db: queries.find_exchange(db, user_id, client_exchange_id)
         )
-
-    async def unended_exchanges(self) -> list[ExchangeRecord]:
-        return await self._reader.read("unended_exchanges", queries.unended_exchanges)
 
     async def exchange_messages(self, exchange_id: str) -> list[ChatMessage]:
         return await self._reader.read("exchange_messages", lambda db: queries.exchange_messages(db, exchange_id))

@@ -5,15 +5,29 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from agentic_backend.protocol.messages import ChatMessage, Session
-from agentic_backend.stores.base import ExchangeRecord, KpiRecord, SessionPage, SessionQuery
+from agentic_backend.stores.base import Checkpoint, Fence, SessionPage, SessionQuery
 from agentic_backend.stores.cursor import cursor_after, place_of
+from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, KpiRecord
 from agentic_backend.stores.rows import exchange_of, folded, kpi_of, message_of, rfc3339, session_of
 from agentic_backend.stores.sqlite_columns import EXCHANGE_COLUMNS, MESSAGE_COLUMNS, SESSION_COLUMNS
 from agentic_backend.stores.transfer import Counts
 
-_UNENDED = f"""
-    SELECT {EXCHANGE_COLUMNS} FROM exchanges WHERE status IN ('running', 'awaiting_human') ORDER BY started_at
+# What runs without a lease is due whatever the time, and comes first; what waits without a deadline waits on.
+_OVERDUE = f"""
+    SELECT {EXCHANGE_COLUMNS} FROM exchanges
+    WHERE status IN ('running', 'awaiting_human') AND status = 'running' AND deadline IS NULL
+    UNION ALL
+    SELECT {EXCHANGE_COLUMNS} FROM exchanges
+    WHERE status IN ('running', 'awaiting_human') AND deadline < :at
+    ORDER BY deadline LIMIT :limit
 """
+
+_FENCE = """
+    SELECT active_exchange_id, next_rank, active_owner FROM sessions
+    WHERE id = ? AND active_exchange_id IS NOT NULL
+"""
+
+_CHECKPOINT = "SELECT checkpoint_record, checkpoint FROM exchanges WHERE id = ? AND checkpoint IS NOT NULL"
 
 _EXCHANGE_MESSAGES = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE exchange_id = ? ORDER BY rank"
 
@@ -72,9 +86,16 @@ def get_exchange(db: sqlite3.Connection, exchange_id: str) -> ExchangeRecord | N
     return None if row is None else exchange_of(row)
 
 
-def checkpoint(db: sqlite3.Connection, exchange_id: str) -> bytes | None:
-    row = db.execute("SELECT checkpoint FROM exchanges WHERE id = ?", (exchange_id,)).fetchone()
-    return None if row is None else row["checkpoint"]
+def fence(db: sqlite3.Connection, session_id: str) -> Fence | None:
+    row = db.execute(_FENCE, (session_id,)).fetchone()
+    return None if row is None else Fence(session_id, *row)
+
+
+def checkpoint(db: sqlite3.Connection, exchange_id: str) -> Checkpoint | None:
+    row = db.execute(_CHECKPOINT, (exchange_id,)).fetchone()
+    if row is None:
+        return None
+    return Checkpoint(CheckpointRecord.model_validate_json(row["checkpoint_record"]), row["checkpoint"])
 
 
 def find_exchange(db: sqlite3.Connection, user_id: str, client_exchange_id: str) -> ExchangeRecord | None:
@@ -83,8 +104,8 @@ def find_exchange(db: sqlite3.Connection, user_id: str, client_exchange_id: str)
     return None if row is None else exchange_of(row)
 
 
-def unended_exchanges(db: sqlite3.Connection) -> list[ExchangeRecord]:
-    return [exchange_of(row) for row in db.execute(_UNENDED)]
+def overdue_exchanges(db: sqlite3.Connection, at: datetime, limit: int) -> list[ExchangeRecord]:
+    return [exchange_of(row) for row in db.execute(_OVERDUE, {"at": rfc3339(at), "limit": limit})]
 
 
 def exchange_messages(db: sqlite3.Connection, exchange_id: str) -> list[ChatMessage]:

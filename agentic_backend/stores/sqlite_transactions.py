@@ -5,21 +5,23 @@ raises leaves nothing behind, because its transaction is rolled back. Ranks are 
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound
-from agentic_backend.protocol.events import HumanRequests
+from agentic_backend.errors import ApprovalNotFound, SessionBusy, SessionCompleted, SessionNotFound
+from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session, SessionState, place, utc_now
 from agentic_backend.stores.base import (
     AlreadyAsked,
+    Checkpoint,
     ExchangeEnd,
-    ExchangeRecord,
     Fence,
     FencedOut,
-    KpiRecord,
+    Lease,
+    Pause,
     Written,
 )
+from agentic_backend.stores.records import ExchangeRecord, HumanDecision, KpiRecord
 from agentic_backend.stores.rows import (
     Row,
     exchange_row,
@@ -46,30 +48,50 @@ _COMPLETE = """
 """
 
 _ADMIT = f"""
-    UPDATE sessions SET active_exchange_id = :exchange_id, next_rank = next_rank + 1,
+    UPDATE sessions SET active_exchange_id = :exchange_id, active_owner = :owner, next_rank = next_rank + 1,
         message_count = message_count + 1, updated_at = :at
     WHERE id = :session_id AND user_id = :user_id AND state = 'active' AND active_exchange_id IS NULL
     RETURNING {SESSION_COLUMNS}
 """
 
+# An exchange of an older schema has no owner, which IS compares too.
+_HELD = "id = :session_id AND active_exchange_id = :exchange_id AND active_owner IS :owner AND next_rank = :next_rank"
+
 _ADVANCE = f"""
     UPDATE sessions SET next_rank = next_rank + :count, message_count = message_count + :count, updated_at = :at,
-        active_exchange_id = iif(:ends, NULL, active_exchange_id)
-    WHERE id = :session_id AND active_exchange_id = :exchange_id AND next_rank = :next_rank
+        active_exchange_id = iif(:ends, NULL, active_exchange_id), active_owner = iif(:ends, NULL, active_owner)
+    WHERE {_HELD}
     RETURNING {SESSION_COLUMNS}
 """
 
-_SET_WAITING = """
-    UPDATE exchanges SET status = 'awaiting_human', pending = :pending, checkpoint = :checkpoint
-    WHERE id = :exchange_id AND EXISTS (
-        SELECT 1 FROM sessions
-        WHERE id = :session_id AND active_exchange_id = :exchange_id AND next_rank = :next_rank)
+_SET_WAITING = f"""
+    UPDATE exchanges SET status = 'awaiting_human', owner = NULL, deadline = :deadline, partial = NULL,
+        pending = :pending, usage = :usage, last_seq = :last_seq, ran_ms = :ran_ms, first_token_ms = :first_token_ms
+    WHERE id = :exchange_id AND status = 'running' AND EXISTS (SELECT 1 FROM sessions WHERE {_HELD})
     RETURNING id
 """
 
+_DECIDE = """
+    UPDATE exchanges SET decisions = :decisions, status = iif(:owner IS NULL, status, 'running'),
+        deadline = iif(:owner IS NULL, deadline, :until), owner = :owner
+    WHERE id = :exchange_id AND status = 'awaiting_human' AND last_seq = :last_seq AND decisions IS :decided
+    RETURNING id
+"""
+
+_SET_OWNER = "UPDATE sessions SET active_owner = :owner WHERE id = :session_id AND active_exchange_id = :exchange_id"
+
+_RENEW = "UPDATE exchanges SET deadline = ? WHERE id = ? AND owner = ? AND status = 'running'"
+
+_KEEP_PARTIAL = "UPDATE exchanges SET partial = ? WHERE id = ? AND owner = ? AND status = 'running'"
+
+_KEEP_CHECKPOINT = "UPDATE exchanges SET checkpoint = ?, checkpoint_record = ? WHERE id = ?"
+
+_DROP_CHECKPOINTS = "UPDATE exchanges SET checkpoint = NULL WHERE session_id = ? AND checkpoint IS NOT NULL"
+
 _END_EXCHANGE = """
     UPDATE exchanges SET status = :status, ended_at = :ended_at, usage = :usage, error = :error,
-        last_seq = :last_seq, pending = NULL, checkpoint = NULL
+        last_seq = :last_seq, owner = NULL, deadline = NULL, partial = NULL, pending = NULL,
+        checkpoint = iif(:status = 'interrupted', checkpoint, NULL)
     WHERE id = :exchange_id
 """
 
@@ -104,7 +126,11 @@ def delete_session(db: sqlite3.Connection, session_id: str) -> None:
 
 
 def begin_exchange(
-    db: sqlite3.Connection, exchange: ExchangeRecord, opening: MessageDraft, new_session: Session | None
+    db: sqlite3.Connection,
+    exchange: ExchangeRecord,
+    opening: MessageDraft,
+    new_session: Session | None,
+    checkpoint: Checkpoint | None,
 ) -> Written:
     _refuse_repeated(db, exchange)
     if new_session is not None:
@@ -112,26 +138,73 @@ def begin_exchange(
     at = utc_now()
     session = _admit(db, exchange, at)
     first_rank = session.next_rank - 1
+    db.execute(_DROP_CHECKPOINTS, (session.id,))
     db.execute(INSERT_EXCHANGE, exchange_row(exchange) | {"first_rank": first_rank})
+    if checkpoint is not None:
+        _keep_checkpoint(db, exchange.id, checkpoint)
     return Written(session, _insert(db, Fence(session.id, exchange.id, first_rank), [opening], at))
 
 
-def append(db: sqlite3.Connection, fence: Fence, drafts: Sequence[MessageDraft], end: ExchangeEnd | None) -> Written:
+def append(
+    db: sqlite3.Connection,
+    fence: Fence,
+    drafts: Sequence[MessageDraft],
+    end: ExchangeEnd | None,
+    checkpoint: Checkpoint | None,
+) -> Written:
     at = utc_now()
     advance = _fenced(fence) | {"count": len(drafts), "at": rfc3339(at), "ends": end is not None}
     row = db.execute(_ADVANCE, advance).fetchone()
     if row is None:
         raise FencedOut
     messages = _insert(db, fence, drafts, at)
+    if checkpoint is not None:
+        _keep_checkpoint(db, fence.exchange_id, checkpoint)
     if end is not None:
         _end(db, fence, end)
     return Written(session_of(row), messages)
 
 
-def set_waiting(db: sqlite3.Connection, fence: Fence, pending: HumanRequests, checkpoint: bytes | None) -> None:
-    waiting = {"pending": json_text(pending), "checkpoint": checkpoint}
+def set_waiting(db: sqlite3.Connection, fence: Fence, pause: Pause) -> None:
+    waiting = {
+        "pending": json_text(pause.pending),
+        "deadline": None if pause.deadline is None else rfc3339(pause.deadline),
+        "usage": json_text(pause.usage),
+        "last_seq": pause.last_seq,
+        "ran_ms": pause.ran_ms,
+        "first_token_ms": pause.first_token_ms,
+    }
     if db.execute(_SET_WAITING, _fenced(fence) | waiting).fetchone() is None:
         raise FencedOut
+    _keep_checkpoint(db, fence.exchange_id, pause.checkpoint)
+
+
+def decide(
+    db: sqlite3.Connection, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], lease: Lease | None
+) -> None:
+    """What decides is that the exchange still has the decisions, and the pause, that `waiting` has."""
+    claim = {
+        "exchange_id": waiting.id,
+        "session_id": waiting.session_id,
+        "last_seq": waiting.last_seq,
+        "decided": json_text(waiting.decisions),
+        "decisions": json_text([*waiting.decisions, *decisions]),
+        "owner": None if lease is None else lease.owner,
+        "until": None if lease is None else rfc3339(lease.until),
+    }
+    if db.execute(_DECIDE, claim).fetchone() is None:
+        raise ApprovalNotFound
+    if lease is not None:
+        db.execute(_SET_OWNER, claim)
+
+
+def renew_leases(db: sqlite3.Connection, lease: Lease, exchange_ids: Collection[str]) -> None:
+    until = rfc3339(lease.until)
+    db.executemany(_RENEW, [(until, exchange_id, lease.owner) for exchange_id in exchange_ids])
+
+
+def keep_partials(db: sqlite3.Connection, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
+    db.executemany(_KEEP_PARTIAL, [(json_text(texts), exchange_id, owner) for exchange_id, texts in partials.items()])
 
 
 def record_kpi(db: sqlite3.Connection, record: KpiRecord) -> None:
@@ -156,6 +229,7 @@ def _admit(db: sqlite3.Connection, exchange: ExchangeRecord, at: datetime) -> Se
             "session_id": exchange.session_id,
             "user_id": exchange.user_id,
             "exchange_id": exchange.id,
+            "owner": exchange.owner,
             "at": rfc3339(at),
         },
     ).fetchone()
@@ -173,6 +247,10 @@ def _insert(db: sqlite3.Connection, fence: Fence, drafts: Sequence[MessageDraft]
     )
     db.executemany(INSERT_MESSAGE, [message_row(message) for message in messages])
     return messages
+
+
+def _keep_checkpoint(db: sqlite3.Connection, exchange_id: str, checkpoint: Checkpoint) -> None:
+    db.execute(_KEEP_CHECKPOINT, (checkpoint.state, json_text(checkpoint.record), exchange_id))
 
 
 def _end(db: sqlite3.Connection, fence: Fence, end: ExchangeEnd) -> None:
@@ -194,4 +272,9 @@ def _end(db: sqlite3.Connection, fence: Fence, end: ExchangeEnd) -> None:
 
 
 def _fenced(fence: Fence) -> Row:
-    return {"session_id": fence.session_id, "exchange_id": fence.exchange_id, "next_rank": fence.next_rank}
+    return {
+        "session_id": fence.session_id,
+        "exchange_id": fence.exchange_id,
+        "next_rank": fence.next_rank,
+        "owner": fence.owner,
+    }

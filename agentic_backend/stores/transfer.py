@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
-from agentic_backend.protocol.messages import ChatMessage, Session
-from agentic_backend.stores.base import ExchangeRecord, KpiRecord
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session
+from agentic_backend.stores.base import Checkpoint
+from agentic_backend.stores.records import ExchangeRecord, KpiRecord
 
 T = TypeVar("T")
 Place = TypeVar("Place", str, int)
@@ -66,7 +67,7 @@ class Source(Protocol):
 
     async def exchanges_by_rank(self, session_id: str, after_rank: int, limit: int) -> list[ExchangeRecord]: ...
 
-    async def checkpoint(self, exchange_id: str) -> bytes | None: ...
+    async def checkpoint(self, exchange_id: str) -> Checkpoint | None: ...
 
     async def messages_after(self, session_id: str, after_rank: int, limit: int) -> list[ChatMessage]: ...
 
@@ -90,7 +91,7 @@ class Target(Protocol):
 
     async def copy_exchanges(self, exchanges: Sequence[ExchangeRecord]) -> None: ...
 
-    async def copy_checkpoint(self, exchange_id: str, checkpoint: bytes) -> None: ...
+    async def copy_checkpoint(self, exchange_id: str, checkpoint: Checkpoint) -> None: ...
 
     async def copy_messages(self, messages: Sequence[ChatMessage]) -> None: ...
 
@@ -140,12 +141,18 @@ async def _copy_sessions(source: Source, target: Target, sessions: Sequence[Sess
         exchanges, messages = partial(source.exchanges_by_rank, session.id), partial(source.messages_after, session.id)
         async for some in _pages(_ROWS, exchanges, -1, lambda exchange: exchange.first_rank):
             await target.copy_exchanges(some)
-            for waiting in [exchange.id for exchange in some if exchange.pending is not None]:
-                if (checkpoint := await source.checkpoint(waiting)) is not None:
-                    await target.copy_checkpoint(waiting, checkpoint)
+            for exchange_id in [exchange.id for exchange in some if _may_go_on(exchange)]:
+                if (checkpoint := await source.checkpoint(exchange_id)) is not None:
+                    await target.copy_checkpoint(exchange_id, checkpoint)
         async for rows in _pages(_ROWS, messages, -1, lambda message: message.rank):
             await target.copy_messages(rows)
         await target.copy_session(session, await source.session_state(session.id))
+
+
+def _may_go_on(exchange: ExchangeRecord) -> bool:
+    return exchange.checkpoint is not None and (
+        not exchange.status.ended or exchange.status is ExchangeStatus.INTERRUPTED
+    )
 
 
 async def _pages(

@@ -1,15 +1,25 @@
-"""LangGraph interrupts as requests to a person. Pure functions."""
+"""LangGraph interrupts as requests to a person, and a person's decisions as the values that resume them. Pure.
+
+An interrupt asks about one tool call (HumanInTheLoopMiddleware with `interrupt_mode="per_call"`), about a batch of them
+(the same without), or, with any other value, a question.
+"""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
 import rfc8785
 from langgraph.types import Interrupt
 
-from agentic_backend.protocol.events import Choice, HumanRequest
+from agentic_backend.errors import ApprovalMismatch
+from agentic_backend.protocol.events import Choice, HumanRequest, HumanRequests
+from agentic_backend.protocol.frames import LONGEST_ID
+from agentic_backend.stores.records import HumanDecision
 from agentic_backend.streaming.content import plain
+
+_ACTIONS = ("approve", "reject", "edit")
+_EXPIRED = "Nobody decided in time."
 
 
 def args_sha256(args: Mapping[str, Any]) -> str:
@@ -30,17 +40,55 @@ def _big_integers_as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and abs(value) >= 2**53 else value
 
 
+def human_requests(interrupts: Iterable[Interrupt]) -> HumanRequests | None:
+    """All that a paused graph asks, each call under an id of its own; None where it asks nothing."""
+    distinct = {interrupt.id: interrupt for interrupt in interrupts}.values()
+    requests: list[HumanRequest] = []
+    taken: set[str] = set()
+    for interrupt in distinct:
+        for index, request in enumerate(requests_of(interrupt)):
+            if request.call_id in taken:
+                # Some models number their calls, and agents that work side by side have a model each.
+                request = request.model_copy(update={"call_id": _place(interrupt, index)})
+            if request.call_id is not None:
+                taken.add(request.call_id)
+            requests.append(request)
+    return HumanRequests(title=next(_titles(distinct), None), requests=requests) if requests else None
+
+
+def asked_again(requests: HumanRequests, decided: int) -> HumanRequests:
+    """`requests` of an exchange in which `decided` decisions were made before, under names of their own.
+
+    All interrupts of one node's run share an id: what it asks next is not what was decided on.
+    """
+    if not decided:
+        return requests
+    named = [one.model_copy(update={"interrupt_id": f"{one.interrupt_id}.{decided}"}) for one in requests.requests]
+    return requests.model_copy(update={"requests": named})
+
+
+def interrupt_id_of(name: str) -> str:
+    """LangGraph's id of the interrupt that a request or a decision names; it has no dot itself."""
+    return name.partition(".")[0]
+
+
 def requests_of(interrupt: Interrupt) -> list[HumanRequest]:
-    """What `interrupt` asks: tool calls to approve (HumanInTheLoopMiddleware's form), or a question."""
-    # As JSON first, so that whatever a graph asks with can be shown and stored.
-    value = plain({"value": interrupt.value}).get("value")
-    if not isinstance(value, dict):
-        return [HumanRequest(interrupt_id=interrupt.id, question=_text(value), allowed=["answer"])]
-    calls = _mappings(value.get("action_requests"))
-    if calls:
+    """What `interrupt` asks: tool calls to decide on, each with its `call_id` and `args_sha256`, or one question."""
+    value = _value(interrupt)
+    if calls := _batch(value):
         configs = _mappings(value.get("review_configs"))
         allowed = {_text(config.get("action_name")): _list(config.get("allowed_decisions")) for config in configs}
-        return [_approval(interrupt.id, call, allowed) for call in calls]
+        return [
+            _approval(interrupt, index, call, allowed.get(_text(call.get("name", "")), []))
+            for index, call in enumerate(calls)
+        ]
+    if _is_call(value):
+        decisions = _decision_schemas(interrupt)
+        if set(decisions) != {"respond"}:
+            return [_approval(interrupt, 0, value, decisions or _ACTIONS)]
+        value = value.get("description") or value
+    if not isinstance(value, dict):
+        return [HumanRequest(interrupt_id=interrupt.id, question=_text(value), allowed=["answer"])]
     question = value.get("question") or value.get("message") or value.get("title") or value
     choices = [_choice(choice) for choice in _list(value.get("choices")) or _list(value.get("options"))]
     return [
@@ -48,17 +96,151 @@ def requests_of(interrupt: Interrupt) -> list[HumanRequest]:
     ]
 
 
-def _approval(interrupt_id: str, call: Mapping[str, Any], allowed: Mapping[str, list[Any]]) -> HumanRequest:
-    name, args = _text(call.get("name", "")), plain(call.get("args") or {})
+def resume_values(interrupts: Iterable[Interrupt], decisions: Iterable[HumanDecision]) -> dict[str, Any]:
+    """What `Command(resume=…)` takes: by interrupt id, the answer in the form that the interrupt expects.
+
+    An interrupt that `decisions` don't settle in full is left out. Raises ApprovalMismatch where one of them is about
+    other arguments than those that its call has.
+    """
+    made: dict[str, dict[str | None, HumanDecision]] = {}
+    for decision in decisions:
+        made.setdefault(interrupt_id_of(decision.interrupt_id), {})[decision.call_id] = decision
+    values: dict[str, Any] = {}
+    for interrupt in interrupts:
+        settled = made.get(interrupt.id, {})
+        calls = _batch(_value(interrupt))
+        if calls and len(settled) == len(calls):
+            # Their order is all by which the middleware knows them.
+            answers = [_answer(request, settled[request.call_id]) for request in requests_of(interrupt)]
+            values[interrupt.id] = {"decisions": answers}
+        elif settled and not calls:
+            [request], [decision] = requests_of(interrupt), settled.values()
+            is_reply = decision.action == "answer" and _is_call(_value(interrupt))
+            answer = _answer(request, decision)
+            values[interrupt.id] = {"type": "respond", "message": answer} if is_reply else answer
+    return values
+
+
+def response_schemas(interrupts: Iterable[Interrupt]) -> dict[str, Mapping[str, Any]]:
+    """By interrupt id, the JSON Schema of what a person may put in: an edit's arguments, or the answer to a question.
+
+    Only those that the graph gives; a batch of calls has none.
+    """
+    schemas: dict[str, Mapping[str, Any]] = {}
+    for interrupt in interrupts:
+        schema: Any = interrupt.response_schema
+        if _is_call(_value(interrupt)):
+            schemas_by_type = _decision_schemas(interrupt)
+            edit, respond = schemas_by_type.get("edit"), schemas_by_type.get("respond")
+            schema = _property(interrupt, _property(interrupt, edit, "edited_action"), "args")
+            schema = schema or _property(interrupt, respond, "message")
+        if isinstance(schema, Mapping):
+            schemas[interrupt.id] = {"$defs": _definitions(interrupt), **schema}
+    return schemas
+
+
+def _value(interrupt: Interrupt) -> Any:
+    """What a graph asks with, as JSON, so that whatever it is can be shown and stored."""
+    value = interrupt.value
+    if calls := _batch(value):
+        return {**_fields(value), "action_requests": [_fields(call) for call in calls]}
+    return _fields(value) if _is_call(value) else _plain(value)
+
+
+def _fields(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Each by itself, so that arguments which can't be shown don't hide what they are of."""
+    return {str(name): _plain(field) for name, field in value.items()}
+
+
+def _plain(value: Any) -> Any:
+    shown = plain({"value": value})
+    return shown.get("value", shown)
+
+
+def _titles(interrupts: Iterable[Interrupt]) -> Iterator[str]:
+    for value in map(_value, interrupts):
+        if isinstance(value, dict) and value.get("title") and (value.get("question") or value.get("message")):
+            yield _text(value["title"])
+
+
+def _batch(value: Any) -> list[Mapping[str, Any]]:
+    return _mappings(value.get("action_requests")) if isinstance(value, Mapping) else []
+
+
+def _is_call(value: Any) -> bool:
+    return isinstance(value, Mapping) and value.get("type") == "tool_approval"
+
+
+def _approval(interrupt: Interrupt, index: int, call: Mapping[str, Any], allowed: Iterable[Any]) -> HumanRequest:
+    args = plain(call.get("args") or {})
+    named = call.get("tool_call_id")
+    may = set(map(_text, allowed))
+    if "_unreadable" in args:
+        # Nobody can approve of what can't be shown.
+        may.discard("approve")
     return HumanRequest(
-        interrupt_id=interrupt_id,
-        call_id=_text(call["id"]) if call.get("id") else None,
-        name=name,
+        interrupt_id=interrupt.id,
+        call_id=named if isinstance(named, str) and 0 < len(named) <= LONGEST_ID else _place(interrupt, index),
+        name=_text(call.get("name", "")),
         args=args,
         args_sha256=args_sha256(args),
         question=_text(call["description"]) if call.get("description") else None,
-        allowed=[_text(decision) for decision in allowed.get(name, [])],
+        allowed=[action for action in _ACTIONS if action in may],
     )
+
+
+def _place(interrupt: Interrupt, index: int) -> str:
+    return f"{interrupt.id}:{index}"
+
+
+def _answer(request: HumanRequest, decision: HumanDecision) -> Any:
+    """`decision` as the middleware takes it; the answer to a question is as the person gave it."""
+    if decision.args_sha256 != request.args_sha256:
+        raise ApprovalMismatch
+    match decision.action:
+        case "answer":
+            return decision.answer
+        case "edit":
+            return {"type": "edit", "edited_action": {"name": request.name, "args": decision.edited_args}}
+        case "expire":
+            return {"type": "reject", "message": _EXPIRED}
+        case "reject" if decision.message:
+            return {"type": "reject", "message": decision.message}
+        case action:
+            return {"type": action}
+
+
+def _decision_schemas(interrupt: Interrupt) -> dict[str, Mapping[str, Any]]:
+    """The schema of each decision that the middleware allows on a call, by its type."""
+    schema = interrupt.response_schema
+    if not isinstance(schema, dict):
+        return {}
+    found = {}
+    for option in _mappings(schema.get("oneOf")) or [schema]:
+        decision = _resolved(interrupt, option)
+        kind = _property(interrupt, decision, "type") or {}
+        if isinstance(kind.get("const"), str):
+            found[kind["const"]] = decision
+    return found
+
+
+def _property(interrupt: Interrupt, schema: Mapping[str, Any] | None, name: str) -> Mapping[str, Any] | None:
+    properties = schema.get("properties") if schema else None
+    found = properties.get(name) if isinstance(properties, Mapping) else None
+    return _resolved(interrupt, found) if isinstance(found, Mapping) else None
+
+
+def _resolved(interrupt: Interrupt, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    reference = schema.get("$ref")
+    found = _definitions(interrupt).get(reference.rsplit("/", 1)[1]) if isinstance(reference, str) else schema
+    return found if isinstance(found, Mapping) else {}
+
+
+def _definitions(interrupt: Interrupt) -> Mapping[str, Any]:
+    """What the references within a response schema point to; pydantic, which makes it, puts all in one place."""
+    schema = interrupt.response_schema
+    found = schema.get("$defs") if isinstance(schema, dict) else None
+    return found if isinstance(found, Mapping) else {}
 
 
 def _choice(choice: Any) -> Choice:

@@ -1,8 +1,9 @@
 """The tool calls of one exchange that have been announced, and which of them still wait for their result."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_backend.protocol.messages import Channel, MessageDraft, MessageMetadata, Role
+from agentic_backend.protocol.messages import Channel, ChatMessage, MessageDraft, MessageMetadata, Role
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 
 
@@ -42,6 +43,24 @@ class OpenCalls:
             self._waiting[call.call_id] = _Call(call.name, at, namespace)
             self.names.append(call.name)
         return new
+
+    def restore(
+        self,
+        stored: Sequence[ChatMessage],
+        namespaces: Mapping[str, tuple[str, ...]],
+        at: float,
+        *,
+        known: Iterable[str],
+    ) -> None:
+        """Take over the calls of an exchange that goes on, made in the graphs at `namespaces`; `known` are other calls
+        that its run has made.
+        """
+        for part in (part for message in stored for part in message.parts):
+            if isinstance(part, ToolCallPart):
+                self.announce([part], at, namespaces.get(part.call_id, ()), streamed=True)
+            elif isinstance(part, ToolResultPart) and self.settle(part.call_id, at) is not None:
+                self.failed += part.ok is False
+        self._known.update(known)
 
     def settle(self, call_id: str, at: float) -> tuple[str, int] | None:
         """The (tool's name, latency in ms) of a call that now has its result; None where none waits for one."""

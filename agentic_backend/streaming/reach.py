@@ -12,16 +12,20 @@ from typing import Any
 from langchain_core.messages import AIMessage
 
 from agentic_backend.protocol.messages import Channel, ChatMessage
-from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart, text_of
 
 _INNER, _REACHED = "inner", "reached"
 
 
 class Reach:
-    """A message is known by its keys (see `keys_of`)."""
+    """A message is known by its keys (see `keys_of`). `stored` are the rows of an exchange that goes on."""
 
-    def __init__(self) -> None:
+    def __init__(self, stored: Sequence[ChatMessage] = ()) -> None:
         self._numbers: dict[object, int] = {}
+        for row in stored:
+            if (number := row.metadata.extras.get(_INNER)) is not None:
+                calls = [part.call_id for part in row.parts if isinstance(part, ToolCallPart)]
+                self._numbers |= dict.fromkeys(calls or [text_of(row.parts)], number)
         self._reached: set[object] = set()
         self._unnamed: set[int] = set()
 
@@ -35,8 +39,7 @@ class Reach:
         """The extras of a row that shows the message of these keys, and is stored next."""
         extras = self.extras_of_final()
         if self._reached.isdisjoint(keys):
-            # Every message adds a key, so their count is a number that no other message has.
-            number = self._numbers.get(keys[0], len(self._numbers))
+            number = self._numbers.get(keys[0], max(self._numbers.values(), default=-1) + 1)
             self._numbers |= dict.fromkeys(keys, number)
             extras[_INNER] = number
         return extras

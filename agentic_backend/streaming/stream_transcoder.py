@@ -10,7 +10,7 @@ Every block that is opened by a TextDraft is closed by exactly one CompleteDraft
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, RemoveMessage, ToolMessage
 from langgraph.types import Interrupt
@@ -33,39 +33,35 @@ from agentic_backend.streaming.content import (
     clean,
     delta_of,
     finish_reason_of,
-    model_of,
     parts_of,
     result_of,
     shown_beside,
-    usage_of,
 )
 from agentic_backend.streaming.custom_events import activity_of
-from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
-from agentic_backend.streaming.interrupts import requests_of
+from agentic_backend.streaming.drafts import CompleteDraft, Draft, TextDraft
+from agentic_backend.streaming.held_text import HeldText, as_observation
+from agentic_backend.streaming.interrupts import human_requests
+from agentic_backend.streaming.meter import Meter
 from agentic_backend.streaming.open_calls import OpenCalls
 from agentic_backend.streaming.reach import Reach, keys_of
+from agentic_backend.streaming.resumed_run import ResumedRun
+from agentic_backend.streaming.speaker import Speaker
 from agentic_backend.streaming.updates import messages_in
 from agentic_backend.streaming.writing import Place, Writing, claimed_by, shown_of
 
-_HANDOFFS = ("transfer_back_to_", "transfer_to_")
-
-
-class _Held(NamedTuple):
-    """A text that is held back because it may be the final; one that a node `handed_over` is the better answer.
-
-    `keys` are those of its message (see Reach), None where the root graph has handed it over.
-    """
-
-    draft: CompleteDraft
-    message_id: str | None
-    handed_over: bool
-    keys: Sequence[object] | None
-
 
 class StreamTranscoder:
-    """`feed` every part of the stream, then `finish` once (the graph has ended) or `close` once (it was cut)."""
+    """`feed` every part of the stream, then once `finish` (the graph has ended), `pause` (it waits for a person) or
+    `close` (it was cut). One that is `resumed` tells nothing that its run has told before.
+    """
 
-    def __init__(self, agent_id: str, history: Iterable[BaseMessage], started_at: float) -> None:
+    def __init__(
+        self,
+        agent_id: str,
+        history: Iterable[BaseMessage],
+        started_at: float,
+        resumed: ResumedRun | None = None,
+    ) -> None:
         self._agent_id = agent_id
         self._seen: set[str] = set()
         """The ids of the messages, and of the model's calls, that are done with."""
@@ -77,23 +73,29 @@ class StreamTranscoder:
         self._writing: dict[str, Writing] = {}
         self._depths: dict[tuple[str, ...], int] = {}
         self._nameless: Counter[tuple[str, ...]] = Counter()
-        self._reach = Reach()
-        self._held: _Held | None = None
+        self._reach = Reach(resumed.stored if resumed else ())
+        self._held: HeldText | None = None
         self._interrupts: dict[str, Interrupt] = {}
-        self._blocks = 0
-        self._speaker = ""
-        self._since = started_at
-        self.calls = OpenCalls()
-        self.usage = TokenUsage()
-        self.model: str | None = None
+        self._blocks = resumed.first_block if resumed else 0
+        self._speaker = Speaker(agent_id)
+        self._meter = Meter(agent_id, started_at, resumed.usage if resumed else TokenUsage())
+        self._announced_anew = resumed.to_announce if resumed else []
+        self.calls = resumed.calls(started_at) if resumed else OpenCalls()
         self.first_token_at: float | None = None
         self.state: Mapping[str, Any] | None = None
 
     @property
+    def usage(self) -> TokenUsage:
+        return self._meter.usage
+
+    @property
+    def model(self) -> str | None:
+        return self._meter.model
+
+    @property
     def waiting(self) -> HumanRequests | None:
         """What the graph waits for, where it has paused."""
-        requests = [request for interrupt in self._interrupts.values() for request in requests_of(interrupt)]
-        return HumanRequests(requests=requests) if requests else None
+        return human_requests(self._interrupts.values())
 
     def feed(self, part: StreamPart, at: float) -> list[Draft]:
         namespace, mode, payload = part
@@ -108,6 +110,17 @@ class StreamTranscoder:
         elif mode == "values" and not namespace:
             self.state = payload
         return []
+
+    def announce_anew(self, at: float) -> list[Draft]:
+        """The calls that a run which goes on in another exchange has still to make."""
+        return [draft for namespace, message in self._announced_anew for draft in self._calls(message, namespace, at)]
+
+    def pause(self, at: float) -> list[Draft]:
+        """The graph waits for a person: its texts are told now, for nobody may keep them till then."""
+        drafts: list[Draft] = []
+        for writing in list(self._writing.values()):
+            drafts += self._unclaimed(writing, at)
+        return drafts + self._release()
 
     def finish(self, at: float) -> list[Draft]:
         """The graph has ended: what is still open, and exactly one final."""
@@ -144,7 +157,7 @@ class StreamTranscoder:
                 return drafts
             writing = Writing(call, (namespace, metadata.get("langgraph_node", "")))
             self._writing[call] = writing
-            drafts += self._switch(_speaker(namespace, metadata))
+            drafts += self._speaker.switch(namespace, metadata)
         thought, text = delta_of(chunk)
         writing.add(chunk, thought, text)
         if thought:
@@ -176,6 +189,8 @@ class StreamTranscoder:
     def _handed_over(self, message: BaseMessage, place: Place, at: float) -> list[Draft]:
         """A node has handed over a message: it is complete."""
         if message.id is not None and message.id in self._history:
+            if isinstance(message, AIMessage) and not place[0]:
+                self._reach.add(keys_of(message, by_text=True))
             return []
         if isinstance(message, AIMessage):
             return self._model_message(message, place, at)
@@ -220,7 +235,7 @@ class StreamTranscoder:
         thought, parts = shown_of(message, writing)
         calls = calls_of(message)
         new_calls = self.calls.announce(calls, at, place[0], streamed=writing is not None)
-        metadata = self._metadata_of(message if message.usage_metadata or not writing else writing.message(), at)
+        metadata = self._meter.metadata_of(message if message.usage_metadata or not writing else writing.message(), at)
         bare = MessageMetadata(agent_id=self._agent_id, model=metadata.model, extras=metadata.extras)
         keys = None if handed_over and not place[0] else keys_of(message, by_text=True)
         text_block = writing.text_block if writing else None
@@ -239,9 +254,9 @@ class StreamTranscoder:
         elif parts:
             final = CompleteDraft(self._message(Channel.FINAL, parts, metadata), text_block)
             if aside:
-                drafts.append(self._row(_as_observation(final), keys))
+                drafts.append(self._row(as_observation(final), keys))
             else:
-                self._held = _Held(final, message.id, handed_over, keys)
+                self._held = HeldText(final, message.id, handed_over, keys)
                 self._last_answer = text_of(parts)
         if new_calls:
             row = CompleteDraft(self._message(Channel.TOOL_CALL, list(new_calls), metadata), None)
@@ -255,21 +270,23 @@ class StreamTranscoder:
 
         One that was given up for unclaimed too early has its calls yet.
         """
-        drafts: list[Draft] = []
-        calls = self.calls.announce(calls_of(message), at, place[0], streamed=False)
         held = self._held
         if held is not None and held.message_id == message.id:
             changed = held.draft.message.model_copy(update={"parts": parts_of(message) or [TextPart(text="")]})
             self._held = held._replace(draft=held.draft._replace(message=changed), handed_over=True)
             self._last_text = self._last_answer = text_of(changed.parts)
-        if calls:
-            drafts += self._release()
-            metadata = MessageMetadata(
-                agent_id=self._agent_id, finish_reason=finish_reason_of(message), extras=agent_of(message)
-            )
-            row = CompleteDraft(self._message(Channel.TOOL_CALL, list(calls), metadata), None)
-            drafts.append(self._row(row, keys_of(message) if place[0] else None))
-        return drafts
+        return self._calls(message, place[0], at)
+
+    def _calls(self, message: AIMessage, namespace: tuple[str, ...], at: float) -> list[Draft]:
+        """The calls of a message that have not been announced."""
+        calls = self.calls.announce(calls_of(message), at, namespace, streamed=False)
+        if not calls:
+            return []
+        metadata = MessageMetadata(
+            agent_id=self._agent_id, finish_reason=finish_reason_of(message), extras=agent_of(message)
+        )
+        row = CompleteDraft(self._message(Channel.TOOL_CALL, list(calls), metadata), None)
+        return [*self._release(), self._row(row, keys_of(message) if namespace else None)]
 
     def _unclaimed(self, writing: Writing, at: float, *, newest: bool = False) -> list[Draft]:
         """A model message that no node handed over: its text and thoughts were seen, so they are stored.
@@ -312,33 +329,29 @@ class StreamTranscoder:
         name, latency_ms = settled
         result = result_of(message, latency_ms)
         self.calls.failed += result.ok is False
-        self._since, self._last_text = at, result.content
+        self._meter.since, self._last_text = at, result.content
         metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=latency_ms)
         draft = MessageDraft(
             role=Role.TOOL, channel=Channel.TOOL_RESULT, parts=[result, *shown_beside(message)], metadata=metadata
         )
         drafts: list[Draft] = [CompleteDraft(draft, None)]
-        handoff = next((prefix for prefix in _HANDOFFS if name.startswith(prefix)), None)
-        if handoff and result.ok:
-            to = name.removeprefix(handoff)
-            drafts.append(ActivityDraft("handoff", {"from": self._speaker or self._agent_id, "to": to}))
-        return drafts
+        return drafts + (self._speaker.handoff(name) if result.ok else [])
 
     def _settle(self, content: str, at: float) -> list[MessageDraft]:
         return self.calls.settle_all(at, content, MessageMetadata(agent_id=self._agent_id))
 
     def _repeated_final(self, at: float) -> CompleteDraft:
         """The final of a graph that ended without an assistant text: the text of its last message."""
-        metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=round((at - self._since) * 1000))
+        metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=self._meter.latency_ms(at))
         return CompleteDraft(self._message(Channel.FINAL, [TextPart(text=clean(self._last_text))], metadata), None)
 
     def _release(self) -> list[Draft]:
         """Let go of the text that was held back as the possible final: a later one has come."""
         held, self._held = self._held, None
-        return [] if held is None else [self._row(_as_observation(held.draft), held.keys)]
+        return [] if held is None else [self._row(as_observation(held.draft), held.keys)]
 
     def _row(self, draft: CompleteDraft, keys: Sequence[object] | None) -> CompleteDraft:
-        """`draft`, which is stored next, with what its row tells of its message's reach; `keys` as in _Held."""
+        """`draft`, which is stored next, with what its row tells of its message's reach; `keys` as in HeldText."""
         extras = self._reach.extras(keys) if keys else self._reach.extras_of_final()
         if not extras:
             return draft
@@ -355,40 +368,11 @@ class StreamTranscoder:
         if message_id:
             self._seen.add(message_id)
 
-    def _switch(self, speaker: str) -> list[Draft]:
-        if speaker == self._speaker:
-            return []
-        before, self._speaker = self._speaker, speaker
-        return [ActivityDraft("agent_switch", {"from": before or self._agent_id, "to": speaker or self._agent_id})]
-
     def _new_block(self, at: float) -> int:
         if self.first_token_at is None:
             self.first_token_at = at
         self._blocks += 1
         return self._blocks - 1
 
-    def _metadata_of(self, message: AIMessage, at: float) -> MessageMetadata:
-        usage, latency_ms = usage_of(message), round((at - self._since) * 1000)
-        self._since = at
-        self.usage += usage or TokenUsage()
-        self.model = model_of(message) or self.model
-        return MessageMetadata(
-            model=model_of(message),
-            token_usage=usage,
-            agent_id=self._agent_id,
-            latency_ms=latency_ms,
-            finish_reason=finish_reason_of(message),
-            extras=agent_of(message),
-        )
-
     def _message(self, channel: Channel, parts: list[Part], metadata: MessageMetadata) -> MessageDraft:
         return MessageDraft(role=Role.ASSISTANT, channel=channel, parts=parts, metadata=metadata)
-
-
-def _speaker(namespace: tuple[str, ...], metadata: Mapping[str, Any]) -> str:
-    """The name of the agent that speaks within the graph; empty for the graph itself."""
-    return clean(str(metadata.get("lc_agent_name") or namespace[0].partition(":")[0])) if namespace else ""
-
-
-def _as_observation(draft: CompleteDraft) -> CompleteDraft:
-    return draft._replace(message=draft.message.model_copy(update={"channel": Channel.OBSERVATION}))

@@ -2,18 +2,21 @@
 
 import asyncio
 import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from agentic_backend.auth.user import Authenticator, Tokens, User
-from agentic_backend.errors import AgenticError, BadFrame, Forbidden, Unauthenticated
+from agentic_backend.errors import AgenticError, BadFrame, Forbidden, RateLimited, Unauthenticated
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.frames import Authenticate, parse_frame
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.settings import LimitsSettings
-from agentic_backend.transports.connection import GONE, STAY_AWAY, TRY_AGAIN, Connection
+from agentic_backend.transports.connection import GONE, STAY_AWAY, TOO_MANY, TRY_AGAIN, Connection
 from agentic_backend.transports.credentials import token_of
 from agentic_backend.transports.forms import ChatV2, Classic, Form
 
@@ -38,6 +41,8 @@ class ChatbotController:
         self._relay = relay
         self._kpi = kpi
         self._limits = limits
+        self._sockets: Counter[str | None] = Counter()
+        """How many are open, by user; None is all of them, also those whose user isn't known yet."""
 
     async def endpoint(self, websocket: WebSocket) -> None:
         offered = websocket.scope["subprotocols"]
@@ -51,18 +56,20 @@ class ChatbotController:
         self._kpi.socket_opened(form.name)
         code = GONE
         try:
-            user, tokens = await self._identify(websocket)
-            code = await Connection(
-                websocket,
-                user,
-                tokens,
-                form,
-                authenticator=self._authenticator,
-                orchestrator=self._orchestrator,
-                relay=self._relay,
-                kpi=self._kpi,
-                send_timeout_s=self._limits.send_timeout_s,
-            ).serve()
+            with self._counted(None, self._limits.max_sockets):
+                user, tokens = await self._identify(websocket)
+                with self._counted(user.id, self._limits.sockets_per_user):
+                    code = await Connection(
+                        websocket,
+                        user,
+                        tokens,
+                        form,
+                        authenticator=self._authenticator,
+                        orchestrator=self._orchestrator,
+                        relay=self._relay,
+                        kpi=self._kpi,
+                        send_timeout_s=self._limits.send_timeout_s,
+                    ).serve()
         except AgenticError as error:
             code = _close_code(error)
             self._kpi.socket_refused(error.code)
@@ -72,6 +79,19 @@ class ChatbotController:
             pass
         finally:
             self._kpi.socket_closed(code)
+
+    @contextmanager
+    def _counted(self, user_id: str | None, at_most: int | None) -> Iterator[None]:
+        """One more open socket of the user's, or of all. Raises RateLimited where it is one too many."""
+        if at_most is not None and self._sockets[user_id] >= at_most:
+            raise RateLimited("Too many connections are open.")
+        self._sockets[user_id] += 1
+        try:
+            yield
+        finally:
+            self._sockets[user_id] -= 1
+            if not self._sockets[user_id]:
+                del self._sockets[user_id]
 
     async def _identify(self, websocket: WebSocket) -> tuple[User, Tokens | None]:
         """Who connects: by header, by query, as nobody in particular, or by the first frame."""
@@ -103,4 +123,6 @@ def _close_code(error: AgenticError) -> int:
     """What closes a socket whose client was not let in."""
     if isinstance(error, Forbidden):
         return STAY_AWAY
+    if isinstance(error, RateLimited):
+        return TOO_MANY
     return error.close_code or TRY_AGAIN

@@ -9,7 +9,7 @@ from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import SessionQuery
-from agentic_backend.transports.credentials import authenticated
+from agentic_backend.transports.credentials import authenticated_routes
 from agentic_backend.transports.rest_errors import json_array_response, json_response
 from agentic_backend.transports.rest_input import OpenSession, body_of
 
@@ -30,10 +30,7 @@ class ClassicApi:
             ("GET", "/sessions", self._list),
             ("GET", "/session/{id}/history", self._history),
         ]
-        return [
-            Route(_PATH + path, authenticated(self._authenticator, call), methods=[method])
-            for method, path, call in calls
-        ]
+        return authenticated_routes(self._authenticator, _PATH, calls)
 
     async def _open(self, request: Request, user: User) -> Response:
         body = await body_of(request, OpenSession, self._limits.frame_bytes)

@@ -18,7 +18,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from agentic_backend.auth.user import Authenticator, Tokens, User
 from agentic_backend.errors import (
     AgenticError,
-    ApprovalNotFound,
     Forbidden,
     Internal,
     Unauthenticated,
@@ -45,7 +44,7 @@ from agentic_backend.transports.pacing import Pacer, text_interval_s
 
 log = logging.getLogger(__name__)
 
-GONE, TRY_AGAIN, TOO_SLOW, SIGN_IN_AGAIN, STAY_AWAY = 1006, 1011, 4008, 4401, 4403
+GONE, TRY_AGAIN, TOO_SLOW, SIGN_IN_AGAIN, STAY_AWAY, TOO_MANY = 1006, 1011, 4008, 4401, 4403, 4429
 # A client that sends without reading is read no further until the writer has caught up.
 _UNSENT_AT_MOST = 256
 _WATCHED_AT_MOST = 1_000
@@ -105,7 +104,9 @@ class Connection:
             await asyncio.wait({writer})
 
     def exchange_started(self, exchange: ExchangeLog) -> None:
-        self._follow(exchange, 0)
+        followed = self._cursors.get(exchange.exchange_id)
+        if followed is None or followed.log is not exchange:
+            self._follow(exchange, followed.position if followed is not None else 0)
 
     def session_changed(self, session: Session) -> None:
         self._changed[session.id] = session
@@ -154,7 +155,7 @@ class Connection:
             case Unfollow():
                 self._unfollow(frame.session_id)
             case HumanResume():
-                raise ApprovalNotFound
+                await self._human_resume(frame)
             case Ping():
                 self._send(Pong())
 
@@ -178,6 +179,13 @@ class Connection:
                 self._follow(exchange, 0)
         else:
             self._send(exchange)
+
+    async def _human_resume(self, frame: HumanResume) -> None:
+        exchange = await self._orchestrator.human_resume(
+            self._user, frame.session_id, frame.exchange_id, frame.payload, self._tokens
+        )
+        if exchange.exchange_id not in self._cursors:
+            self._follow(exchange, 0)
 
     async def _stop(self, frame: Stop) -> None:
         stopped = await self._orchestrator.stop(self._user, frame.session_id, frame.exchange_id)
@@ -249,7 +257,7 @@ class Connection:
         for session_id in list(self._watched):
             self._unwatch(session_id)
         for exchange_id in self._queries:
-            query = self._relay.find(exchange_id)
+            query = self._relay.running(exchange_id)
             if query is not None:
                 query.stop()
         for exchange_id in list(self._cursors):

@@ -1,9 +1,10 @@
-"""Where a client's token stands in a request."""
+"""Where a client's token stands in a request, and calls that need one."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from agentic_backend.auth.user import Authenticator, User
 from agentic_backend.errors import Unauthenticated
@@ -30,11 +31,17 @@ def token_of(connection: HTTPConnection, *, in_query: bool = False) -> str | Non
     return token
 
 
-def authenticated(
-    authenticator: Authenticator, call: Callable[[Request, User], Awaitable[Response]]
-) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that knows who calls it."""
+Call = Callable[[Request, User], Awaitable[Response]]
 
+
+def authenticated_routes(
+    authenticator: Authenticator, prefix: str, calls: Iterable[tuple[str, str, Call]]
+) -> list[Route]:
+    """Routes whose calls (method, path behind `prefix`, call) know who calls them."""
+    return [Route(prefix + path, _authenticated(authenticator, call), methods=[method]) for method, path, call in calls]
+
+
+def _authenticated(authenticator: Authenticator, call: Call) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         return await call(request, await user_of(request, authenticator))
 

@@ -9,8 +9,9 @@ from starlette.routing import Route
 from agentic_backend.auth.user import Authenticator, User
 from agentic_backend.errors import BadFrame
 from agentic_backend.sessions.kpi_report import FIELDS, GROUPS, OPERATIONS, Aggregation, Precision, numerical, summary
-from agentic_backend.stores.base import KpiRecord, Store
-from agentic_backend.transports.credentials import authenticated
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import KpiRecord
+from agentic_backend.transports.credentials import authenticated_routes
 from agentic_backend.transports.rest_errors import json_response
 
 _PATH = "/agentic/v1/metrics/chatbot"
@@ -23,8 +24,8 @@ class MetricsApi:
         self._store = store
 
     def routes(self) -> list[Route]:
-        calls = {"numerical": self._numerical, "summary": self._summary}
-        return [Route(f"{_PATH}/{name}", authenticated(self._authenticator, call)) for name, call in calls.items()]
+        calls = [("GET", "/numerical", self._numerical), ("GET", "/summary", self._summary)]
+        return authenticated_routes(self._authenticator, _PATH, calls)
 
     async def _numerical(self, request: Request, user: User) -> Response:
         precision = _precision(request)

@@ -1,6 +1,5 @@
 """The REST calls: thin adapters from requests to the SessionDesk and the SessionOrchestrator."""
 
-from collections.abc import Awaitable, Callable
 from uuid import uuid4
 
 from starlette.requests import Request
@@ -11,23 +10,20 @@ from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.agents.tool_names import tool_names
 from agentic_backend.auth.user import Authenticator, Tokens, User
 from agentic_backend.errors import BadFrame, SessionNotFound
-from agentic_backend.protocol.events import ErrorInfo, HumanRequests
 from agentic_backend.protocol.frames import LONGEST_ID, Ask, Frame
 from agentic_backend.protocol.messages import (
     ChatMessage,
-    ExchangeStatus,
     Session,
     SessionState,
     Timestamp,
-    TokenUsage,
 )
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.settings import LimitsSettings
-from agentic_backend.stores.base import ExchangeRecord, SessionQuery
-from agentic_backend.transports.credentials import authenticated, token_of
+from agentic_backend.stores.base import SessionQuery
+from agentic_backend.transports.credentials import authenticated_routes, token_of
 from agentic_backend.transports.rest_errors import json_response
 from agentic_backend.transports.rest_input import (
     OpenSession,
@@ -77,24 +73,6 @@ class CancelledView(Value):
     cancelled: bool
 
 
-class ExchangeView(Value):
-    id: str
-    session_id: str
-    agent_id: str
-    status: ExchangeStatus
-    client_exchange_id: str | None = absent()
-    resumes: str | None = absent()
-    started_at: Timestamp
-    ended_at: Timestamp | None = absent()
-    usage: TokenUsage
-    error: ErrorInfo | None = absent()
-    pending: HumanRequests | None = absent()
-
-    @classmethod
-    def of(cls, record: ExchangeRecord) -> "ExchangeView":
-        return cls(**{name: getattr(record, name) for name in cls.model_fields})
-
-
 class RestApi:
     def __init__(
         self,
@@ -114,7 +92,7 @@ class RestApi:
         self._limits = limits
 
     def routes(self) -> list[Route]:
-        calls: list[tuple[str, str, Callable[[Request, User], Awaitable[Response]]]] = [
+        calls = [
             ("GET", "/agents", self._list_agents),
             ("POST", "/sessions", self._open),
             ("GET", "/sessions", self._list_sessions),
@@ -125,12 +103,8 @@ class RestApi:
             ("POST", "/sessions/{id}/messages", self._send),
             ("POST", "/sessions/{id}/complete", self._complete),
             ("POST", "/sessions/{id}/cancel", self._cancel),
-            ("GET", "/exchanges/{id}", self._exchange),
         ]
-        return [
-            Route(PREFIX + path, authenticated(self._authenticator, call), methods=[method])
-            for method, path, call in calls
-        ]
+        return authenticated_routes(self._authenticator, PREFIX, calls)
 
     async def _list_agents(self, request: Request, user: User) -> Response:
         agents = self._agents.served_for(user)
@@ -190,9 +164,6 @@ class RestApi:
     async def _cancel(self, request: Request, user: User) -> Response:
         await body_of(request, Frame, self._limits.frame_bytes)
         return json_response(CancelledView(cancelled=await self._desk.cancel(user, request.path_params["id"])))
-
-    async def _exchange(self, request: Request, user: User) -> Response:
-        return json_response(ExchangeView.of(await self._desk.exchange(user, request.path_params["id"])))
 
 
 def _agent_view(agent: CatalogAgent, is_default: bool) -> AgentView:

@@ -1,6 +1,7 @@
 """Typed errors as HTTP responses; the one table that renders them."""
 
 import logging
+import math
 from collections.abc import Sequence
 from uuid import uuid4
 
@@ -37,7 +38,7 @@ def json_array_response(bodies: Sequence[Value]) -> Response:
 def error_response(error: AgenticError, request_id: str, status: int | None = None) -> Response:
     headers = {"www-authenticate": "Bearer"} if error.http_status == 401 else {}
     if error.retry_after_s is not None:
-        headers["retry-after"] = str(max(1, round(error.retry_after_s)))
+        headers["retry-after"] = str(max(1, math.ceil(error.retry_after_s)))
     return json_response(ErrorBody(error=ErrorInfo.of(error, request_id)), status or error.http_status, headers)
 
 

@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
-from agentic_backend.protocol.frames import Frame, Id, decode_object
+from agentic_backend.protocol.frames import Frame, HumanDecisions, Id, decode_object
 from agentic_backend.protocol.messages import SessionState
 
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
@@ -29,6 +29,10 @@ class RenameSession(Frame):
 class SendMessage(Frame):
     content: str = Field(min_length=1, repr=False)
     client_exchange_id: Id | None = None
+
+
+class ResumeExchange(Frame):
+    payload: HumanDecisions | None = None
 
 
 async def body_of(request: Request, model: type[Body], limit: int) -> Body:

@@ -1,4 +1,4 @@
-"""Events of one exchange as server-sent events: `event:` the type, `id:` `exchange_id:seq`, `data:` the event."""
+"""Events as server-sent events: `event:` the type, `id:` `exchange_id:seq` where it has one, `data:` the event."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -7,14 +7,14 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
-from agentic_backend.protocol.events import ExchangeEvent, Final
+from agentic_backend.protocol.events import Event, ExchangeEvent, Final
 from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.transports.pacing import Pacer, text_interval_s
 
 log = logging.getLogger(__name__)
 
-_TEXT_INTERVAL_S = 0.05
+TEXT_INTERVAL_S = 0.05
 
 
 class EventStream(EventSourceResponse):
@@ -38,16 +38,16 @@ def event_stream(exchange: ExchangeLog | Final, after_seq: int, relay: Relay, se
 
 
 async def _single(final: Final) -> AsyncIterator[ServerSentEvent]:
-    yield _rendered(final)
+    yield rendered(final)
 
 
 async def _follow(exchange: ExchangeLog, after_seq: int, relay: Relay) -> AsyncIterator[ServerSentEvent]:
-    pacer = Pacer(lambda: text_interval_s(_TEXT_INTERVAL_S, relay.running_count))
+    pacer = Pacer(lambda: text_interval_s(TEXT_INTERVAL_S, relay.running_count))
     cursor = exchange.follow(after_seq, pacer.wake, pacer.wake_for_text)
     try:
         while True:
             for event in cursor.take():
-                yield _rendered(event)
+                yield rendered(event)
                 if isinstance(event, Final):
                     return
             # Bounded by the exchange itself, which always ends; the response sends pings meanwhile.
@@ -57,5 +57,6 @@ async def _follow(exchange: ExchangeLog, after_seq: int, relay: Relay) -> AsyncI
         exchange.unfollow(cursor)
 
 
-def _rendered(event: ExchangeEvent) -> ServerSentEvent:
-    return ServerSentEvent(data=event.encode(), event=event.type, id=f"{event.exchange_id}:{event.seq}")
+def rendered(event: Event) -> ServerSentEvent:
+    place = f"{event.exchange_id}:{event.seq}" if isinstance(event, ExchangeEvent) else None
+    return ServerSentEvent(data=event.encode(), event=event.type, id=place)

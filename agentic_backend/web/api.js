@@ -4,6 +4,8 @@
  * Every failure is an `ApiError` with the server's `code` and `content`, or code `unreachable`.
  */
 
+import { parseExactly } from "./exact-json.js";
+
 const TIMEOUT_MS = 20_000;
 
 export class ApiError extends Error {
@@ -50,6 +52,11 @@ export class Api {
     return this.#call("GET", `exchanges/${encodeURIComponent(id)}`);
   }
 
+  /** Goes on with an interrupted exchange; the new one is heard of where its session is followed. */
+  resume(id) {
+    return this.#call("POST", `exchanges/${encodeURIComponent(id)}/resume`);
+  }
+
   /** One page of `{messages, next_rank}` after `afterRank` (null: from the first). */
   messages(id, { afterRank, limit }) {
     return this.#call("GET", `sessions/${encodeURIComponent(id)}/messages`, {
@@ -80,9 +87,13 @@ export class Api {
     if (body) headers["Content-Type"] = "application/json";
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const response = await fetch(url, { method, headers, signal, body: body && JSON.stringify(body) });
+    if (!response.headers.get("Content-Type")?.includes("json")) {
+      // A stream of events, which come over the socket too, or nothing.
+      response.body?.cancel();
+      return { response, answer: null };
+    }
     const text = await response.text();
-    const isJson = response.headers.get("Content-Type")?.includes("json");
-    return { response, answer: text && isJson ? JSON.parse(text) : null };
+    return { response, answer: text ? parseExactly(text) : null };
   }
 }
 

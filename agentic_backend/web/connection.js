@@ -6,27 +6,38 @@
  * `reconnecting`, `signed_out` and `refused`. The last two are left only by `connect()`.
  */
 
+import { parseExactly } from "./exact-json.js";
+
 const SUBPROTOCOL = "chat.v2";
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
-const PING_EVERY_MS = 20_000;
-const SILENCE_LIMIT_MS = 10_000;
-const WAKE_LIMIT_MS = 4_000;
+/** A socket that closes sooner has not really come to be: the next attempt waits longer, whatever it has received. */
+const SETTLED_AFTER_MS = 5_000;
+/** While nothing is received for so long, a ping asks whether the other end is still there … */
+const PING_AFTER_MS = 20_000;
+/** … which must bring an answer within this time. */
+const ANSWER_WITHIN_MS = 10_000;
+const ANSWER_WITHIN_AFTER_WAKE_MS = 4_000;
+const LOOK_EVERY_MS = 1_000;
+const TOO_MANY_WAIT_MS = 60_000;
 
-/** Close codes after which coming back by itself would only repeat the refusal. */
+/** Close codes after which coming back at once would only repeat the refusal. */
 const REFUSALS = {
   1002: "The server doesn't understand this page. Reload it.",
   1003: "The server doesn't understand this page. Reload it.",
   1008: "The server refused the connection.",
   1009: "Your message was too large to send. Shorten it, then connect again.",
   4403: "You don't have access to this server.",
-  4429: "Too many connections are open. Close other tabs or wait a moment, then connect again.",
+  4429: "Too many connections are open. Close other tabs; this one tries again in a minute.",
 };
 export const TOO_LARGE = 1009;
 const TOKEN_REFUSED = 4401;
+const TOO_MANY = 4429;
+const BROKEN = 1006;
 
 export class Connection {
   #socket = null;
+  #phase = "connecting";
   #attempt = 0;
   #tokens = null;
   /** The server has refused a token, and not taken another since. */
@@ -34,14 +45,15 @@ export class Connection {
   /** Another object for every call of `connect`, of which the last one counts. */
   #connecting = null;
   #retryTimer = null;
-  #wakeTimer = null;
-  /** When the oldest thing was sent that nothing has answered yet, or null. */
-  #silentSince = null;
+  #openedAt = Infinity;
+  #heardAt = 0;
+  /** Until when something must be received for the socket not to be given up, or null. */
+  #answerBy = null;
 
   /** `signIn` gives the tokens; a newer one is handed over by `authenticate`. */
   constructor({ url, signIn, onOpen, onEvent, onState, onRefused }) {
     Object.assign(this, { url, signIn, onOpen, onEvent, onState, onRefused });
-    setInterval(() => this.#beat(), PING_EVERY_MS);
+    setInterval(() => this.#look(), LOOK_EVERY_MS);
     window.addEventListener("online", () => this.#wake());
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.#wake());
   }
@@ -70,7 +82,8 @@ export class Connection {
   #openSocket() {
     const socket = new WebSocket(this.url, [SUBPROTOCOL]);
     this.#socket = socket;
-    this.#silentSince = Date.now();
+    this.#openedAt = Infinity;
+    this.#answerBy = Date.now() + ANSWER_WITHIN_MS;
     socket.onopen = () => this.#opened();
     socket.onmessage = ({ data }) => this.#received(data);
     socket.onclose = ({ code }) => this.#closed(code);
@@ -85,25 +98,28 @@ export class Connection {
 
   #opened() {
     if (this.#tokens) this.authenticate(this.#tokens);
-    // Its pong shows that the server really took the socket: only then are failed attempts forgotten.
-    this.#ping();
+    // Its pong shows that the server really took the socket.
+    this.#ping(ANSWER_WITHIN_MS);
     this.#report("open");
     this.onOpen();
   }
 
   #received(data) {
-    this.#silentSince = null;
-    this.#attempt = 0;
+    this.#heardAt = Date.now();
+    this.#openedAt = Math.min(this.#openedAt, this.#heardAt);
+    this.#answerBy = null;
     this.#tokenRefused = false;
-    const event = JSON.parse(data);
+    const event = parseExactly(data);
     if (event.type !== "pong") this.onEvent(event);
   }
 
   #closed(code) {
+    if (Date.now() - this.#openedAt > SETTLED_AFTER_MS) this.#attempt = 0;
     this.#abandon();
     if (code === TOKEN_REFUSED) return this.#signInAgain();
     if (code in REFUSALS) {
       this.#report("refused", REFUSALS[code]);
+      if (code === TOO_MANY) this.#retryIn(TOO_MANY_WAIT_MS);
       return this.onRefused(code);
     }
     this.#comeBack();
@@ -121,15 +137,20 @@ export class Connection {
     const longest = Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** this.#attempt);
     this.#attempt += 1;
     this.#report("reconnecting");
+    this.#retryIn(longest);
+  }
+
+  /** Never all pages at the same moment, after a server has turned them all away. */
+  #retryIn(longest) {
     this.#retryTimer = setTimeout(() => this.connect(), longest * (0.5 + Math.random() / 2));
   }
 
   /** Lets go of the socket without waiting for its close, which may take minutes on a dead network. */
   #abandon() {
     clearTimeout(this.#retryTimer);
-    clearTimeout(this.#wakeTimer);
     this.#retryTimer = null;
     this.#connecting = null;
+    this.#answerBy = null;
     const socket = this.#socket;
     this.#socket = null;
     if (!socket) return;
@@ -137,28 +158,27 @@ export class Connection {
     socket.close();
   }
 
-  #ping() {
-    if (this.send({ type: "ping" })) this.#silentSince ??= Date.now();
+  #ping(limit) {
+    if (this.send({ type: "ping" })) this.#answerBy = Math.min(this.#answerBy ?? Infinity, Date.now() + limit);
   }
 
-  #beat() {
-    this.#giveUpAfter(SILENCE_LIMIT_MS);
-    this.#ping();
+  #look() {
+    const now = Date.now();
+    if (this.#answerBy !== null) {
+      if (now > this.#answerBy) this.#closed(BROKEN);
+    } else if (now - this.#heardAt > PING_AFTER_MS) {
+      this.#ping(ANSWER_WITHIN_MS);
+    }
   }
 
-  /** The machine woke up or the network is back: retry now, or check a socket that may be dead. */
+  /** The machine woke up or the network is back: retry now, or see whether the socket has died meanwhile. */
   #wake() {
-    if (this.#retryTimer) return this.connect();
-    this.#ping();
-    clearTimeout(this.#wakeTimer);
-    this.#wakeTimer = setTimeout(() => this.#giveUpAfter(WAKE_LIMIT_MS), WAKE_LIMIT_MS + 100);
-  }
-
-  #giveUpAfter(silence) {
-    if (this.#socket && this.#silentSince && Date.now() - this.#silentSince > silence) this.#closed(1006);
+    if (this.#phase === "reconnecting" && this.#retryTimer) this.connect();
+    else this.#ping(ANSWER_WITHIN_AFTER_WAKE_MS);
   }
 
   #report(phase, notice = null) {
+    this.#phase = phase;
     this.onState({ phase, notice });
   }
 }

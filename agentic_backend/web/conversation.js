@@ -1,24 +1,27 @@
 /**
  * The open conversation: opens it, asks, stops, and keeps it in step with the server.
  *
- * Owns `state.conversation` (what is open), `state.drafts` (unsent texts by session id, `NEW` for a new one) and the
- * asks that the server has not acknowledged, which are sent again on every new socket. Invariant: while a socket
- * lasts, an exchange's cursor is set once, by the ask or by one `follow`; the session as a whole is followed as soon
- * as nothing of it runs, because following it sooner would send the running exchange again from its beginning.
+ * Owns `state.conversation` (what is open), `state.drafts` (unsent texts by session id, `NEW` for a new one), and what
+ * the server has not acknowledged: asks and decisions, which are sent again on every new socket. Invariant: while a
+ * socket lasts, an exchange's cursor is set once, by the ask or by one `follow`; the session as a whole is followed as
+ * soon as nothing of it runs, because following it sooner would send the running exchange again from its beginning.
  */
 
 import { ApiError } from "./api.js";
+import { Asks } from "./asks.js";
 import { TOO_LARGE } from "./connection.js";
+import { Decisions } from "./decisions.js";
+import { Gaps } from "./gaps.js";
 import { PAGE, readMessages } from "./history.js";
 import { sessionInAddress, showSessionInAddress } from "./location.js";
+import { OpenState, nothingOpen } from "./open-state.js";
 import { randomId } from "./random-id.js";
-import { askedText, outcome } from "./timeline.js";
+import { askedText } from "./timeline.js";
 import {
   answersAsk,
   applyEvent,
   asked,
-  checked,
-  missingAfter,
+  kept,
   newTranscript,
   ongoing,
   refused,
@@ -27,34 +30,29 @@ import {
 } from "./transcript.js";
 
 export const NEW = "";
-const READ_AGAIN_MS = 3_000;
-
-export const nothingOpen = {
-  sessionId: null,
-  session: null,
-  transcript: newTranscript(),
-  loading: false,
-  loadError: null,
-  refusal: null,
-};
 
 export class Conversation {
-  #unacknowledged = new Map();
-  #opening = 0;
+  #state;
+  #asks;
+  #decisions;
+  #gaps;
   #followsSession = false;
   #followedExchange = null;
-  /** The rank after which missing messages are or were read: once, unless that failed. */
-  #readingAfter = null;
 
   constructor(api, store, sessions) {
     Object.assign(this, { api, store, sessions });
     /** Set once by the composition root: the connection needs this object's callbacks first. */
     this.connection = null;
+    const send = (frame) => this.connection.send(frame);
+    this.#state = new OpenState(store);
+    this.#asks = new Asks(send);
+    this.#decisions = new Decisions(this.#state, send);
+    this.#gaps = new Gaps(this.#state, api, () => this.#follow());
   }
 
   startNew({ replace = false } = {}) {
     this.#leave();
-    this.store.set({ conversation: nothingOpen });
+    this.#set(nothingOpen);
     showSessionInAddress(null, { replace });
   }
 
@@ -68,37 +66,37 @@ export class Conversation {
 
   async open(sessionId) {
     this.#leave();
-    const opening = this.#opening;
-    const conversation = { ...nothingOpen, sessionId, session: this.sessions.find(sessionId), loading: true };
-    this.store.set({ conversation });
+    const { opening } = this.#state;
+    this.#set({ ...nothingOpen, sessionId, session: this.sessions.find(sessionId), loading: true });
     showSessionInAddress(sessionId);
     try {
       const session = await this.api.session(sessionId);
       const firstRank = Math.max(0, session.next_rank - PAGE);
       const messages = await readMessages(this.api, sessionId, firstRank, session.next_rank);
-      if (opening !== this.#opening) return;
+      if (opening !== this.#state.opening) return;
       const { active_exchange_id: activeExchangeId, next_rank: knownRank } = session;
       const transcript = stored(newTranscript(), messages, { firstRank, knownRank, activeExchangeId });
       this.#set({ session, transcript, loading: false });
       this.sessions.learn(session);
       this.#follow();
-      this.#checkUnexplained();
+      this.#gaps.checkUnexplained();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (opening === this.#opening) this.#set({ loading: false, loadError: error.message });
+      if (opening === this.#state.opening) this.#set({ loading: false, loadError: error.message });
     }
   }
 
   async loadEarlier() {
     const { sessionId, transcript } = this.#open;
-    const opening = this.#opening;
+    const { opening } = this.#state;
     const firstRank = Math.max(0, transcript.firstRank - PAGE);
     try {
       const messages = await readMessages(this.api, sessionId, firstRank, transcript.firstRank);
-      if (opening === this.#opening) this.#set({ transcript: stored(this.#open.transcript, messages, { firstRank }) });
+      if (opening !== this.#state.opening) return;
+      this.#set({ transcript: stored(this.#open.transcript, messages, { firstRank }) });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (opening === this.#opening) this.#set({ refusal: { content: error.message } });
+      if (opening === this.#state.opening) this.#set({ refusal: { content: error.message } });
     }
   }
 
@@ -106,23 +104,43 @@ export class Conversation {
     this.#draft(this.#open.sessionId, text);
   }
 
+  /** Asks; false where that can't be now. */
   send(text) {
     const { sessionId, transcript, loading, loadError } = this.#open;
-    if (!text.trim() || loading || loadError || ongoing(transcript)) return;
+    if (!text.trim() || loading || loadError || ongoing(transcript)) return false;
     const frame = { type: "ask", message: text, client_exchange_id: randomId() };
     if (sessionId) frame.session_id = sessionId;
     else if (this.store.state.agentId) frame.agent_id = this.store.state.agentId;
-    this.#unacknowledged.set(frame.client_exchange_id, frame);
     this.#set({ transcript: asked(transcript, frame.client_exchange_id, text), refusal: null });
     if (this.store.state.drafts[sessionId ?? NEW] === text) this.#draft(sessionId, "");
-    this.connection.send(frame);
+    this.#asks.add(frame);
+    return true;
   }
 
   askAgain(exchange) {
     this.send(askedText(exchange));
   }
 
+  /** Puts the question back to where it was written. */
+  rewrite(exchange) {
+    const { sessionId } = this.#open;
+    this.#draft(sessionId, joined(askedText(exchange), this.store.state.drafts[sessionId ?? NEW]));
+  }
+
+  /** Decides on what the exchange waits for; see Decisions. */
+  decide(exchange, made) {
+    this.#decisions.decide(exchange, made);
+  }
+
+  /** Goes on with an interrupted exchange, as a new one. Raises ApiError. */
+  async resume(exchange) {
+    await this.api.resume(exchange.id);
+  }
+
   stop() {
+    const running = ongoing(this.#open.transcript);
+    const waiting = running?.kept && this.#asks.find(running.clientExchangeId);
+    if (waiting) return this.#askRefused(waiting, null);
     this.#set({ transcript: stopping(this.#open.transcript) });
     this.#sendStop();
   }
@@ -130,7 +148,7 @@ export class Conversation {
   /** All that was written and is not known to have reached the server, as drafts: asks come before what follows. */
   unsent() {
     const drafts = { ...this.store.state.drafts };
-    for (const { session_id: sessionId = NEW, message } of [...this.#unacknowledged.values()].reverse()) {
+    for (const { session_id: sessionId = NEW, message } of this.#asks.frames.reverse()) {
       drafts[sessionId] = joined(message, drafts[sessionId]);
     }
     return drafts;
@@ -144,7 +162,8 @@ export class Conversation {
   connected() {
     this.#followsSession = false;
     this.#followedExchange = null;
-    for (const frame of this.#unacknowledged.values()) this.connection.send(frame);
+    this.#asks.sendAll();
+    this.#decisions.sendFirst();
     if (this.#open.loadError) this.open(this.#open.sessionId);
     this.#follow();
     if (ongoing(this.#open.transcript)?.stopping) this.#sendStop();
@@ -154,7 +173,8 @@ export class Conversation {
   connectionRefused(code) {
     if (code !== TOO_LARGE) return;
     const error = { content: "This message is too large." };
-    for (const frame of this.#unacknowledged.values()) this.#askRefused(frame, error);
+    for (const frame of this.#asks.frames) this.#askRefused(frame, error);
+    this.#decisionRefused({ exchange_id: ongoing(this.#open.transcript)?.id, ...error });
   }
 
   received(event) {
@@ -162,7 +182,7 @@ export class Conversation {
     if (event.refused) return this.#frameRefused(event);
     if (!event.session_id) return;
     if (this.#open.sessionId === null && answersAsk(this.#open.transcript, event)) this.#named(event);
-    if (event.type === "started") this.#unacknowledged.delete(event.client_exchange_id);
+    if (event.type === "started") this.#asks.forget(event.client_exchange_id);
     if (event.session_id === this.#open.sessionId) this.#open.loading || this.#apply(event);
     else if (event.type === "started") this.connection.send({ type: "unfollow", session_id: event.session_id });
   }
@@ -172,14 +192,20 @@ export class Conversation {
     const transcript = applyEvent(this.#open.transcript, event);
     if (transcript !== this.#open.transcript) this.#set({ transcript });
     for (const { clientExchangeId, status } of transcript.exchanges) {
-      if (status !== "sending") this.#unacknowledged.delete(clientExchangeId);
+      if (status !== "sending") this.#asks.forget(clientExchangeId);
+    }
+    const exchange = this.#state.exchange(event.exchange_id);
+    if (exchange) {
+      this.#decisions.settle(exchange);
+      this.#gaps.checkDecisions(exchange);
+      this.sessions.noteWaiting(exchange.id, exchange.status === "awaiting_human");
     }
     if (event.type === "started" && ongoing(transcript)?.stopping) this.#sendStop();
     if (event.type === "idle" || event.type === "final") this.#follow();
-    if (event.type === "idle") this.#checkUnexplained();
+    if (event.type === "idle") this.#gaps.checkUnexplained();
     // A reset tells neither what waits for a person nor that the exchange has ended.
-    if (event.type === "reset") this.#check({ id: event.exchange_id, seq: event.seq });
-    this.#readMissing();
+    if (event.type === "reset") this.#gaps.check({ id: event.exchange_id, seq: event.seq });
+    this.#gaps.readMissing();
   }
 
   /** The new conversation has got its session. */
@@ -191,8 +217,9 @@ export class Conversation {
   }
 
   #frameRefused(error) {
-    const frame = this.#unacknowledged.get(error.client_exchange_id);
-    if (frame) return this.#askRefused(frame, error);
+    const frame = this.#asks.find(error.client_exchange_id);
+    if (frame) return this.#keep(frame, error) || this.#askRefused(frame, error);
+    if (error.refused === "human_resume") return this.#decisionRefused(error);
     const here = error.session_id === this.#open.sessionId;
     // Following an exchange that is gone: what the session tells instead is the truth.
     if (error.refused === "follow" && error.exchange_id && here) return this.#followSession();
@@ -201,9 +228,22 @@ export class Conversation {
     if (here || !error.session_id) this.#set({ refusal: error });
   }
 
+  /** True if the ask is sent again by itself. */
+  #keep({ client_exchange_id: id }, error) {
+    const why = this.#asks.keep(id, error);
+    if (why) this.#set({ transcript: kept(this.#open.transcript, id, why) });
+    return Boolean(why);
+  }
+
+  /** The server also knows what has become of it meanwhile. */
+  #decisionRefused(error) {
+    const exchange = this.#state.exchange(error.exchange_id);
+    if (this.#decisions.refused(error) && exchange) this.#gaps.check(exchange);
+  }
+
   /** The text goes back to where it was written. */
   #askRefused({ client_exchange_id: id, session_id: sessionId = null, message }, error) {
-    this.#unacknowledged.delete(id);
+    this.#asks.forget(id);
     this.#draft(sessionId, joined(message, this.store.state.drafts[sessionId ?? NEW]));
     if (sessionId !== this.#open.sessionId) return;
     this.#set({ transcript: refused(this.#open.transcript, id), refusal: error });
@@ -226,58 +266,17 @@ export class Conversation {
   }
 
   #leave() {
-    this.#opening += 1;
+    this.#state.opening += 1;
+    this.#decisions.leave();
+    this.#gaps.leave();
     if (this.#open.sessionId) this.connection?.send({ type: "unfollow", session_id: this.#open.sessionId });
     this.#followsSession = false;
     this.#followedExchange = null;
-    this.#readingAfter = null;
   }
 
   #sendStop() {
     const { sessionId } = this.#open;
     if (sessionId) this.connection.send({ type: "stop", session_id: sessionId });
-  }
-
-  /** There is a gap between the ranks that are known: an event was missed, the store has its message. */
-  async #readMissing() {
-    const { sessionId, transcript } = this.#open;
-    const afterRank = missingAfter(transcript);
-    if (afterRank === null || afterRank === this.#readingAfter) return;
-    const opening = this.#opening;
-    this.#readingAfter = afterRank;
-    try {
-      const messages = await readMessages(this.api, sessionId, afterRank + 1, transcript.knownRank);
-      if (opening === this.#opening) this.#set({ transcript: stored(this.#open.transcript, messages) });
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      setTimeout(() => this.#readAgain(), READ_AGAIN_MS);
-    }
-  }
-
-  #readAgain() {
-    this.#readingAfter = null;
-    this.#readMissing();
-  }
-
-  /** Exchanges that ended unseen and without an answer, and the last one if it failed: may it be tried again? */
-  #checkUnexplained() {
-    const { exchanges } = this.#open.transcript;
-    for (const exchange of exchanges) {
-      const ending = exchange.status === null && outcome(exchange);
-      if (ending === "unanswered" || (ending === "error" && exchange === exchanges.at(-1))) this.#check(exchange);
-    }
-  }
-
-  /** Asks how an exchange stands where its messages or events don't tell. */
-  async #check({ id, seq }) {
-    const opening = this.#opening;
-    try {
-      const record = await this.api.exchange(id);
-      if (opening === this.#opening) this.#set({ transcript: checked(this.#open.transcript, record, seq) });
-      this.#follow();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-    }
   }
 
   #learn(session) {
@@ -286,11 +285,11 @@ export class Conversation {
   }
 
   get #open() {
-    return this.store.state.conversation;
+    return this.#state.now;
   }
 
   #set(patch) {
-    this.store.set({ conversation: { ...this.#open, ...patch } });
+    this.#state.set(patch);
   }
 
   #draft(sessionId, text) {

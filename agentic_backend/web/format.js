@@ -15,6 +15,20 @@ export function formatDuration(milliseconds) {
 }
 
 const DAY_MS = 86_400_000;
+const UNITS = [
+  ["day", DAY_MS],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1_000],
+];
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "always" });
+
+/** A time that lies ahead, as in "in 23 hours"; rounded, and never less than a second. */
+export function formatAhead(timestamp, now = Date.now()) {
+  const left = Math.max(1_000, new Date(timestamp).getTime() - now);
+  const [unit, length] = UNITS.find(([, size]) => left >= size);
+  return relative.format(Math.round(left / length), unit);
+}
 
 /** The heading under which a conversation of that time is listed. */
 export function dayGroup(timestamp, now = new Date()) {
@@ -32,6 +46,17 @@ export const formatEntries = (entries) =>
   Object.entries(entries)
     .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
     .join(", ");
+
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]/gu;
+
+/**
+ * The text with everything that a reader could not see, or that would turn what they see around, as an escape: what is
+ * approved must be what is shown. Line breaks and tabs stay.
+ */
+export const visible = (text) =>
+  text.replace(INVISIBLE, (sign) =>
+    sign === "\n" || sign === "\t" ? sign : `\\u{${sign.codePointAt(0).toString(16)}}`,
+  );
 
 export const formatJson = (value) => JSON.stringify(value, null, 2);
 

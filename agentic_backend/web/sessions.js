@@ -1,14 +1,16 @@
 /**
  * The sidebar's list of sessions: pages, search, renaming and deleting, and what events tell of sessions.
  *
- * Owns `state.sessions`: `{items, cursor, query, loading, error}`, newest first.
+ * Owns `state.sessions`: `{items, cursor, query, loading, error, waiting}`, newest first; `waiting` are the ids of the
+ * exchanges that are known to wait for their user.
  */
 
 const PAGE = 30;
 const SEARCH_DELAY_MS = 250;
 const WATCH_EVERY_MS = 10_000;
+const LOOKED_AT_AT_MOST = 10;
 
-export const noSessions = { items: [], cursor: null, query: "", loading: true, error: null };
+export const noSessions = { items: [], cursor: null, query: "", loading: true, error: null, waiting: new Set() };
 
 export class Sessions {
   #request = 0;
@@ -38,6 +40,7 @@ export class Sessions {
       const paged = cursor && older.length > 0;
       return { items: paged ? [...found, ...older] : found, cursor: paged ? this.#list.cursor : cursor };
     });
+    await this.#lookForWaiting();
   }
 
   async more() {
@@ -60,6 +63,15 @@ export class Sessions {
     if (query && !this.find(session.id)) return;
     if (this.#list.loading) this.#told.push(session);
     this.#set({ items: merged(items, [session]) });
+  }
+
+  /** An exchange is seen to wait for its user, or to go on. */
+  noteWaiting(exchangeId, isWaiting) {
+    if (this.#list.waiting.has(exchangeId) === isWaiting) return;
+    const waiting = new Set(this.#list.waiting);
+    if (isWaiting) waiting.add(exchangeId);
+    else waiting.delete(exchangeId);
+    this.#set({ waiting });
   }
 
   async rename(id, title) {
@@ -96,10 +108,24 @@ export class Sessions {
     }
   }
 
+  /** A session only tells that something of it is active: does that run, or does it wait? */
+  async #lookForWaiting() {
+    const looks = this.#activeElsewhere.slice(0, LOOKED_AT_AT_MOST).map(async ({ active_exchange_id: id }) => {
+      const { status } = await this.api.exchange(id);
+      this.noteWaiting(id, status === "awaiting_human");
+    });
+    // What has ended or can't be read meanwhile is not known to wait.
+    await Promise.allSettled(looks);
+  }
+
+  get #activeElsewhere() {
+    const open = this.store.state.conversation.sessionId;
+    return this.#list.items.filter((session) => session.active_exchange_id && session.id !== open);
+  }
+
   /** The page hears of the open session only: while another one runs, its end and title are asked for. */
   #watch() {
-    const open = this.store.state.conversation.sessionId;
-    const elsewhere = this.#list.items.some((session) => session.active_exchange_id && session.id !== open);
+    const elsewhere = this.#activeElsewhere.length > 0;
     if (elsewhere && document.visibilityState === "visible" && !this.#list.loading) this.refresh();
   }
 }

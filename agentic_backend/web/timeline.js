@@ -1,24 +1,26 @@
 /**
  * What of an exchange is shown, in order: turns its messages, open blocks and activities into items.
  *
- * Pure. An item is `{kind, key, …}` with kind `user`, `final`, `thought`, `observation`, `plan`, `note`, `tool`,
- * `activity`, `human` or `error`; `streaming` is true while its text is being written. Keys stay the same when the
- * stored message replaces the text of its block.
+ * Pure. An item is `{kind, key, …}` with kind `user`, `continued`, `final`, `thought`, `observation`, `plan`, `note`,
+ * `tool`, `approval`, `activity` or `error`; `streaming` is true while its text is being written. Keys stay the same
+ * when the stored message replaces the text of its block. A call that waits for a person is an `approval` until that
+ * has been settled, and then the `tool` that it was before.
  */
 
+import { approvals } from "./approvals.js";
 import { ONGOING, isOngoing } from "./transcript.js";
 
 export function timeline(exchange) {
   const items = [question(exchange)];
-  const results = toolResults(exchange);
-  const activities = [...exchange.activities];
+  const calls = { results: toolResults(exchange), approvals: callApprovals(exchange) };
+  const asides = [...exchange.activities, ...asidesOf(exchange, calls.approvals)];
+  asides.sort((a, b) => a.afterRank - b.afterRank);
   for (const message of exchange.messages) {
-    while (activities.length && activities[0].afterRank < message.rank) items.push(activityItem(activities.shift()));
-    items.push(...messageItems(exchange, message, results));
+    while (asides.length && asides[0].afterRank < message.rank) items.push(asideItem(asides.shift()));
+    items.push(...messageItems(exchange, message, calls));
   }
-  items.push(...activities.map(activityItem));
+  items.push(...asides.map(asideItem));
   items.push(...openBlocks(exchange).map(blockItem));
-  if (exchange.awaiting) items.push({ kind: "human", key: "human", request: exchange.awaiting });
   if (exchange.error) items.push({ kind: "error", key: "error", ...exchange.error });
   const shown = items.filter(Boolean);
   if (outcome(exchange) === "error" && !shown.some(({ kind }) => kind === "error"))
@@ -60,16 +62,18 @@ function question(exchange) {
   return { kind: "user", key: "question", parts: [{ type: "text", text: exchange.asked }] };
 }
 
-function messageItems(exchange, message, results) {
+function messageItems(exchange, message, calls) {
   const block = exchange.blockOf[message.rank];
   const key = block === undefined ? `rank:${message.rank}` : `block:${block}`;
   const item = { key, parts: message.parts, metadata: message.metadata ?? {}, message };
-  if (message.role === "user") return [{ ...item, kind: "user", key: "question" }];
+  if (message.role === "user") {
+    return [{ ...item, kind: message.metadata?.extras?.resumes ? "continued" : "user", key: "question" }];
+  }
   switch (message.channel) {
     case "tool_call":
       return message.parts.map((part, index) =>
         part.type === "tool_call"
-          ? toolItem(exchange, part, results.get(part.call_id))
+          ? callItem(exchange, part, calls)
           : { ...item, kind: "observation", key: `${key}:${index}`, parts: [part] },
       );
     case "tool_result":
@@ -98,8 +102,35 @@ function toolResults(exchange) {
   return new Map(entries);
 }
 
-function toolItem(exchange, call, { result = null, parts } = {}) {
-  return { kind: "tool", key: `call:${call.call_id}`, call, result, parts, state: callState(exchange, result) };
+/** Of each call in the exchange's messages that a person is or was asked about: what became of that. */
+function callApprovals(exchange) {
+  const called = exchange.messages.flatMap(({ parts }) => parts.filter(({ type }) => type === "tool_call"));
+  const ids = new Set(called.map(({ call_id: id }) => id));
+  return new Map(
+    approvals(exchange)
+      .filter(({ request }) => ids.has(request.call_id))
+      .map((approval) => [approval.request.call_id, approval]),
+  );
+}
+
+/** What a person is or was asked about anything else. */
+function asidesOf(exchange, ofCalls) {
+  return approvals(exchange)
+    .filter(({ request }) => !ofCalls.has(request.call_id))
+    .map((approval) => ({ approval, afterRank: approval.afterRank }));
+}
+
+const asideItem = ({ approval, ...activity }) => (approval ? approvalItem(approval) : activityItem(activity));
+
+const approvalItem = (approval) => ({ kind: "approval", key: `approval:${approval.key}`, approval });
+
+function callItem(exchange, call, { results, approvals: asked }) {
+  const { result = null, parts } = results.get(call.call_id) ?? {};
+  const approval = asked.get(call.call_id);
+  if (approval && approval.state !== "settled") return { ...approvalItem(approval), call };
+  const decision = approval?.decision ?? null;
+  const state = callState(exchange, result);
+  return { kind: "tool", key: `call:${call.call_id}`, call, result, parts, state, decision };
 }
 
 function callState({ status }, result) {

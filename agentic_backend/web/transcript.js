@@ -9,18 +9,23 @@
  * - nothing changes an exchange after its `final`.
  */
 
+import { awaiting, withRecordedDecisions } from "./approvals.js";
+
 /**
  * @typedef {object} Exchange
  * @property {string} id         the exchange's id, or `ask:<client_exchange_id>` until the server has named it
  * @property {string} key        stays the same when the id becomes known
  * @property {?string} status    `sending`, `running`, `awaiting_human`, how it ended, or null: the messages tell how
  * @property {?string} asked     the text of an ask whose stored message has not come yet
+ * @property {?object} kept      why that ask waits here: `{content, until}`, `until` being when it is sent, or null
  * @property {number} seq        the last seq seen
  * @property {object[]} messages stored messages
  * @property {{block:number, channel:string, text:string}[]} blocks  messages being written
  * @property {Object<number, number>} blockOf  rank to the block whose deltas it replaced
  * @property {number} storedRank   the highest rank learned from the store
  * @property {number} streamedRank the highest rank learned from events
+ *
+ * What waits for a person, and how it was decided: see approvals.js.
  */
 
 const ALWAYS_COUNT = new Set(["started", "reset", "final"]);
@@ -44,6 +49,11 @@ export function asked(transcript, clientExchangeId, text) {
 export function refused(transcript, clientExchangeId) {
   const exchanges = transcript.exchanges.filter(({ id }) => id !== `ask:${clientExchangeId}`);
   return { ...transcript, exchanges };
+}
+
+/** The server can't take the ask now; it waits here. */
+export function kept(transcript, clientExchangeId, why) {
+  return withExchange(transcript, `ask:${clientExchangeId}`, (exchange) => ({ ...exchange, kept: why }));
 }
 
 /** Someone pressed Stop; the exchange goes on until its `final` says otherwise. */
@@ -96,14 +106,20 @@ export function missingAfter(transcript) {
   return transcript.knownRank > expected ? expected - 1 : null;
 }
 
-/** What the server's record of an exchange adds, unless an event of it came after `seq`. */
+/** What the server's record of an exchange adds; but for decisions, nothing if an event of it came after `seq`. */
 export function checked(transcript, record, seq) {
-  const exchanges = transcript.exchanges.map((exchange) => {
-    if (exchange.id !== record.id || exchange.seq !== seq || exchange.final) return exchange;
-    const { status, error = exchange.error, pending: awaiting = null } = record;
-    const blocks = ONGOING.has(status) ? exchange.blocks : [];
-    return { ...exchange, status, error, awaiting: status === "awaiting_human" ? awaiting : null, blocks };
+  return withExchange(transcript, record.id, (known) => {
+    const exchange = withRecordedDecisions(known, record.decisions ?? [], lastRank(known.messages));
+    if (exchange.seq !== seq || exchange.final) return exchange;
+    const { status, error = exchange.error, pending } = record;
+    if (status === "awaiting_human" && pending) return awaiting(exchange, pending, lastRank(exchange.messages));
+    return { ...exchange, status, error, awaiting: null, blocks: ONGOING.has(status) ? exchange.blocks : [] };
   });
+}
+
+/** The transcript with another form of one exchange, if it is there. */
+export function withExchange(transcript, id, change) {
+  const exchanges = transcript.exchanges.map((exchange) => (exchange.id === id ? change(exchange) : exchange));
   return { ...transcript, exchanges };
 }
 
@@ -131,7 +147,9 @@ const HANDLERS = {
     ...exchange,
     ...NOTHING_SHOWN,
     status: "running",
+    kept: null,
     agentId: event.agent_id,
+    resumes: event.resumes ?? null,
     streamedRank: -1,
     storedRank: lastRank(exchange.messages),
   }),
@@ -162,12 +180,7 @@ const HANDLERS = {
     return { ...goingOn(exchange), activities: [...exchange.activities, activity] };
   },
 
-  awaiting_human: (exchange, { payload }) => ({
-    ...exchange,
-    status: "awaiting_human",
-    awaiting: payload,
-    progress: null,
-  }),
+  awaiting_human: (exchange, { payload }) => awaiting(exchange, payload, lastRank(exchange.messages)),
 
   error: (exchange, { code, content, retryable }) => ({ ...exchange, error: { code, content, retryable } }),
 
@@ -205,6 +218,11 @@ const newExchange = (id) => ({
   clientExchangeId: null,
   status: null,
   asked: null,
+  kept: null,
+  resumes: null,
+  requests: [],
+  decisions: {},
+  refusals: {},
   seq: 0,
   final: false,
   messages: [],

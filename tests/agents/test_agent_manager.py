@@ -34,9 +34,17 @@ class Flow(AgentFlow):
         return graph
 
 
+class Tooled(Flow):
+    tool_names = ("send", "drop")
+
+
 class Leader(LeaderFlow):
     def get_compiled_graph(self) -> CompiledGraph:
         return graph
+
+
+class TooledLeader(Leader):
+    tool_names = ("send",)
 
 
 class Unfinished(AgentFlow):
@@ -121,6 +129,45 @@ def test_mcp_servers_are_for_flows(manager_of: Load) -> None:
     manager = manager_of(entry("flow", "Flow", tuning), entry("graph", "graph", tuning))
     assert ids(manager) == ["flow"]
     assert told(manager) == ["3: agents[1].class_path: only an AgentFlow class can use MCP servers"]
+
+
+@pytest.mark.parametrize("name", ["graph", "factory", "async_factory"])
+def test_only_a_flow_can_ask_for_approval_and_one_that_can_not_is_not_served(manager_of: Load, name: str) -> None:
+    manager = manager_of(entry("one", name, "require_approval: all"), entry("other", name, "require_approval: []"))
+    assert ids(manager) == ["other"]
+    assert told(manager) == [
+        "2: agents[0].require_approval: only an AgentFlow class can ask for approval; "
+        "a graph asks by an interrupt() of its own"
+    ]
+    with pytest.raises(AgentUnavailable):
+        manager.get("one", ANYBODY)
+
+
+def test_approval_is_required_of_tools_that_the_agent_has(manager_of: Load) -> None:
+    manager = manager_of(
+        entry("good", "Tooled", "require_approval: [send, 'x*']"),
+        entry("bad", "Tooled", "require_approval: [drop, sned]"),
+        entry("unknown", "Flow", "require_approval: [sned]"),
+        entry("served", "Tooled", "require_approval: [sned], tuning: {mcp_servers: [{id: files}]}"),
+        entry("chief", "TooledLeader", "type: leader, crew: [good], require_approval: [send, ask_good]"),
+        entry("boss", "TooledLeader", "type: leader, crew: [good], require_approval: [ask_god]"),
+        entry("head", "TooledLeader", "type: leader, crew: [bad]"),
+    )
+    assert ids(manager) == ["good", "unknown", "served", "chief"]
+    assert told(manager) == [
+        "3: agents[1].require_approval[1]: the agent has no tool 'sned'; did you mean 'send'?",
+        "7: agents[5].require_approval[0]: the agent has no tool 'ask_god'; did you mean 'ask_good'?",
+        "8: agents[6].crew[0]: the agent 'bad' is not served: it is disabled or has a problem",
+    ]
+
+
+def test_an_agent_that_somebody_was_allowed_before_is_found_whoever_asks(manager_of: Load) -> None:
+    manager = manager_of(entry("one", more="access: {roles: [admin]}"), entry("bad", "constant"))
+    assert manager.entry("one").settings.id == "one"
+    with pytest.raises(AgentUnavailable):
+        manager.entry("bad")
+    with pytest.raises(AgentNotFound):
+        manager.entry("two")
 
 
 @pytest.mark.parametrize(

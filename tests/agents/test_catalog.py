@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -39,6 +40,7 @@ def test_only_id_and_class_path_are_required(tmp_path: Path) -> None:
     assert settings == AgentSettings(id="one", class_path="some.module:Agent")
     assert (settings.name, settings.type, settings.enabled, settings.default) == ("one", "agent", True, False)
     assert (settings.model, settings.crew, settings.tags, settings.tuning.fields) == (None, (), (), {})
+    assert (settings.require_approval, settings.auto_resume) == ((), False)
     assert (settings.tuning.mcp_servers, settings.chat.starters, settings.chat.history_exchanges) == ((), (), None)
 
 
@@ -57,6 +59,8 @@ agents:
     enabled: false
     default: true
     model: fast
+    require_approval: [send, "drop_*"]
+    auto_resume: true
     tuning:
       fields: {prompt: Be nice., depth: 3, nested: {x: [1]}}
       mcp_servers:
@@ -71,6 +75,7 @@ agents:
     settings = found.entries[0].settings
     assert settings is not None
     assert settings.crew == ("a", "b")
+    assert (settings.require_approval, settings.auto_resume) == (("send", "drop_*"), True)
     assert settings.tuning.fields == {"prompt": "Be nice.", "depth": 3, "nested": {"x": [1]}}
     assert [(use.id, use.require_tools, use.tools) for use in settings.tuning.mcp_servers] == [
         ("files", ("read",), ("read", "write")),
@@ -79,6 +84,24 @@ agents:
     assert settings.chat.history_exchanges == 0
     with pytest.raises(ValidationError):
         settings.name = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("require", "asked", "unasked"),
+    [
+        ((), [], ["send", "all", ""]),
+        ("all", ["send", "", "All"], []),
+        (("send",), ["send"], ["Send", "send_all", "resend"]),
+        (("send*", "?rop", "[xy]"), ["send", "send_all", "drop", "x"], ["Send", "drops", "rop", "z"]),
+    ],
+)
+def test_tools_are_named_or_meant_by_a_pattern(require: Any, asked: list[str], unasked: list[str]) -> None:
+    settings = AgentSettings(id="x", class_path="m:n", require_approval=require)
+    assert [settings.requires_approval_of(tool) for tool in [*asked, *unasked]] == [
+        *[True] * len(asked),
+        *[False] * len(unasked),
+    ]
+    assert set(settings.approved_names) <= {"send"}
 
 
 @pytest.mark.parametrize(
@@ -92,6 +115,15 @@ agents:
         ("{id: x, class_path: m}", "class_path: expected a path such as 'package.module:name', found 'm'"),
         ("{id: x, class_path: 'm:n', type: boss}", "type: expected 'agent' or 'leader', found 'boss'"),
         ("{id: x, class_path: 'm:n', crew: [y]}", "crew: only an agent of type 'leader' has a crew"),
+        ("{id: x, class_path: 'm:n', require_approval: [all, x]}", "require_approval: 'all' stands alone"),
+        ("{id: x, class_path: 'm:n', require_approval: [all]}", "require_approval: 'all' stands alone"),
+        (
+            "{id: x, class_path: 'm:n', require_approval: send}",
+            "require_approval: expected a list of tools' names and patterns, or the word 'all', found text",
+        ),
+        ("{id: x, class_path: 'm:n', require_approval: ['']}", "require_approval"),
+        ("{id: x, class_path: 'm:n', require_approval: [7]}", "require_approval"),
+        ("{id: x, class_path: 'm:n', auto_resume: 1}", "auto_resume: expected true or false, found 1"),
         ("{id: x, class_path: 'm:n', model: fats}", "model: there is no model 'fats', nor is this a model such as"),
         ("{id: x, class_path: 'm:n', model: 'A B:c'}", "model: there is no model 'A B:c'"),
         ("{id: x, class_path: 'm:n', chat: {history_exchanges: -1}}", "chat.history_exchanges: expected an integer of"),

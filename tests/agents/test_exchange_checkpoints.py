@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.kept_state import pack
+from agentic_backend.errors import CheckpointMissing
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 CONFIG: Any = {"configurable": {"thread_id": "exchange"}}
@@ -51,7 +52,7 @@ def asking_graph() -> Graph:
 
 async def run(graph: Graph, given: Any) -> tuple[dict[str, Any], list[Interrupt]]:
     """The values that the graph ends with, and what it waits for."""
-    ended = await graph.ainvoke(given, CONFIG, durability="exit")
+    ended = await graph.ainvoke(given, CONFIG, durability="async")
     return ended, ended.get("__interrupt__", [])
 
 
@@ -63,7 +64,7 @@ async def test_a_run_starts_from_values_that_did_not_pass_its_reducers() -> None
 
 def test_a_run_in_a_thread_starts_from_them_too() -> None:
     graph = serving(swarm.graph, ExchangeCheckpoints(pack({"active_agent": "bob"})))
-    ended = graph.invoke({"messages": [HumanMessage("hello")]}, CONFIG, durability="exit")
+    ended = graph.invoke({"messages": [HumanMessage("hello")]}, CONFIG, durability="async")
     assert ended["messages"][-1].name == "bob"
 
 
@@ -115,6 +116,7 @@ async def test_what_can_not_be_serialized_is_told_when_it_is_packed_and_not_befo
         checkpoints.pack()
 
 
-def test_checkpoints_of_another_version_are_refused() -> None:
-    with pytest.raises(ValueError, match="version"):
-        ExchangeCheckpoints.unpack(pack({"version": 2}))
+@pytest.mark.parametrize("foreign", [pack({"version": 1}), b"", b"garbage", b"\x00" * 64, pack({})])
+def test_what_is_no_checkpoint_of_this_version_is_refused(foreign: bytes) -> None:
+    with pytest.raises(CheckpointMissing):
+        ExchangeCheckpoints.unpack(foreign)

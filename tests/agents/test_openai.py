@@ -104,6 +104,43 @@ async def test_an_error_of_the_provider_is_a_model_error(
         await goes_on(client, provider, events[0]["session_id"])
 
 
+@pytest.mark.parametrize(
+    "failure", [Reply(status=429), Reply(status=503), Reply(cut_after=0)], ids=["429", "503", "connection"]
+)
+async def test_what_fails_before_the_first_token_is_tried_again(
+    provider: OpenAiServer, server: RunningServer, failure: Reply
+) -> None:
+    provider.reply = lambda messages: failure if len(provider.asked) <= 2 else Reply("one two three")
+    async with chat(server.address) as client:
+        events = await client.ask("hello")
+    check_exchange(events)
+    assert events[-1]["status"] == "ok"
+    assert final_text(events) == "one two three"
+    assert len(provider.asked) == 3
+
+
+async def test_how_often_it_is_tried_again_is_an_option_of_the_model(provider: OpenAiServer, tmp_path: Path) -> None:
+    provider.reply = lambda messages: Reply(status=503)
+    settings = {"models": {"default": {"model": "auto", "options": {"max_retries": 0}}}}
+    async with running_server(tmp_path, settings=settings) as server, chat(server.address) as client:
+        check_failure(await client.ask("hello"), "model_error")
+    assert len(provider.asked) == 1
+
+
+async def test_a_stream_that_breaks_off_is_a_model_error_and_its_text_is_kept(
+    provider: OpenAiServer, server: RunningServer
+) -> None:
+    provider.reply = lambda messages: Reply("one two three", pause_s=0.05, cut_after=2)
+    async with chat(server.address) as client:
+        events = await client.ask("hello")
+        check_failure(events, "model_error")
+        [partial] = [message for message in events[-1]["messages"][1:] if message["channel"] == "final"]
+        assert text_of(partial) == "one two"
+        assert partial["metadata"]["finish_reason"] == "other"
+        assert len(provider.asked) == 1, "what was said can't be said again"
+        await goes_on(client, provider, events[0]["session_id"])
+
+
 @pytest.mark.parametrize("server", [1], indirect=True)
 @pytest.mark.parametrize("words", [0, 2])
 async def test_silence_of_the_provider_is_a_model_timeout(

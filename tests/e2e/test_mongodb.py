@@ -137,7 +137,10 @@ async def test_what_a_killed_server_was_running_is_interrupted(mongodb_url: str,
         server.process.kill()
     async with serving("--store", mongodb_url, cwd=tmp_path) as server, chat(server.address) as client:
         session_id = started["session"]["id"]
-        async with httpx.AsyncClient(base_url=server.address, verify=False) as http:
+        async with httpx.AsyncClient(base_url=server.address, verify=False) as http, asyncio.timeout(60):
+            # Another server might run it: not before its lease is over is it known to be nobody's.
+            while "active_exchange_id" in (await http.get(f"/agentic/v1/sessions/{session_id}")).json():
+                await asyncio.sleep(0.2)
             messages = (await http.get(f"/agentic/v1/sessions/{session_id}/messages")).json()["messages"]
         assert messages[0]["role"] == "user"
         assert messages[-1]["channel"] == "error"

@@ -128,16 +128,16 @@ async def test_a_message_too_large_for_a_frame_can_be_shortened(small_page: Chat
 async def test_what_waits_for_a_person_is_shown_and_can_be_stopped(page: ChatPage) -> None:
     await page.by("agent-picker").select_option("asking")
     await page.ask("hello")
-    card = page.by("awaiting-human")
+    card = page.by("approval")
     await expect(card).to_contain_text("Which one?")
-    await expect(card.locator("li")).to_have_text(["left", "right"])
+    await expect(page.by("choice")).to_have_text(["left", "right"])
     await expect(page.by("working")).to_have_count(0)
 
     await page.tab.reload()
     await page.ended("awaiting_human")
     await expect(card).to_contain_text("Which one?")
 
-    await card.get_by_role("button", name="Stop").click()
+    await page.by("stop").click()
     await page.ended("stopped")
-    await expect(card).to_have_count(0)
+    await expect(page.by("choice")).to_have_count(0)
     await page.asked("hello again", status="awaiting_human")

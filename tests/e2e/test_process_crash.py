@@ -57,12 +57,13 @@ async def test_a_killed_server_leaves_sessions_that_go_on(directory: Path) -> No
         known = before[0]["session_id"]
         left["stream"] = await begin(client, "count down slowly from 100", "delta", session_id=known)
         left["tool"] = await begin(client, "wait 50 seconds", "tool_call", client_exchange_id="mine")
-        left["person"] = await begin(client, "hello", "awaiting_human", agent_id="asking")
+        person = await begin(client, "hello", "awaiting_human", agent_id="asking")
         await kill(server)
     async with serving(cwd=directory) as server, chat(server.address) as client:
         for name, seen in left.items():
             await interrupted(server, client, name, seen)
         await goes_on(client, left)
+        await waits_on(server, client, person)
         await client.send({"message": "wait 50 seconds", "client_exchange_id": "mine"})
         final = await client.until("final")
         assert (final["exchange_id"], final["status"]) == (left["tool"]["exchange_id"], "interrupted")
@@ -70,6 +71,18 @@ async def test_a_killed_server_leaves_sessions_that_go_on(directory: Path) -> No
         assert await server.stop() == 0
         assert "Traceback" not in server.stderr
     check_database(directory / "data" / "chat.sqlite3")
+
+
+async def waits_on(server: ServerProcess, client: ChatClient, seen: Event) -> None:
+    """What had asked a person still does, and goes on with the answer."""
+    exchange = await get(server, f"/exchanges/{seen['exchange_id']}")
+    assert (exchange["status"], exchange["pending"]) == ("awaiting_human", seen["payload"])
+    names = {"session_id": seen["session_id"], "exchange_id": seen["exchange_id"]}
+    [request] = seen["payload"]["requests"]
+    payload = {"answers": {request["interrupt_id"]: "left"}}
+    await client.send({"type": "human_resume", **names, "payload": payload})
+    final = await client.until("final", exchange_id=seen["exchange_id"])
+    assert final["status"] == "ok" and final["seq"] > seen["seq"]
 
 
 async def interrupted(server: ServerProcess, client: ChatClient, name: str, seen: Event) -> None:

@@ -7,14 +7,17 @@ import sys
 from typing import Any
 
 import pytest
-from langchain_core.messages import ToolCall
+from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from services.mcp_echo import EchoServer, echo_over_stdio
 from services.mcp_raw import raw_server
 from support.mcp_agents import built, call, refused, told, tool_user, tools_of
 from support.recorded_agents import eventually
 from support.turn_model import Turn, TurnModel
+from support.turn_model import call as tool_call
 
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.streaming.updates import messages_in
 
 
 def is_running(process_id: int) -> bool:
@@ -188,3 +191,21 @@ async def test_what_is_up_is_told(open_echo: EchoServer) -> None:
     seen: list[tuple[str, bool]] = []
     async with built(tool_user({"echo": open_echo.settings()}, observe=lambda *outcome: seen.append(outcome))):
         assert seen == [("echo", True)]
+
+
+async def test_a_call_carries_the_key_of_its_run_and_of_no_other(open_echo: EchoServer) -> None:
+    async def keys(run_id: str) -> list[str]:
+        calls = [tool_call("idempotency_key", "c1"), tool_call("idempotency_key", "c2")]
+        model = TurnModel(turns=[Turn(calls=calls), Turn("Done.")])
+        async with built(tool_user({"echo": open_echo.settings()}, model=model)) as agent:
+            agent.runtime_context.run_id = run_id
+            config = RunnableConfig(configurable={"thread_id": run_id})
+            updates = [part async for part in agent.astream_updates({"messages": [("human", "go")]}, config)]
+        messages = [message for _, _, update in updates for node in update.values() for message in messages_in(node)]
+        results = {message.tool_call_id: message.text for message in messages if isinstance(message, ToolMessage)}
+        assert results["c1"] == agent.runtime_context.idempotency_key("c1")
+        return [results["c1"], results["c2"]]
+
+    first, again, other = await keys("e1"), await keys("e1"), await keys("e2")
+    assert first == again
+    assert len({*first, *other}) == 4

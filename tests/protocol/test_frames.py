@@ -13,6 +13,7 @@ from agentic_backend.protocol.frames import (
     Authenticate,
     Decision,
     Follow,
+    HumanDecisions,
     HumanResume,
     Ping,
     Stop,
@@ -80,12 +81,12 @@ WRONG: dict[str, dict[str, list[Any]]] = {
         "exchange_id": [None, *ID],
         "payload": [None, *OBJECT],
         "payload.decisions": [None, 5, "x", {}, [DECISION] * 257],
-        "payload.answers": [None, *OBJECT],
+        "payload.answers": [None, *OBJECT, {f"i{number}": "x" for number in range(257)}],
         "payload.decisions.0": [None, *OBJECT],
         "payload.decisions.0.call_id": [None, *ID],
         "payload.decisions.0.args_sha256": [None, 5, "", SHA.upper(), SHA[1:], SHA + "\n", "g" * 64],
         "payload.decisions.0.action": [None, 5, "", "approved"],
-        "payload.decisions.0.message": [5, ["x"]],
+        "payload.decisions.0.message": [5, ["x"], "m" * 4_001],
         "payload.decisions.0.args": OBJECT,
     },
     "stop": {"session_id": ID, "exchange_id": ID},
@@ -266,5 +267,7 @@ def test_tokens_and_texts_are_in_no_repr() -> None:
     frames = [
         Authenticate(access_token=SECRET, refresh_token=SECRET),
         Ask(message=SECRET, access_token=SECRET, refresh_token=SECRET, runtime_context={"a": SECRET}),
+        Decision(call_id="c1", args_sha256=SHA, action="edit", message=SECRET, args={"a": SECRET}),
+        HumanDecisions(answers={"i1": SECRET}),
     ]
     assert SECRET not in repr(frames)

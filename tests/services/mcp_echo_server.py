@@ -67,6 +67,13 @@ def header(name: str, context: Calling) -> str:
 
 
 @server.tool()
+def idempotency_key(context: Calling) -> str:
+    """Tell the idempotency key of this very request."""
+    meta = context.request_context.meta
+    return str((meta.model_extra or {}).get("agentic-backend/idempotency-key")) if meta is not None else "none"
+
+
+@server.tool()
 def environment() -> list[str]:
     """Tell the names of the variables in the server's environment."""
     return sorted(os.environ)

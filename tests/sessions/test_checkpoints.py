@@ -1,6 +1,5 @@
-"""A graph that has paused can go on from what its store keeps, on SQLite and on MongoDB."""
+"""What the store keeps of a graph, so that it can go on: on SQLite and on MongoDB."""
 
-import copy
 import logging
 import threading
 from collections.abc import AsyncIterator
@@ -11,14 +10,15 @@ from typing import Annotated, Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.graph import START, StateGraph, add_messages
-from langgraph.types import Command, interrupt
+from langgraph.types import interrupt
 from services.mongodb import ON_MONGODB, fresh_database, server_url
-from support.sessions import Sessions, open_sessions, until
+from support.sessions import USER, Sessions, events_of, open_sessions, until
 from typing_extensions import TypedDict
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.records import CheckpointKind, ExchangeRecord
 
 
 class State(TypedDict):
@@ -54,35 +54,36 @@ async def sessions(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
         yield await opened.enter_async_context(open_sessions(tmp_path, agents, database=database))
 
 
-async def test_a_paused_graph_goes_on_from_its_stored_checkpoint(sessions: Sessions) -> None:
-    log = await sessions.begin("hello")
-    waiting = await until(log, "awaiting_human")
-    stored = await sessions.store.real.checkpoint(log.exchange_id)
-    assert stored is not None and b"token" not in stored
-    graph = copy.copy(graph_holding("another"))
-    graph.checkpointer = ExchangeCheckpoints.unpack(stored)
-    [request] = waiting["payload"]["requests"]
-    config: Any = {"configurable": {"thread_id": log.exchange_id}}
-    ended = await graph.ainvoke(Command(resume={request["interrupt_id"]: "The left one"}), config, durability="exit")
-    assert [message.text for message in ended["messages"]] == ["hello", "The left one, as you like."]
-    assert ended["held"] == "a value"
+async def record_of(sessions: Sessions, exchange_id: str) -> ExchangeRecord:
+    record = await sessions.store.real.get_exchange(exchange_id)
+    assert record is not None
+    return record
 
 
-async def test_an_ended_exchange_keeps_none(sessions: Sessions) -> None:
+async def test_a_paused_graph_keeps_a_checkpoint_without_secrets(sessions: Sessions) -> None:
     log = await sessions.begin("hello")
     await until(log, "awaiting_human")
-    found = sessions.relay.find(log.exchange_id)
-    assert found is not None
-    found.stop()
+    stored = await sessions.store.real.checkpoint(log.exchange_id)
+    assert stored is not None and stored.state is not None and b"token" not in stored.state
+    assert ExchangeCheckpoints.unpack(stored.state).thread_id == log.exchange_id
+    record = stored.record
+    assert (record.version, record.kind, record.exchange_id) == (1, CheckpointKind.APPROVAL_PENDING, log.exchange_id)
+    assert record.request_id == (await record_of(sessions, log.exchange_id)).request_id
+
+
+async def test_an_ended_exchange_keeps_only_its_record(sessions: Sessions) -> None:
+    log = await sessions.begin("hello")
+    await until(log, "awaiting_human")
+    await sessions.orchestrator.stop(USER, log.session_id, None)
     await sessions.idle(log.session_id)
     assert await sessions.store.real.checkpoint(log.exchange_id) is None
+    record = await record_of(sessions, log.exchange_id)
+    assert record.checkpoint is not None and record.checkpoint.kind is CheckpointKind.FINAL_RESULT
 
 
-async def test_a_graph_that_can_not_be_kept_waits_all_the_same(
-    sessions: Sessions, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_graph_that_can_not_be_kept_can_not_wait(sessions: Sessions, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     log = await sessions.begin("hello", agent_id="locked")
-    await until(log, "awaiting_human")
-    assert await sessions.store.real.checkpoint(log.exchange_id) is None
-    assert "a paused graph can't be kept" in [record.getMessage() for record in caplog.records]
+    final = (await events_of(log))[-1]
+    assert (final["status"], final["error"]["code"]) == ("error", "internal")
+    assert "can't wait for a person" in final["error"]["content"]

@@ -21,15 +21,22 @@ from agentic_backend.protocol.messages import (
     TokenUsage,
     utc_now,
 )
-from agentic_backend.protocol.parts import TextPart, text_of
+from agentic_backend.protocol.parts import TextPart, ToolResultPart, text_of
 from agentic_backend.sessions.delivery import Delivery
 from agentic_backend.sessions.exchange_log import ExchangeLog
+from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.ledger import Ledger, QueryLedger, StoredLedger
-from agentic_backend.stores.base import ExchangeEnd, ExchangeRecord, FencedOut
+from agentic_backend.stores.base import ExchangeEnd, FencedOut
+from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
 
 NOW = utc_now()
+ME = Instance(lease_s=15)
+
+
+async def no_checkpoint(result: ToolResultPart) -> None:
+    return None
 
 
 def message(text: str, block: int | None = None) -> CompleteDraft:
@@ -72,7 +79,7 @@ class Delivered:
         self.store, self.failing, self.session = store, failing, session
         self.log = ExchangeLog(session.id, "e")
         self.stir = asyncio.Event()
-        self.delivery = Delivery(ledger, self.log, self.stir)
+        self.delivery = Delivery(ledger, self.log, self.stir, no_checkpoint)
 
     async def stored(self) -> list[str]:
         """The texts in the store, in order, after the question."""
@@ -87,10 +94,12 @@ async def delivered(directory: Path) -> Delivered:
     store = await SqliteStore.open(directory / "store.db", timeout_s=10)
     failing = FailingStore(store)
     session = Session(id="s", user_id="u", agent_id="a", title="t", created_at=NOW, updated_at=NOW)
-    record = ExchangeRecord(id="e", session_id="s", user_id="u", agent_id="a", request_id="r", started_at=NOW)
+    record = ExchangeRecord(
+        id="e", session_id="s", user_id="u", agent_id="a", request_id="r", started_at=NOW, owner=ME.id
+    )
     opening = MessageDraft(role=Role.USER, channel=Channel.FINAL, parts=[TextPart(text="Hi")])
     begun = await store.begin_exchange(record, opening, session)
-    return Delivered(store, StoredLedger(failing.as_store, begun.session, "e"), failing, session)
+    return Delivered(store, StoredLedger(failing.as_store, begun.session, "e", ME), failing, session)
 
 
 async def test_what_needs_no_store_is_shown_at_once(tmp_path: Path) -> None:
@@ -183,7 +192,7 @@ async def test_the_final_has_all_messages_and_comes_behind_the_error(tmp_path: P
 async def test_a_query_is_placed_from_rank_0_and_stored_nowhere(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path / "store.db", timeout_s=10)
     log = ExchangeLog(None, "q")
-    delivery = Delivery(QueryLedger(store, "q"), log, asyncio.Event())
+    delivery = Delivery(QueryLedger(store, "q"), log, asyncio.Event(), no_checkpoint)
     delivery.accept([message("one"), delta("x")])
     await delivery.write()
     delivery.close([message("two")])

@@ -344,3 +344,28 @@ def test_every_reader_ends_with_the_same_transcript(data: st.DataObject) -> None
         assert client.transcript == witness.transcript
     assert witness.resets == 0, "who never lost its place is never reset"
     assert witness.blocks == {block: f"final: {text}" for block, text in writer.open.items()}
+
+
+def test_a_place_within_text_that_was_merged_elsewhere_gets_a_reset_and_nothing_twice() -> None:
+    owner, mirror = ExchangeLog("s", "e"), ExchangeLog("s", "e")
+    for text in "abcdef":
+        owner.append_text(0, Channel.FINAL, text)
+    cursor = owner.follow(0, lambda: None)
+    [merged] = cursor.take()
+    mirror.take_over(merged)
+    [reset] = mirror.read(3)
+    assert isinstance(reset, Reset) and [text.text for text in reset.partial] == ["abcdef"]
+    assert [event.seq for event in mirror.read(0)] == [6]
+
+
+def test_who_reads_a_log_that_is_being_filled_waits_until_it_is() -> None:
+    mirror, woken = ExchangeLog("s", "e"), []
+    mirror.is_filling = True
+    cursor = mirror.follow(2, lambda: woken.append(1))
+    for seq, text in enumerate("abcd", start=1):
+        mirror.take_over(Delta(session_id="s", exchange_id="e", seq=seq, block=0, channel=Channel.FINAL, text=text))
+        assert cursor.take() == []
+    mirror.filled()
+    assert woken
+    [delta] = cursor.take()
+    assert isinstance(delta, Delta) and (delta.text, delta.seq) == ("cd", 4)

@@ -26,7 +26,8 @@ from agentic_backend.protocol.messages import (
 )
 from agentic_backend.protocol.parts import Part, TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.sessions.history import History, restore_exchange
-from agentic_backend.stores.base import ExchangeEnd, ExchangeRecord, Fence
+from agentic_backend.stores.base import ExchangeEnd, Fence
+from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.stores.sqlite import SqliteStore
 
 NOW = utc_now()

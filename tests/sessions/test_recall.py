@@ -14,7 +14,8 @@ from support.sessions import USER, Sessions, open_sessions
 
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageDraft, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.stores.base import ExchangeEnd, ExchangeRecord, Fence
+from agentic_backend.stores.base import ExchangeEnd, Fence
+from agentic_backend.stores.records import ExchangeRecord
 
 AGENTS = {"noting": noting_graph(), "other": noting_graph("other ")}
 

@@ -1,7 +1,8 @@
 """Recovery: what a process that died has left is ended at the next start, whatever state it was in."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,29 @@ from support.sessions import USER, Sessions, open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.protocol.events import Final, HumanRequest, HumanRequests
+from agentic_backend.kpi import Kpi
+from agentic_backend.protocol.events import Final, HumanRequest, HumanRequests, PartialText
 from agentic_backend.protocol.frames import Ask
 from agentic_backend.protocol.messages import (
     Channel,
     ExchangeStatus,
+    FinishReason,
     MessageDraft,
     Role,
     Session,
     TokenUsage,
     utc_now,
 )
-from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
-from agentic_backend.sessions.recovery import recover_exchanges
-from agentic_backend.stores.base import ExchangeEnd, ExchangeRecord, Fence, FencedOut
+from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart, text_of
+from agentic_backend.sessions.broadcast import Alone
+from agentic_backend.sessions.closing import Closing
+from agentic_backend.sessions.recovery import Recovery
+from agentic_backend.sessions.relay import Relay
+from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Pause, Store
+from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord
 from agentic_backend.stores.sqlite import SqliteStore
+
+DEAD = "the instance that died"
 
 
 @pytest.fixture
@@ -54,7 +63,13 @@ def result(call_id: str) -> MessageDraft:
     return MessageDraft(role=Role.TOOL, channel=Channel.TOOL_RESULT, parts=[part])
 
 
-async def leave(store: SqliteStore, name: str, *drafts: MessageDraft, waiting: bool = False) -> None:
+async def leave(
+    store: SqliteStore,
+    name: str,
+    *drafts: MessageDraft,
+    waiting: bool = False,
+    partial: Sequence[PartialText] = (),
+) -> None:
     """A session and an exchange of this name, running or waiting, with these messages after the user's."""
     now = utc_now()
     session = Session(id=name, user_id=USER.id, agent_id="echo", title=name, created_at=now, updated_at=now)
@@ -66,12 +81,50 @@ async def leave(store: SqliteStore, name: str, *drafts: MessageDraft, waiting: b
         client_exchange_id=f"client's {name}",
         request_id=f"request of {name}",
         started_at=now,
+        owner=DEAD,
+        deadline=now,
     )
     written = await store.begin_exchange(record, text(Role.USER, Channel.FINAL, "hello"), session)
-    written = await store.append(Fence(name, record.id, written.session.next_rank), drafts)
+    written = await store.append(Fence(name, record.id, written.session.next_rank, DEAD), drafts)
+    if partial:
+        await store.keep_partials(DEAD, {record.id: partial})
     if waiting:
-        pending = HumanRequests(requests=[HumanRequest(interrupt_id="i", question="Which one?")])
-        await store.set_waiting(Fence(name, record.id, written.session.next_rank), pending)
+        kept = CheckpointRecord(
+            kind=CheckpointKind.APPROVAL_PENDING, at=now, exchange_id=record.id, request_id=record.request_id
+        )
+        pause = Pause(
+            pending=HumanRequests(requests=[HumanRequest(interrupt_id="i", question="Which one?", allowed=["answer"])]),
+            checkpoint=Checkpoint(kept, b"state"),
+            deadline=None,
+            usage=TokenUsage(),
+            last_seq=7,
+            ran_ms=1,
+            first_token_ms=None,
+        )
+        await store.set_waiting(Fence(name, record.id, written.session.next_rank, DEAD), pause)
+
+
+async def unended(store: Store) -> list[ExchangeRecord]:
+    return await store.overdue_exchanges(utc_now() + timedelta(days=1))
+
+
+async def recover_all(store: Store) -> int:
+    """End what is left; how many there were."""
+    relay = Relay(
+        broadcast=Alone(),
+        keep_ended_bytes=0,
+        keep_ended_s=60,
+        compact_after=512,
+        max_running=1,
+        running_per_user=None,
+        grace_s=0,
+    )
+
+    async def leave_it(record: ExchangeRecord) -> None:
+        pass
+
+    recovery = Recovery(Closing(store, relay, Kpi()), leave_it)
+    return sum([await recovery.recover(record) for record in await unended(store)])
 
 
 def echoing_graph() -> CompiledGraph:
@@ -95,19 +148,59 @@ async def final_of(sessions: Sessions, name: str) -> dict[str, Any]:
 
 async def test_every_exchange_that_was_left_is_interrupted(store: SqliteStore) -> None:
     for number in range(5):
-        await leave(store, f"s{number}", waiting=number % 2 == 0)
-    assert await recover_exchanges(store) == 5
-    assert await store.unended_exchanges() == []
-    assert await recover_exchanges(store) == 0
+        await leave(store, f"s{number}")
+    assert await recover_all(store) == 5
+    assert await unended(store) == []
+    assert await recover_all(store) == 0
     for number in range(5):
         record = await store.get_exchange(f"exchange of s{number}")
         assert record is not None and record.error is not None and record.ended_at is not None
         assert record.status is ExchangeStatus.INTERRUPTED
         assert (record.error.code, record.error.retryable) == ("interrupted", True)
         assert record.error.request_id == f"request of s{number}"
-        assert record.pending is None
+        assert (record.owner, record.deadline, record.partial) == (None, None, [])
         session = await store.get_session(f"s{number}")
         assert session is not None and session.active_exchange_id is None
+
+
+async def test_an_exchange_that_waits_for_a_person_is_left_waiting(tmp_path: Path, store: SqliteStore) -> None:
+    await leave(store, "s", waiting=True)
+    async with open_sessions(tmp_path, {"echo": echoing_graph()}) as sessions:
+        _, log = await sessions.orchestrator.running_in(USER, "s")
+        assert log is not None and log.final is None
+        shown = [event.type for event in log.read(0)]
+        assert shown == ["reset", "awaiting_human"]
+    record = await store.get_exchange("exchange of s")
+    assert record is not None and record.status is ExchangeStatus.AWAITING_HUMAN
+
+
+@pytest.mark.parametrize(
+    ("stored", "partial", "kept"),
+    [
+        ([], [("final", "The answer is forty")], [("final", "The answer is forty")]),
+        ([], [("thought", "Hm"), ("final", "Forty")], [("thought", "Hm"), ("final", "Forty")]),
+        ([], [("final", "First"), ("observation", "Second")], [("observation", "First"), ("final", "Second")]),
+        ([], [("thought", "Hm")], [("thought", "Hm")]),
+        (["The answer is forty-two."], [("final", "The answer is forty")], []),
+        (["Let me see."], [("final", "Forty")], [("final", "Forty")]),
+        ([], [("final", "")], []),
+    ],
+)
+async def test_the_text_that_was_being_written_is_kept(
+    store: SqliteStore, stored: list[str], partial: list[tuple[str, str]], kept: list[tuple[str, str]]
+) -> None:
+    """But for a message that was stored after its text had been kept the last time."""
+    texts = [
+        PartialText(block=block, channel=Channel(channel), text=words) for block, (channel, words) in enumerate(partial)
+    ]
+    drafts = [text(Role.ASSISTANT, Channel.OBSERVATION, words) for words in stored]
+    await leave(store, "s", *drafts, partial=texts)
+    assert await recover_all(store) == 1
+    rows = (await store.exchange_messages("exchange of s"))[1 + len(stored) :]
+    assert [(row.channel, text_of(row.parts)) for row in rows[:-1]] == kept
+    assert rows[-1].channel is Channel.ERROR
+    finals = [row for row in rows if row.channel is Channel.FINAL]
+    assert all(row.metadata.finish_reason is FinishReason.OTHER for row in finals)
 
 
 @pytest.mark.parametrize(
@@ -166,8 +259,8 @@ async def test_what_has_ended_is_left_alone(store: SqliteStore) -> None:
     session = await store.get_session("s")
     assert session is not None
     end = ExchangeEnd(status=ExchangeStatus.OK, ended_at=utc_now(), usage=TokenUsage(), last_seq=7)
-    await store.append(Fence("s", "exchange of s", session.next_rank), [], end)
-    assert await recover_exchanges(store) == 0
+    await store.append(Fence("s", "exchange of s", session.next_rank, DEAD), [], end)
+    assert await recover_all(store) == 0
     record = await store.get_exchange("exchange of s")
     assert record is not None
     assert (record.status, record.last_seq) == (ExchangeStatus.OK, 7)
@@ -178,8 +271,8 @@ async def test_who_was_fenced_out_by_the_recovery_writes_nothing_more(store: Sql
     await leave(store, "s")
     session = await store.get_session("s")
     assert session is not None
-    slow = Fence("s", "exchange of s", session.next_rank)
-    await recover_exchanges(store)
+    slow = Fence("s", "exchange of s", session.next_rank, DEAD)
+    await recover_all(store)
     before = await store.messages_after("s", -1, 100)
     with pytest.raises(FencedOut):
         await store.append(slow, [text(Role.ASSISTANT, Channel.FINAL, "too late")])
@@ -195,13 +288,15 @@ async def test_the_recovery_overwrites_nothing_of_a_process_that_lives(store: Sq
         async def exchange_messages(self, exchange_id: str) -> Any:
             rows = await store.exchange_messages(exchange_id)
             if "writes on" in exchange_id:
-                await store.append(Fence("writes on", exchange_id, 1), [text(Role.ASSISTANT, Channel.FINAL, "alive")])
+                await store.append(
+                    Fence("writes on", exchange_id, 1, DEAD), [text(Role.ASSISTANT, Channel.FINAL, "alive")]
+                )
             if "is deleted" in exchange_id:
                 await store.delete_session("is deleted")
             return rows
 
-    await recover_exchanges(Racing(store).as_store)
-    [alive] = await store.unended_exchanges()
+    await recover_all(Racing(store).as_store)
+    [alive] = await unended(store)
     assert alive.session_id == "writes on"
     assert [message.rank for message in await store.messages_after("writes on", -1, 10)] == [0, 1]
     record = await store.get_exchange("exchange of is left")
@@ -213,13 +308,13 @@ async def test_a_store_that_is_away_is_told(store: SqliteStore) -> None:
     failing = FailingStore(store)
     failing.go_away("append")
     with pytest.raises(StoreUnavailable):
-        await recover_exchanges(failing.as_store)
+        await recover_all(failing.as_store)
     failing.come_back()
-    assert await recover_exchanges(failing.as_store) == 1
+    assert await recover_all(failing.as_store) == 1
 
 
 async def test_many_exchanges_are_recovered_in_good_time(store: SqliteStore) -> None:
     for number in range(200):
         await leave(store, f"s{number}", calls("a", "b"))
     async with asyncio.timeout(10):
-        assert await recover_exchanges(store) == 200
+        assert await recover_all(store) == 200

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from support.sessions import USER, Event, Sessions, events_of, open_sessions, un
 
 from agentic_backend.errors import ShuttingDown, TooManyRuns
 from agentic_backend.protocol.events import Final
+from agentic_backend.protocol.messages import utc_now
 from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import SessionQuery
@@ -129,14 +131,14 @@ async def test_a_tool_at_work_is_settled(tmp_path: Path) -> None:
         assert hold.held == 0
 
 
-async def test_who_waits_for_a_person_is_interrupted_too(tmp_path: Path) -> None:
-    async with open_sessions(tmp_path, {"asking": asking_graph()}, grace_s=0.1) as sessions:
+async def test_what_waits_for_a_person_needs_no_grace_and_waits_on(tmp_path: Path) -> None:
+    async with open_sessions(tmp_path, {"asking": asking_graph()}, grace_s=3600) as sessions:
         log = await sessions.begin("hello")
         await until(log, "awaiting_human")
         await asyncio.wait_for(sessions.relay.aclose(), 10)
-        assert (await events_of(log))[-1]["status"] == "interrupted"
+        assert log.final is None
         record = await sessions.store.real.get_exchange(log.exchange_id)
-        assert record is not None and record.status == "interrupted" and record.pending is None
+        assert record is not None and record.status == "awaiting_human" and record.pending is not None
 
 
 async def test_a_tool_that_ignores_its_cancellation_does_not_hold_up_the_end(tmp_path: Path) -> None:
@@ -172,7 +174,7 @@ async def test_an_ask_that_is_being_admitted_at_the_end_still_ends(tmp_path: Pat
         log = await ask
         await asyncio.wait_for(closing, 10)
         assert (await events_of(log))[-1]["status"] == "interrupted"
-        assert await sessions.store.real.unended_exchanges() == []
+        assert await sessions.store.real.overdue_exchanges(utc_now() + timedelta(days=1)) == []
 
 
 async def test_the_text_is_stored_where_the_store_comes_back_within_the_grace(tmp_path: Path) -> None:
@@ -221,12 +223,14 @@ async def test_the_end_may_come_twice_and_with_nothing_running(tmp_path: Path) -
 
 
 async def test_few_ended_exchanges_are_kept_and_the_others_still_have_their_final(tmp_path: Path) -> None:
-    async with open_sessions(tmp_path, {"echo": echoing_graph()}, keep_ended=2) as sessions:
-        ended = [await sessions.ask(f"hello {number}") for number in range(5)]
+    room = 20_000
+    async with open_sessions(tmp_path, {"echo": echoing_graph()}, keep_ended_bytes=room) as sessions:
+        # Each log holds the question, the answer, and both again in the final.
+        ended = [await sessions.ask(f"hello {number} " + room // 10 * "x") for number in range(5)]
         await asyncio.sleep(0)
         for place, events in enumerate(ended):
             seen = await sessions.orchestrator.view(USER, events[0]["exchange_id"])
-            assert isinstance(seen, ExchangeLog if place >= 3 else Final)
+            assert isinstance(seen, ExchangeLog if place >= len(ended) - 1 else Final)
             final = seen.final if isinstance(seen, ExchangeLog) else seen
             assert final is not None
             expected = {**events[-1], "session": None}

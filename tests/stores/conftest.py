@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from agentic_backend.stores.mongo_driver import Driver
 from agentic_backend.stores.sqlite import SqliteStore
 
 OpenStore = Callable[[], Awaitable[Store]]
+OpenMongo = Callable[[], Awaitable[MongoStore]]
 STORES = [pytest.param("sqlite", id="sqlite"), *ON_MONGODB_BY_DRIVER]
 
 
@@ -57,3 +59,18 @@ async def open_store(kind: tuple[Driver, str] | None, tmp_path: Path) -> AsyncIt
 @pytest.fixture
 async def store(open_store: OpenStore) -> Store:
     return await open_store()
+
+
+@pytest.fixture
+async def open_mongo(mongodb_url: str) -> AsyncIterator[OpenMongo]:
+    """Opens the test's database; another instance each time, whose writers give up after no time at all."""
+    opened: list[MongoStore] = []
+
+    async def open_() -> MongoStore:
+        opened.append(await MongoStore.open(mongodb_url, timeout_s=10))
+        opened[-1]._given_up_after = timedelta(0)
+        return opened[-1]
+
+    yield open_
+    for store in opened:
+        await store.aclose()

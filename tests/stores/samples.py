@@ -4,11 +4,34 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+from agentic_backend.protocol.events import Choice, HumanRequest, HumanRequests, PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageDraft, Role, Session, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.stores.base import ExchangeEnd, ExchangeRecord, Fence, KpiRecord, Store, Written
+from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, Lease, Pause, Store, Written
+from agentic_backend.stores.records import (
+    CheckpointKind,
+    CheckpointRecord,
+    ExchangeRecord,
+    HumanDecision,
+    KpiRecord,
+)
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+PENDING = HumanRequests(
+    title="Approve?",
+    requests=[
+        HumanRequest(
+            interrupt_id="i",
+            call_id="c",
+            name="send",
+            args={"to": None, "amount": 1.5},
+            args_sha256="0" * 64,
+            choices=[Choice(id="a", label="A")],
+            allowed=["approve", "edit"],
+        )
+    ],
+    expires_at=EPOCH,
+)
 # SQL that counts for some minutes unless it is interrupted.
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT count(*) FROM n"
 
@@ -66,21 +89,66 @@ def a_kpi(user_id: str = "ann", *, minute: int = 0, **fields: Any) -> KpiRecord:
     return KpiRecord(**(values | {"user_id": user_id} | fields))
 
 
-def fence_after(written: Written, exchange_id: str) -> Fence:
-    return Fence(written.session.id, exchange_id, written.session.next_rank)
+def a_lease(owner: str = "one", *, minute: int = 0) -> Lease:
+    """A claim until `minute` minutes after EPOCH."""
+    return Lease(owner, EPOCH + timedelta(minutes=minute))
+
+
+def a_checkpoint(state: bytes | None = b"state", **fields: Any) -> Checkpoint:
+    values = {"kind": CheckpointKind.TOOL_COMPLETION, "at": EPOCH, "exchange_id": new_id(), "request_id": new_id()}
+    return Checkpoint(CheckpointRecord(**(values | fields)), state)
+
+
+def a_pause(**fields: Any) -> Pause:
+    values: dict[str, Any] = {
+        "pending": PENDING,
+        "checkpoint": a_checkpoint(b"paused", kind=CheckpointKind.APPROVAL_PENDING),
+        "deadline": None,
+        "usage": TokenUsage(input_tokens=1, output_tokens=2, total_tokens=3),
+        "last_seq": 7,
+        "ran_ms": 1500,
+        "first_token_ms": 80,
+    }
+    return Pause(**(values | fields))
+
+
+def a_decision(interrupt_id: str = "i", **fields: Any) -> HumanDecision:
+    values: dict[str, Any] = {"interrupt_id": interrupt_id, "action": "approve", "by": "ann", "at": EPOCH}
+    return HumanDecision(**(values | fields))
+
+
+def a_partial(text: str = "It is") -> PartialText:
+    return PartialText(block=0, channel=Channel.FINAL, text=text)
+
+
+def fence_after(written: Written, exchange_id: str, owner: str | None = None) -> Fence:
+    return Fence(written.session.id, exchange_id, written.session.next_rank, owner)
 
 
 async def begin(store: Store, session: Session, **fields: Any) -> Fence:
     """Begin an exchange in `session`, which is stored already, and return the fence of its next write."""
     exchange = an_exchange(session, **fields)
-    return fence_after(await store.begin_exchange(exchange, question()), exchange.id)
+    return fence_after(await store.begin_exchange(exchange, question()), exchange.id, exchange.owner)
 
 
 async def begin_new(store: Store, user_id: str = "ann", **fields: Any) -> Fence:
     """Begin an exchange in a session of its own."""
     session = a_session(user_id)
     exchange = an_exchange(session, **fields)
-    return fence_after(await store.begin_exchange(exchange, question(), session), exchange.id)
+    return fence_after(await store.begin_exchange(exchange, question(), session), exchange.id, exchange.owner)
+
+
+async def begin_waiting(store: Store, pause: Pause | None = None, owner: str = "one") -> ExchangeRecord:
+    """An exchange in a session of its own, which waits."""
+    fence = await begin_new(store, owner=owner)
+    await store.set_waiting(fence, pause or a_pause())
+    return await stored(store, fence.exchange_id)
+
+
+async def stored(store: Store, exchange_id: str) -> ExchangeRecord:
+    record = await store.get_exchange(exchange_id)
+    assert record is not None
+    return record
 
 
 async def run_exchanges(store: Store, session: Session, count: int) -> list[str]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound
-from agentic_backend.protocol.events import Choice, ErrorInfo, HumanRequest, HumanRequests
+from agentic_backend.protocol.events import ErrorInfo
 from agentic_backend.protocol.messages import (
     Channel,
     ExchangeStatus,
@@ -29,6 +29,7 @@ from agentic_backend.stores.base import AlreadyAsked, ExchangeEnd, Fence, Fenced
 from tests.stores.samples import (
     EPOCH,
     a_kpi,
+    a_pause,
     a_session,
     an_end,
     an_exchange,
@@ -39,22 +40,6 @@ from tests.stores.samples import (
     new_id,
     question,
     run_exchanges,
-)
-
-PENDING = HumanRequests(
-    title="Approve?",
-    requests=[
-        HumanRequest(
-            interrupt_id="i",
-            call_id="c",
-            name="send",
-            args={"to": None, "amount": 1.5},
-            args_sha256="0" * 64,
-            choices=[Choice(id="a", label="A")],
-            allowed=["approve", "edit"],
-        )
-    ],
-    expires_at=EPOCH,
 )
 
 
@@ -119,7 +104,7 @@ async def test_no_exchange_begins_beside_another(store: Store, waiting: bool) ->
     await store.create_session(session)
     fence = await begin(store, session)
     if waiting:
-        await store.set_waiting(fence, PENDING)
+        await store.set_waiting(fence, a_pause())
     refused = an_exchange(session)
     with pytest.raises(SessionBusy):
         await store.begin_exchange(refused, question())
@@ -215,7 +200,7 @@ async def test_batches_get_ranks_without_a_gap(store: Store) -> None:
 async def test_the_end_is_written_with_the_last_messages(store: Store) -> None:
     user = new_id()
     fence = await begin_new(store, user)
-    await store.set_waiting(fence, PENDING)
+    await store.set_waiting(fence, a_pause())
     error = ErrorInfo(code="model_error", content="No.", retryable=True, request_id="r", retry_after_s=1.5)
     end = ExchangeEnd(
         status=ExchangeStatus.ERROR,
@@ -234,7 +219,7 @@ async def test_the_end_is_written_with_the_last_messages(store: Store) -> None:
     assert written.session == await store.get_session(fence.session_id)
     assert before is not None
     changes = {"status": end.status, "ended_at": end.ended_at, "usage": end.usage, "error": error, "last_seq": 42}
-    expected = before.model_copy(update=changes | {"pending": None})
+    expected = before.model_copy(update=changes | {"pending": None, "deadline": None})
     assert await store.get_exchange(fence.exchange_id) == expected
     assert await store.session_state(fence.session_id) == end.session_state
     assert await store.kpi_records(user_id=user, start=EPOCH, end=EPOCH + timedelta(days=1)) == [end.kpi]
@@ -268,7 +253,7 @@ async def test_a_writer_without_the_fence_writes_nothing(store: Store) -> None:
         with pytest.raises(FencedOut):
             await store.append(stale, [answer()])
         with pytest.raises(FencedOut):
-            await store.set_waiting(stale, PENDING)
+            await store.set_waiting(stale, a_pause())
     assert (await store.get_session(session.id), await store.get_exchange(fence.exchange_id)) == before
     assert len(await store.messages_after(session.id, -1, 100)) == 3
     assert await store.session_state(session.id) is None
@@ -301,37 +286,6 @@ async def test_a_question_that_cannot_be_stored_keeps_nobody_from_asking(store: 
             await store.begin_exchange(exchange, question("\ud800"), new_session)
         assert await store.get_exchange(exchange.id) is None
     await begin(store, session, client_exchange_id="mine")
-
-
-async def test_a_waiting_exchange_shows_what_it_waits_for(store: Store) -> None:
-    fence = await begin_new(store)
-    session = await store.get_session(fence.session_id)
-    await store.set_waiting(fence, PENDING)
-    record = await store.get_exchange(fence.exchange_id)
-    assert record is not None
-    assert (record.status, record.pending) == (ExchangeStatus.AWAITING_HUMAN, PENDING)
-    assert await store.get_session(fence.session_id) == session
-
-
-async def test_a_waiting_exchange_keeps_its_checkpoint_until_it_ends(store: Store) -> None:
-    fence = await begin_new(store)
-    assert await store.checkpoint(fence.exchange_id) is None
-    for checkpoint in (b"\x00first\xff", b"x" * 1_000_000, None, b"last"):
-        await store.set_waiting(fence, PENDING, checkpoint)
-        assert await store.checkpoint(fence.exchange_id) == checkpoint
-    await store.append(fence, [], an_end(ExchangeStatus.STOPPED))
-    assert await store.checkpoint(fence.exchange_id) is None
-    assert await store.checkpoint(new_id()) is None
-
-
-async def test_unended_exchanges_are_those_that_run_or_wait(store: Store) -> None:
-    running, waiting, ended = [await begin_new(store, new_id()) for _ in range(3)]
-    await store.set_waiting(waiting, PENDING)
-    await store.append(ended, [], an_end(ExchangeStatus.INTERRUPTED))
-    unended = {exchange.id: exchange.status for exchange in await store.unended_exchanges()}
-    assert unended[running.exchange_id] is ExchangeStatus.RUNNING
-    assert unended[waiting.exchange_id] is ExchangeStatus.AWAITING_HUMAN
-    assert ended.exchange_id not in unended
 
 
 async def test_unknown_exchanges_are_empty(store: Store) -> None:

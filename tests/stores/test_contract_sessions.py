@@ -6,12 +6,21 @@ from typing import Any
 import pytest
 
 from agentic_backend.errors import BadFrame
-from agentic_backend.protocol.messages import Channel, MessageDraft, Role, Session, SessionState
+from agentic_backend.protocol.messages import (
+    Channel,
+    ExchangeStatus,
+    MessageDraft,
+    Role,
+    Session,
+    SessionState,
+    utc_now,
+)
 from agentic_backend.protocol.parts import CodePart, ToolResultPart
 from agentic_backend.stores.base import FencedOut, SessionQuery, Store
 from agentic_backend.stores.cursor import cursor_after
 from tests.stores.samples import (
     EPOCH,
+    a_checkpoint,
     a_kpi,
     a_session,
     an_end,
@@ -221,7 +230,10 @@ async def test_a_deleted_session_leaves_only_its_kpis(store: Store) -> None:
     record = a_kpi(user)
     first = await begin(store, session, client_exchange_id="c1")
     await store.append(first, [answer()], an_end(kpi=record, session_state=b"state"))
-    running = await begin(store, session)
+    await store.append(
+        await begin(store, session), [answer()], an_end(ExchangeStatus.INTERRUPTED), a_checkpoint(b"secret")
+    )
+    running = await begin(store, session, owner="one")
     (remaining,) = await run_exchanges(store, kept, 1)
 
     await store.delete_session(session.id)
@@ -233,8 +245,10 @@ async def test_a_deleted_session_leaves_only_its_kpis(store: Store) -> None:
     for exchange_id in (first.exchange_id, running.exchange_id):
         assert await store.get_exchange(exchange_id) is None
         assert await store.exchange_messages(exchange_id) == []
+        assert await store.checkpoint(exchange_id) is None
+    assert await store.fence(session.id) is None
+    assert running.exchange_id not in [exchange.id for exchange in await store.overdue_exchanges(utc_now())]
     assert await store.find_exchange(user, "c1") is None
-    assert running.exchange_id not in [exchange.id for exchange in await store.unended_exchanges()]
     with pytest.raises(FencedOut):
         await store.append(running, [answer()], an_end())
     assert await store.kpi_records(user_id=user, start=EPOCH, end=EPOCH + timedelta(days=1)) == [record]

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from agentic_backend.protocol.messages import ExchangeStatus, utc_now
 from agentic_backend.stores import migrations
 from agentic_backend.stores.migrations import MIGRATIONS, SchemaTooNew, migrate
+from agentic_backend.stores.records import CheckpointKind
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite_connection import SqliteConnection
-from tests.stores.samples import a_session
+from tests.stores.samples import a_decision, a_lease, a_session, an_end, answer, stored
 
 
 def run(path: Path, *statements: str) -> list[tuple[object, ...]]:
@@ -77,6 +79,42 @@ async def test_a_later_migration_keeps_what_is_stored(tmp_path: Path, monkeypatc
     rows = await asyncio.to_thread(run, path, "SELECT * FROM kpi_records")
     assert rows == [("e", "u", "t", "{}", "x")]
     assert await asyncio.to_thread(run, path, "PRAGMA user_version") == [(len(MIGRATIONS) + 1,)]
+
+
+async def test_exchanges_of_the_schema_without_leases_can_be_recovered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store.db"
+    monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:2])
+    await migrated(path)
+    monkeypatch.undo()
+    at, pending = "2026-01-01T00:00:00.000000Z", '{"requests":[]}'
+    for status, checkpoint in (("running", "NULL"), ("awaiting_human", "x'01'")):
+        await asyncio.to_thread(
+            run,
+            path,
+            "INSERT INTO sessions (id, user_id, agent_id, title, search_title, state, created_at, updated_at,"
+            f" next_rank, message_count, chat_profile, active_exchange_id) VALUES ('in {status}', 'ann', 'a', '', '',"
+            f" 'active', '{at}', '{at}', 1, 1, '', '{status}')",
+            "INSERT INTO exchanges (id, session_id, user_id, agent_id, status, request_id, first_rank, started_at,"
+            f" last_seq, usage, pending, checkpoint) VALUES ('{status}', 'in {status}', 'ann', 'a', '{status}', 'r', 0,"
+            f" '{at}', 0, '{{}}', '{pending}', {checkpoint})",
+        )
+    store = await SqliteStore.open(path, timeout_s=5)
+    try:
+        assert [record.id for record in await store.overdue_exchanges(utc_now())] == ["running"]
+        fence = await store.fence("in running")
+        assert fence is not None and fence.owner is None
+        await store.append(fence, [answer()], an_end(ExchangeStatus.INTERRUPTED))
+        checkpoint = await store.checkpoint("awaiting_human")
+        assert checkpoint is not None
+        assert (checkpoint.state, checkpoint.record.kind) == (b"\x01", CheckpointKind.APPROVAL_PENDING)
+        await store.decide(await stored(store, "awaiting_human"), [a_decision()], a_lease("new"))
+        fence = await store.fence("in awaiting_human")
+        assert fence is not None and fence.owner == "new"
+        await store.append(fence, [answer()], an_end())
+    finally:
+        await store.aclose()
 
 
 async def test_a_migration_that_fails_leaves_the_version_before(

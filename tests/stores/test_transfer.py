@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.protocol.events import HumanRequests
-from agentic_backend.protocol.messages import utc_now
+from agentic_backend.protocol.messages import ExchangeStatus, utc_now
 from agentic_backend.stores import transfer as transferring
 from agentic_backend.stores.base import AlreadyAsked, SessionQuery, Store
 from agentic_backend.stores.mongo import MongoStore
@@ -17,7 +16,11 @@ from agentic_backend.stores.transfer import Counts, Transferred, transfer
 from tests.stores.faulty_database import make_faulty, once
 from tests.stores.samples import (
     EPOCH,
+    a_checkpoint,
+    a_decision,
     a_kpi,
+    a_lease,
+    a_pause,
     a_session,
     an_end,
     an_exchange,
@@ -26,6 +29,7 @@ from tests.stores.samples import (
     fence_after,
     question,
     run_exchanges,
+    stored,
 )
 
 
@@ -59,10 +63,11 @@ async def fill(store: SqliteStore) -> None:
         kpi = a_kpi(exchange_id=fence.exchange_id, minute=number)
         await store.append(fence, [answer()] * number, an_end(kpi=kpi, session_state=f"state {number}".encode()))
     session = a_session(id="waiting")
-    exchange = an_exchange(session, id="waits")
+    exchange = an_exchange(session, id="waits", owner="gone", runtime_context={"a.b": "$c"})
     written = await store.begin_exchange(exchange, question(), session)
-    pending = HumanRequests(title="Well?", requests=[], expires_at=EPOCH)
-    await store.set_waiting(fence_after(written, "waits"), pending, b"\x00on\xff")
+    pause = a_pause(deadline=EPOCH, checkpoint=a_checkpoint(b"\x00on\xff"))
+    await store.set_waiting(fence_after(written, "waits", "gone"), pause)
+    await store.decide(await stored(store, "waits"), [a_decision("first")])
     await store.record_kpi(a_kpi("bob", minute=9))
 
 
@@ -95,7 +100,13 @@ async def test_everything_is_copied_and_counted(source: SqliteStore, target: Mon
 async def test_what_was_copied_goes_on(source: SqliteStore, target: MongoStore) -> None:
     await fill(source)
     await copy(source, target)
-    assert [record.id for record in await target.unended_exchanges()] == ["waits"]
+    assert [record.id for record in await target.overdue_exchanges(utc_now())] == ["waits"]
+    await target.decide(await stored(target, "waits"), [a_decision("second")], a_lease("new"))
+    fence = await target.fence("waiting")
+    assert fence is not None and fence.owner == "new"
+    await target.append(fence, [answer()], an_end(ExchangeStatus.INTERRUPTED))
+    assert await target.checkpoint("waits") == await source.checkpoint("waits")
+    assert [decision.interrupt_id for decision in (await stored(target, "waits")).decisions] == ["first", "second"]
     with pytest.raises(AlreadyAsked):
         await target.begin_exchange(an_exchange(a_session(id="x"), client_exchange_id="key 3"), question())
     session = await target.get_session("session 3")

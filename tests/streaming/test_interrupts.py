@@ -10,9 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.types import Interrupt
+from support.decisions import NOW, decide, decision, waiting_for
 
+from agentic_backend.errors import ApprovalMismatch
 from agentic_backend.protocol.events import Choice, HumanRequest
-from agentic_backend.streaming.interrupts import args_sha256, requests_of
+from agentic_backend.protocol.frames import HumanDecisions
+from agentic_backend.sessions.approvals import decided, expired
+from agentic_backend.streaming.interrupts import args_sha256, human_requests, requests_of, resume_values
 
 
 def sha256(canonical: str) -> str:
@@ -69,19 +73,19 @@ def test_the_hash_does_not_depend_on_the_order_of_keys_or_on_a_journey_as_json(a
     assert args_sha256(json.loads(json.dumps(args))) == args_sha256(args)
 
 
-def test_calls_to_approve_each_get_a_request_with_the_hash_of_what_is_shown() -> None:
+def test_calls_of_a_batch_each_get_a_request_with_the_hash_of_what_is_shown() -> None:
     [send, drop] = asks(
         {
             "action_requests": [
-                {"name": "send", "args": {"to": "ann"}, "description": "Send it?", "id": "c1"},
+                {"name": "send", "args": {"to": "ann"}, "description": "Send it?"},
                 {"name": "drop", "args": {"odd": math.nan}},
             ],
-            "review_configs": [{"action_name": "send", "allowed_decisions": ["approve", "reject"]}],
+            "review_configs": [{"action_name": "send", "allowed_decisions": ["respond", "reject", "approve"]}],
         }
     )
     assert send == HumanRequest(
         interrupt_id="i1",
-        call_id="c1",
+        call_id="i1:0",
         name="send",
         args={"to": "ann"},
         args_sha256=sha256('{"to":"ann"}'),
@@ -89,8 +93,85 @@ def test_calls_to_approve_each_get_a_request_with_the_hash_of_what_is_shown() ->
         allowed=["approve", "reject"],
     )
     assert drop == HumanRequest(
-        interrupt_id="i1", name="drop", args={"odd": None}, args_sha256=sha256('{"odd":null}'), allowed=[]
+        interrupt_id="i1",
+        call_id="i1:1",
+        name="drop",
+        args={"odd": None},
+        args_sha256=sha256('{"odd":null}'),
+        allowed=[],
     )
+
+
+def approval(call_id: str = "c1", interrupt_id: str = "i1", **args: Any) -> Interrupt:
+    value = {"type": "tool_approval", "tool_call_id": call_id, "name": "send", "args": args, "description": ""}
+    return Interrupt(value, id=interrupt_id)
+
+
+def test_a_call_is_named_by_its_own_id_where_a_frame_can_name_it_so() -> None:
+    [request] = requests_of(approval("c1", to="ann"))
+    assert (request.call_id, request.args_sha256) == ("c1", sha256('{"to":"ann"}'))
+    assert (request.question, request.allowed) == (None, ["approve", "reject", "edit"])
+    assert [requests_of(approval(name))[0].call_id for name in ("", "c" * 129, "c" * 128)] == [
+        "i1:0",
+        "i1:0",
+        "c" * 128,
+    ]
+
+
+def test_calls_of_one_id_are_told_from_each_other_and_decided_on_one_by_one() -> None:
+    interrupts = [approval("1", "i1", to="ann"), approval("1", "i2", to="bob"), approval("1", "i1", to="ann")]
+    asked = human_requests(interrupts)
+    assert asked is not None
+    assert [(request.interrupt_id, request.call_id) for request in asked.requests] == [("i1", "1"), ("i2", "i2:0")]
+    frame = HumanDecisions(decisions=[decision(request) for request in asked.requests[1:]])
+    decisions = decided(waiting_for(interrupts), frame, "ann", NOW)
+    assert resume_values(interrupts, decisions) == {"i2": {"type": "approve"}}
+
+
+def test_nobody_can_approve_of_what_can_not_be_shown() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(200):
+        deep = {"in": deep}
+    [request] = requests_of(approval(args=deep))
+    assert request.args == {"_unreadable": "dict"}
+    assert request.allowed == ["reject", "edit"]
+
+
+def test_a_decision_about_other_arguments_resumes_nothing() -> None:
+    decisions = decide([approval(to="ann")], "approve")
+    with pytest.raises(ApprovalMismatch):
+        resume_values([approval(to="bob")], decisions)
+
+
+def test_who_does_not_decide_in_time_rejects() -> None:
+    interrupts = [approval(to="ann")]
+    decisions = expired(waiting_for(interrupts), NOW)
+    assert decisions is not None
+    assert resume_values(interrupts, decisions) == {"i1": {"type": "reject", "message": "Nobody decided in time."}}
+
+
+def test_a_batch_is_resumed_once_each_of_its_calls_is_decided_on_in_its_own_order() -> None:
+    calls = [{"name": name, "args": {"to": name}} for name in ("a", "b", "c")]
+    configs = [{"action_name": name, "allowed_decisions": ["approve", "edit", "reject"]} for name in ("a", "b", "c")]
+    interrupts = [Interrupt({"action_requests": calls, "review_configs": configs}, id="i1")]
+    decisions = decide(interrupts, "approve", ("reject", "No."), ("edit", {"to": "z"}))
+    assert resume_values(interrupts, decisions[:2]) == {}
+    assert resume_values(interrupts, reversed(decisions)) == {
+        "i1": {
+            "decisions": [
+                {"type": "approve"},
+                {"type": "reject", "message": "No."},
+                {"type": "edit", "edited_action": {"name": "c", "args": {"to": "z"}}},
+            ]
+        }
+    }
+
+
+def test_the_title_of_a_question_stands_above_all_that_is_asked() -> None:
+    asked = human_requests([approval(), Interrupt({"title": "Travel", "question": "Where to?"}, id="i2")])
+    assert asked is not None
+    assert (asked.title, asked.requests[1].question) == ("Travel", "Where to?")
+    assert human_requests([]) is None
 
 
 @pytest.mark.parametrize("key", ["question", "message", "title"])

@@ -141,12 +141,12 @@ def test_a_graph_that_pauses_for_an_approval_waits_for_it() -> None:
     waiting = transcript.transcoder.waiting
     assert waiting is not None
     [send, drop] = waiting.requests
-    assert (send.interrupt_id, send.call_id, send.name, send.args) == ("i1", "c1", "send", {"to": "ann", "n": 2**60})
-    assert (send.question, send.allowed) == ("Send it?", ["approve", "edit", "reject"])
+    assert (send.interrupt_id, send.call_id, send.name, send.args) == ("i1", "i1:0", "send", {"to": "ann", "n": 2**60})
+    assert (send.question, send.allowed) == ("Send it?", ["approve", "reject", "edit"])
     assert send.args_sha256 == args_sha256({"to": "ann", "n": 2**60})
     assert (drop.interrupt_id, drop.call_id, drop.name, drop.args, drop.allowed) == (
         "i1",
-        None,
+        "i1:1",
         "drop",
         {},
         ["approve"],

@@ -136,11 +136,20 @@ _SHOWN = """() => {
 def shown_of(messages: list[dict[str, Any]]) -> list[Shown]:
     """What a reader should see of stored messages whose texts have no more Markdown than paragraphs and code."""
     shown: list[Shown] = []
-    results = {part["call_id"]: part for message in messages for part in message["parts"] if "content" in part}
+    results = {
+        (message["exchange_id"], part["call_id"]): part
+        for message in messages
+        for part in message["parts"]
+        if "content" in part
+    }
     for message in messages:
         for part in message["parts"]:
             if part["type"] == "tool_call":
-                shown += [("called", part["name"]), ("result", plain(results[part["call_id"]]["content"]))]
+                result = results[message["exchange_id"], part["call_id"]]
+                shown += [("called", part["name"]), ("result", plain(result["content"]))]
+            elif message["metadata"].get("extras", {}).get("resumes"):
+                # What was asked stands where it was asked first.
+                continue
             elif part["type"] == "text" and message["channel"] in ("final", "observation"):
                 said = "answered" if message["channel"] == "final" else "observed"
                 shown.append(("asked" if message["role"] == "user" else said, plain(part["text"])))

@@ -25,13 +25,14 @@ _CLOSE = {"connection": "close"}
 
 @dataclass
 class Reply:
-    """What a request is answered with; `hang_after` words it falls silent."""
+    """What a request is answered with; `hang_after` words it falls silent, `cut_after` words its connection breaks."""
 
     text: str = ""
     calls: list[dict[str, Any]] = field(default_factory=list)
     status: int = 200
     pause_s: float = 0.0
     hang_after: int | None = None
+    cut_after: int | None = None
 
 
 def calls(**arguments: dict[str, Any]) -> Reply:
@@ -67,6 +68,8 @@ class OpenAiServer:
         if reply.hang_after == 0:
             while not await request.is_disconnected():
                 await asyncio.sleep(0.01)
+        if reply.cut_after == 0:
+            request.scope["state"]["abort"]()
         if reply.status != 200:
             # Providers quote the key that they refuse, and what was asked.
             told = f"Refused {request.headers.get('authorization')}: {body['messages'][-1]['content']}"
@@ -84,16 +87,23 @@ class _Streamed(StreamingResponse):
         super().__init__(self._events(reply), headers=_CLOSE, media_type="text/event-stream")
         self._server = server
         self._ended = False
+        self._abort: Callable[[], None] = lambda: None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._abort = scope["state"]["abort"]
         try:
             await super().__call__(scope, receive, send)
         finally:
             self._server.cut += not self._ended
 
     async def _events(self, reply: Reply) -> AsyncIterator[str]:
+        words = 0
         async for event in _events(reply):
             yield event
+            words += 1
+            # The first event has no word yet.
+            if reply.cut_after is not None and words > reply.cut_after:
+                self._abort()
         self._ended = True
 
 

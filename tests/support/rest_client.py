@@ -59,6 +59,7 @@ async def sse_events(response: httpx.Response) -> AsyncIterator[Event]:
         elif fields:
             event: Event = json.loads(fields["data"])
             assert fields["event"] == event["type"]
-            assert fields["id"] == f"{event['exchange_id']}:{event['seq']}"
+            place = f"{event['exchange_id']}:{event['seq']}" if "seq" in event else None
+            assert fields.get("id") == place
             fields = {}
             yield event

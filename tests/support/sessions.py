@@ -11,17 +11,20 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 
 from agentic_backend.agents.agent_factory import AgentFactory
-from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.frames import Ask
 from agentic_backend.protocol.messages import Session
+from agentic_backend.sessions.broadcast import Alone
 from agentic_backend.sessions.exchange_log import ExchangeLog
-from agentic_backend.sessions.recovery import recover_exchanges
+from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
-from agentic_backend.sessions.titles import Titles
+from agentic_backend.sessions.session_services import open_sessions as open_services
+from agentic_backend.sessions.session_services import wire_sessions
+from agentic_backend.sessions.upkeep import Upkeep
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.sqlite import SqliteStore
@@ -41,6 +44,7 @@ class Sessions:
     factory: AgentFactory
     orchestrator: SessionOrchestrator
     desk: SessionDesk
+    upkeep: Upkeep
     kpi: Kpi
 
     async def begin(self, message: str, *, user: User = USER, **fields: Any) -> ExchangeLog:
@@ -104,29 +108,37 @@ async def open_sessions(
     limits: LimitsSettings | None = None,
     cache_size: int = 8,
     grace_s: float = 0.2,
-    keep_ended: int = 100,
+    keep_ended_bytes: int = 10_000_000,
     database: Store | None = None,
+    lease_s: float = 15,
+    alone: bool = True,
 ) -> AsyncIterator[Sessions]:
     """Sessions with these agents by id, the first one being the default; leaving it leaves no task behind.
 
-    Without a `database` they are in a SQLite file in `directory`.
+    An agent is given as its entry, or as what its class path would lead to. Without a `database` they are in a SQLite
+    file in `directory`.
     """
     before = asyncio.all_tasks()
     limits, kpi, services = limits or LimitsSettings(), Kpi(), agent_services(**models or {})
     store = FailingStore(database or await SqliteStore.open(directory / "chat.sqlite3", timeout_s=5))
-    await recover_exchanges(store.as_store)
     factory = agent_factory(kpi=kpi, services=services, cache_size=cache_size)
-    relay = Relay(
-        keep_ended=keep_ended, keep_ended_s=60, compact_after=512, max_running=limits.max_running, grace_s=grace_s
+    relay = _relay(limits, keep_ended_bytes, grace_s)
+    entries = [
+        agent if isinstance(agent, CatalogAgent) else entry_of(agent, agent_id) for agent_id, agent in agents.items()
+    ]
+    wired = wire_sessions(
+        Instance(lease_s),
+        store.as_store,
+        relay,
+        agents=AgentManager(entries, unavailable=(), problems=()),
+        factory=factory,
+        models=services.models,
+        kpi=kpi,
+        limits=limits,
     )
-    manager = AgentManager([entry_of(target, name) for name, target in agents.items()], unavailable=(), problems=())
-    titles = Titles(services.models, store.as_store, relay, limits.titles_timeout_s)
-    orchestrator = SessionOrchestrator(
-        store=store.as_store, agents=manager, factory=factory, relay=relay, titles=titles, kpi=kpi, limits=limits
-    )
-    desk = SessionDesk(store.as_store, manager, factory, relay)
     try:
-        yield Sessions(store, relay, factory, orchestrator, desk, kpi)
+        async with open_services(wired, alone=alone):
+            yield Sessions(store, relay, factory, wired.orchestrator, wired.desk, wired.upkeep, kpi)
     finally:
         await relay.aclose()
         await factory.aclose()
@@ -134,3 +146,15 @@ async def open_sessions(
         await asyncio.sleep(0)
     left = asyncio.all_tasks() - before - {asyncio.current_task()}
     assert not left, f"tasks are left behind: {left}"
+
+
+def _relay(limits: LimitsSettings, keep_ended_bytes: int, grace_s: float) -> Relay:
+    return Relay(
+        broadcast=Alone(),
+        keep_ended_bytes=keep_ended_bytes,
+        keep_ended_s=60,
+        compact_after=512,
+        max_running=limits.max_running,
+        running_per_user=limits.running_per_user,
+        grace_s=grace_s,
+    )

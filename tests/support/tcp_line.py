@@ -1,12 +1,15 @@
-"""A TCP relay between a client and a server, which can be cut at any time."""
+"""A TCP relay between a client and a server, or several servers in turn, which can be cut at any time."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 _CHUNK = 65_536
 _CONNECT_S = 5
+
+Line = TypeVar("Line", bound="TcpLine")
 
 
 class TcpLine:
@@ -16,6 +19,8 @@ class TcpLine:
         self.port = 0
         self.target = 0
         self._held = False
+        self._accepted = 0
+        self._swallowed = 0
         self._relays: set[asyncio.Task[None]] = set()
 
     @property
@@ -37,22 +42,35 @@ class TcpLine:
     def release(self) -> None:
         self._held = False
 
+    def swallow(self) -> None:
+        """Let nothing through any more on the connections that are open, which stay open; new ones go through."""
+        self._swallowed = self._accepted
+
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        relay = asyncio.create_task(self._relay(reader, writer))
+        relay = asyncio.create_task(self._relay(reader, writer, self._next_target()))
         self._relays.add(relay)
         relay.add_done_callback(self._relays.discard)
 
-    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers = [writer]
+    def _next_target(self) -> int:
+        return self.target
+
+    def _swallows(self) -> Callable[[], bool]:
+        """Whether the connection that is accepted now has been swallowed since."""
+        self._accepted += 1
+        number = self._accepted
+        return lambda: number <= self._swallowed
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: int) -> None:
+        writers, swallows = [writer], self._swallows()
         try:
             if self._held:
                 return
             async with asyncio.timeout(_CONNECT_S):
-                from_server, to_server = await asyncio.open_connection("127.0.0.1", self.target)
+                from_server, to_server = await asyncio.open_connection("127.0.0.1", target)
             writers.append(to_server)
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(_pump(reader, to_server))
-                tasks.create_task(_pump(from_server, writer))
+                tasks.create_task(_pump(reader, to_server, swallows))
+                tasks.create_task(_pump(from_server, writer, swallows))
         except* OSError:
             pass
         finally:
@@ -60,17 +78,42 @@ class TcpLine:
                 end.transport.abort()
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, swallows: Callable[[], bool]) -> None:
     while data := await reader.read(_CHUNK):
-        writer.write(data)
-        await writer.drain()
+        if not swallows():
+            writer.write(data)
+            await writer.drain()
     with contextlib.suppress(OSError):
         writer.write_eof()
 
 
+class RoundRobin(TcpLine):
+    """Leads each connection to the next one of `targets`, whether or not somebody listens there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.targets: list[int] = []
+        self._turn = 0
+
+    def _next_target(self) -> int:
+        self._turn += 1
+        return self.targets[self._turn % len(self.targets)]
+
+
 @asynccontextmanager
 async def tcp_line() -> AsyncIterator[TcpLine]:
-    line = TcpLine()
+    async with _listening(TcpLine()) as line:
+        yield line
+
+
+@asynccontextmanager
+async def round_robin() -> AsyncIterator[RoundRobin]:
+    async with _listening(RoundRobin()) as line:
+        yield line
+
+
+@asynccontextmanager
+async def _listening(line: Line) -> AsyncIterator[Line]:
     listener = await asyncio.start_server(line.accept, "127.0.0.1", 0)
     line.port = listener.sockets[0].getsockname()[1]
     try:

@@ -169,13 +169,13 @@ async def test_an_agent_that_is_not_served_is_not_found(server: RunningServer, a
         check_exchange(await client.ask("hello", agent_id="echo"))
 
 
-async def test_human_resume_finds_nothing_that_waits(server: RunningServer) -> None:
+async def test_human_resume_of_an_exchange_that_is_not_there(server: RunningServer) -> None:
     async with chat(server.address) as client:
         frame = {"type": "human_resume", "session_id": "s", "exchange_id": "e", "payload": {"answers": {"i": "left"}}}
         await client.send(frame)
         refused = await client.receive()
         assert (refused["code"], refused["refused"], refused["retryable"]) == (
-            "approval_not_found",
+            "exchange_not_found",
             "human_resume",
             False,
         )

@@ -27,7 +27,7 @@ async def forgetful_server(tmp_path: Path) -> AsyncIterator[RunningServer]:
     """A server that keeps no events of ended exchanges."""
     directory = tmp_path / "forgetful"
     directory.mkdir()
-    async with running_server(directory, agents=ENTRIES, settings={"relay": {"keep_ended": 0}}) as server:
+    async with running_server(directory, agents=ENTRIES, settings={"relay": {"keep_ended_bytes": 0}}) as server:
         yield server
 
 

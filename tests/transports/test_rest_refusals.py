@@ -12,6 +12,8 @@ from support.chat_client import PATIENCE_S
 from support.rest_client import PREFIX, error_of, rest
 from support.running_server import RunningServer
 
+from agentic_backend.transports import bounded_http
+
 PATHS = ["/agents", "/sessions", "/sessions/s", "/sessions/s/messages", "/exchanges/e"]
 
 
@@ -143,6 +145,30 @@ async def test_a_head_without_end_is_refused(server: RunningServer) -> None:
     async with rest(server, **{"X-Long": "x" * 30_000}) as http:
         for _ in range(5):
             assert (await http.get("/agents")).status_code == 200
+
+
+async def test_a_head_that_does_not_come_is_not_awaited(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bounded_http.HEAD_TIMEOUT_S <= 30
+    monkeypatch.setattr(bounded_http, "HEAD_TIMEOUT_S", 0.3)
+    parts = urlsplit(server.address)
+    whole = b"GET /agentic/v1/agents HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    for sent in (b"", whole[:20], whole + whole[:20]):
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(sent)
+        async with asyncio.timeout(PATIENCE_S):
+            received = await reader.read()
+        assert received.startswith(b"HTTP/1.1 200") if sent.startswith(whole) else received == b""
+        writer.close()
+
+
+async def test_a_slow_response_is_not_taken_for_a_head_that_does_not_come(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_http, "HEAD_TIMEOUT_S", 0.3)
+    async with rest(server) as http:
+        session_id = (await http.post("/sessions", json={})).json()["id"]
+        response = await http.post(f"/sessions/{session_id}/messages", json={"content": "wait 1 seconds"})
+        assert "event: final" in response.text
 
 
 async def test_refusals_carry_the_security_headers_and_no_stack(server: RunningServer) -> None:

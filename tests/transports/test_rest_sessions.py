@@ -250,7 +250,9 @@ async def test_an_exchange_is_read_while_it_runs_and_afterwards(server: RunningS
         await client.send({"type": "stop", "session_id": started["session_id"]})
         await client.until("final")
         ended = (await http.get(path)).json()
-        assert ended == running | {"status": "stopped", "ended_at": ended["ended_at"], "usage": ended["usage"]}
+        assert ended["checkpoint"]["kind"] == "final_result"
+        changed = {name: ended[name] for name in ("ended_at", "usage", "checkpoint")}
+        assert ended == running | {"status": "stopped"} | changed
         assert TIME.fullmatch(ended["ended_at"]) and ended["ended_at"] > ended["started_at"]
         failed = (await client.ask("hello", agent_id="raising"))[-1]
         record = (await http.get(f"/exchanges/{failed['exchange_id']}")).json()

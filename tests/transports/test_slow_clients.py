@@ -95,6 +95,14 @@ async def test_a_client_that_asks_and_never_reads_is_let_go_and_its_exchanges_en
             assert final_text(events) == f"echo: {text}"
 
 
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux ends such a connection by itself")
+async def test_a_client_that_leaves_little_unread_is_let_go_too(server: RunningServer) -> None:
+    # So little that it fits into buffers, and no send waits; its pongs would be missed after 40 seconds.
+    async with deaf_chat(server.address) as client:
+        await client.send({"message": "long " * 10_000, "agent_id": "echo"})
+        await until_closed(server)
+
+
 async def test_a_client_that_does_not_read_holds_no_other_up(server: RunningServer) -> None:
     async with deaf_chat(server.address) as deaf, chat(server.address) as other:
         sending = asyncio.create_task(send_until_refused(deaf, {"type": "ping", "wizard": "w" * 1000}))

@@ -201,7 +201,7 @@ async def test_an_exchange_is_not_found_in_another_session(server: RunningServer
 
 
 async def test_an_ended_exchange_is_stopped_by_nothing_also_when_its_events_are_gone(tmp_path: Path) -> None:
-    async with running_server(tmp_path, agents=ENTRIES, settings={"relay": {"keep_ended": 0}}) as server:
+    async with running_server(tmp_path, agents=ENTRIES, settings={"relay": {"keep_ended_bytes": 0}}) as server:
         async with chat(server.address) as client:
             elsewhere = (await client.ask("hello", agent_id="echo"))[-1]["session_id"]
             final = (await client.ask("hello", agent_id="echo"))[-1]

@@ -12,7 +12,10 @@ class Assistant(AgentFlow):
 
     async def async_init(self) -> None:
         self._graph = create_agent(
-            self.chat_model(), tools=list(TOOLS), system_prompt=self.tuned("system_prompt", SYSTEM_PROMPT)
+            self.chat_model(),
+            tools=list(TOOLS),
+            system_prompt=self.tuned("system_prompt", SYSTEM_PROMPT),
+            middleware=self.approval_middleware(),
         )
 
     def get_compiled_graph(self) -> CompiledGraph:

@@ -25,6 +25,7 @@ class DocumentationExpert(AgentFlow):
             self.chat_model(),
             tools=[search_tool(folder, self.tuned("about", "this server"))],
             system_prompt=self.tuned("system_prompt", SYSTEM_PROMPT),
+            middleware=self.approval_middleware(),
             name=self.settings.id,
         )
 

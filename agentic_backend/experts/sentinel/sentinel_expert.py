@@ -15,6 +15,7 @@ class SentinelExpert(AgentFlow):
             self.chat_model(),
             tools=self.mcp.get_tools(),
             system_prompt=self.tuned("system_prompt", SYSTEM_PROMPT),
+            middleware=self.approval_middleware(),
             name=self.settings.id,
         )
 

@@ -15,6 +15,7 @@ class TeamLeader(LeaderFlow):
             self.chat_model(),
             tools=self.delegation_tools(crew),
             system_prompt=self.tuned("system_prompt", SYSTEM_PROMPT),
+            middleware=self.approval_middleware(),
         )
 
     def get_compiled_graph(self) -> CompiledGraph:

@@ -1,9 +1,10 @@
 /** Where the user writes. Its text lives in the drafts, so that it outlasts a refused ask and a change of session. */
 
+import { goToNextApproval } from "./focus.js";
 import { html, useEffect, useLayoutEffect, useRef } from "./html.js";
 import { Icon, IconButton } from "./icons.js";
 
-export function Composer({ draft, running, stopping, refusal, sessionId, actions: { conversation } }) {
+export function Composer({ draft, running, stopping, waiting, refusal, sessionId, actions: { conversation } }) {
   const area = useRef(null);
 
   useLayoutEffect(() => {
@@ -11,11 +12,14 @@ export function Composer({ draft, running, stopping, refusal, sessionId, actions
     area.current.style.height = `${area.current.scrollHeight}px`;
   }, [draft]);
   useEffect(() => {
-    // A phone would open its keyboard over the conversation.
-    if (matchMedia("(hover: hover)").matches) area.current.focus();
+    // A phone would open its keyboard over the conversation; what waits for a decision has the focus.
+    if (!waiting && matchMedia("(hover: hover)").matches) area.current.focus();
   }, [sessionId]);
 
-  const send = () => conversation.send(area.current.value);
+  const send = () => {
+    // What is typed before the page renders again belongs to the next message.
+    if (conversation.send(area.current.value)) area.current.value = "";
+  };
   const typed = (event) => {
     // 229: the key belongs to an input method that is composing.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
@@ -24,6 +28,7 @@ export function Composer({ draft, running, stopping, refusal, sessionId, actions
   };
   return html`<div class="composer-area">
     ${refusal && html`<${Refusal} refusal=${refusal} onDismiss=${() => conversation.dismissRefusal()} />`}
+    ${waiting && html`<${WaitingHint} />`}
     <div class="composer">
       <textarea
         ref=${area}
@@ -32,6 +37,7 @@ export function Composer({ draft, running, stopping, refusal, sessionId, actions
         rows="1"
         placeholder="Write a message"
         aria-label="Message"
+        aria-describedby=${waiting ? "composer-hint" : undefined}
         enterkeyhint="send"
         value=${draft}
         onInput=${({ target }) => conversation.write(target.value)}
@@ -44,6 +50,14 @@ export function Composer({ draft, running, stopping, refusal, sessionId, actions
       }
     </div>
   </div>`;
+}
+
+function WaitingHint() {
+  return html`<p class="composer-hint" id="composer-hint" data-testid="composer-hint">
+    <${Icon} name="hand" />
+    <span>The agent waits for your decision. To write something else, stop it first.</span>
+    <button type="button" class="link-button" onClick=${goToNextApproval}>Show</button>
+  </p>`;
 }
 
 function RoundButton({ kind, label, ...rest }) {

@@ -1,30 +1,38 @@
 /** One exchange: the question, everything that it caused, and how it ended. */
 
 import { askedText, isSilent, outcome, timeline } from "../timeline.js";
-import { formatCount, formatDuration, formatTime } from "../format.js";
+import { formatAhead, formatCount, formatDuration, formatTime } from "../format.js";
+import { Approval } from "./approval.js";
+import { ApproveAll } from "./approve-all.js";
+import { useNow } from "./clock.js";
 import { CopyButton } from "./copy-button.js";
 import { html, memo } from "./html.js";
-import { Activity, AwaitingHuman, ErrorNotice, activityText } from "./notices.js";
+import { Interruption } from "./interruption.js";
+import { Activity, ErrorNotice, activityText } from "./notices.js";
 import { LinkChip, Parts, markdownOf } from "./parts.js";
 import { Thought } from "./thought.js";
 import { ToolCard } from "./tool-card.js";
 
-export const Exchange = memo(({ exchange, isLast, agentName, onStop, onAskAgain }) => {
+/** `conversation` takes what the user does about the exchange; see Conversation. */
+export const Exchange = memo(({ exchange, isLast, agentName, conversation }) => {
   const items = timeline(exchange);
   const ending = outcome(exchange);
-  const retry = isLast && ending && askedText(exchange) ? () => onAskAgain(exchange) : null;
-  const shown = { agentName, onStop, retry, stopping: exchange.stopping };
+  const mayGoOn = isLast && ending && askedText(exchange);
+  const shown = { exchange, ending, mayGoOn, agentName, conversation };
   return html`<section class="exchange" data-exchange=${exchange.id} data-status=${ending ?? exchange.status}>
     ${items.map((item) => html`<${Item} key=${item.key} item=${item} shown=${shown} />`)}
+    <${ApproveAll} exchange=${exchange} onDecide=${(made) => conversation.decide(exchange, made)} />
     ${(exchange.progress || isSilent(exchange)) && html`<${Working} exchange=${exchange} agentName=${agentName} />`}
     <${Ending} ending=${ending} />
   </section>`;
 });
 
-function Item({ item, shown: { agentName, onStop, retry, stopping } }) {
+function Item({ item, shown: { exchange, ending, mayGoOn, agentName, conversation } }) {
   switch (item.kind) {
     case "user":
       return html`<${Question} ...${item} />`;
+    case "continued":
+      return html`<p class="activity" data-testid="continued">Continued</p>`;
     case "final":
       return html`<${Answer} ...${item} agentName=${agentName} />`;
     case "thought":
@@ -35,13 +43,34 @@ function Item({ item, shown: { agentName, onStop, retry, stopping } }) {
         <${Parts} parts=${item.parts} streaming=${item.streaming} />
       </div>`;
     case "tool":
-      return html`<${ToolCard} call=${item.call} result=${item.result} parts=${item.parts} state=${item.state} />`;
+      return html`<${ToolCard}
+        call=${item.call}
+        result=${item.result}
+        parts=${item.parts}
+        state=${item.state}
+        decision=${item.decision}
+      />`;
+    case "approval":
+      return html`<${Approval}
+        approval=${item.approval}
+        waiting=${exchange.awaiting}
+        stopping=${exchange.stopping}
+        onDecide=${(decision) => conversation.decide(exchange, [{ request: item.approval.request, decision }])}
+      />`;
     case "activity":
       return html`<${Activity} ...${item} agentName=${agentName} />`;
-    case "human":
-      return html`<${AwaitingHuman} request=${item.request} onStop=${onStop} stopping=${stopping} />`;
     case "error":
-      return html`<${ErrorNotice} content=${item.content} onRetry=${item.retryable ? retry : null} />`;
+      if (ending === "interrupted") {
+        return html`<${Interruption}
+          content=${item.content}
+          onContinue=${mayGoOn ? () => conversation.resume(exchange) : null}
+          onRewrite=${() => conversation.rewrite(exchange)}
+        />`;
+      }
+      return html`<${ErrorNotice}
+        content=${item.content}
+        onRetry=${mayGoOn && item.retryable ? () => conversation.askAgain(exchange) : null}
+      />`;
     default:
       return html`<div class="activity"><${Parts} parts=${item.parts} /></div>`;
   }
@@ -101,10 +130,20 @@ function AnswerFooter({ parts, metadata }) {
   </footer>`;
 }
 
-function Working({ exchange: { progress, stopping }, agentName }) {
+function Working({ exchange: { progress, stopping, kept }, agentName }) {
+  if (kept) return html`<${Kept} ...${kept} />`;
   const text = stopping ? "Stopping…" : progress ? activityText("progress", progress, agentName) : "Working…";
   return html`<p class="working" data-testid=${progress ? "activity" : "working"}>
     <span class="dots"><i /><i /><i /></span><span>${text}</span>
+  </p>`;
+}
+
+/** An ask that the server could not take yet. */
+function Kept({ content, until }) {
+  const now = useNow(1_000);
+  const when = until === null ? "as soon as it is back" : until > now ? formatAhead(until, now) : "now";
+  return html`<p class="working" role="status" data-testid="kept">
+    <span class="dots"><i /><i /><i /></span><span>${content} Your message is sent ${when}.</span>
   </p>`;
 }
 

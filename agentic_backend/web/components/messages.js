@@ -15,8 +15,6 @@ export function Messages({ open: { sessionId, transcript }, agentName, actions: 
     sessionId,
     exchanges.findLast(({ asked }) => asked !== null)?.key,
   );
-  const stop = useCallback(() => conversation.stop(), [conversation]);
-  const askAgain = useCallback((exchange) => conversation.askAgain(exchange), [conversation]);
 
   const loadEarlier = async () => {
     const below = view.current.scrollHeight - view.current.scrollTop;
@@ -37,8 +35,7 @@ export function Messages({ open: { sessionId, transcript }, agentName, actions: 
             exchange=${exchange}
             isLast=${index === exchanges.length - 1}
             agentName=${agentName}
-            onStop=${stop}
-            onAskAgain=${askAgain}
+            conversation=${conversation}
           />`,
         )}
       </div>
@@ -101,12 +98,12 @@ function useFollowedEnd(sessionId, question) {
   return { view, content, atEnd, toEnd };
 }
 
-/** Says to screen readers that the agent works, and its answer in one piece when it is there. */
+/** Says to screen readers that the agent works or waits, and its answer in one piece when it is there. */
 function Announcer({ exchange, busy }) {
   const heard = useRef(null);
   if (exchange && isOngoing(exchange)) heard.current = exchange.key;
   const text = busy
-    ? "The agent is working."
+    ? `The agent ${exchange?.status === "awaiting_human" ? "waits for your decision" : "is working"}.`
     : exchange && heard.current === exchange.key
       ? spokenAnswer(exchange)
       : "";

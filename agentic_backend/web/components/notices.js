@@ -1,6 +1,6 @@
-/** What is not an answer: activities, errors, and what waits for a person. */
+/** What is not an answer: activities and errors. */
 
-import { formatEntries, formatJson, formatTime } from "../format.js";
+import { formatEntries } from "../format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 
@@ -36,38 +36,5 @@ export function ErrorNotice({ content, onRetry }) {
       <${Icon} name="retry" />Try again
     </button>`
     }
-  </div>`;
-}
-
-export function AwaitingHuman({ request, onStop, stopping }) {
-  const { title, requests = [], expires_at: expiresAt } = request;
-  return html`<section class="card human" data-testid="awaiting-human">
-    <h3><${Icon} name="hand" />${title || "Waiting for your answer"}</h3>
-    ${requests.map((item) => html`<${HumanRequest} key=${item.interrupt_id} ...${item} />`)}
-    <footer>
-      <button type="button" class="button" onClick=${onStop} disabled=${stopping}>
-        ${stopping ? "Stopping…" : "Stop"}
-      </button>
-      ${expiresAt && html`<span class="muted">Waits until ${formatTime(expiresAt)}</span>`}
-    </footer>
-  </section>`;
-}
-
-function HumanRequest({ question, choices, name, args }) {
-  return html`<div class="human-request">
-    ${question && html`<p>${question}</p>`}
-    ${
-      choices?.length > 0 &&
-      html`<ul>
-      ${choices.map(
-        ({ id, label, description }) =>
-          html`<li key=${id}>
-            <strong>${label}</strong>${description && html`<span class="muted"> ${description}</span>`}
-          </li>`,
-      )}
-    </ul>`
-    }
-    ${name && html`<p>Wants to call <code>${name}</code></p>`}
-    ${args && html`<pre class="json">${formatJson(args)}</pre>`}
   </div>`;
 }

@@ -96,6 +96,7 @@ function Foot({ state: { conversation: open, drafts }, actions }) {
     draft=${drafts[open.sessionId ?? NEW] ?? ""}
     running=${Boolean(running)}
     stopping=${Boolean(running?.stopping)}
+    waiting=${running?.status === "awaiting_human"}
     refusal=${open.refusal}
     sessionId=${open.sessionId}
     actions=${actions}

@@ -1,9 +1,9 @@
 /** One conversation in the list, and its title while it is being renamed. */
 
 import { html, useLayoutEffect, useRef, useState } from "./html.js";
-import { IconButton } from "./icons.js";
+import { Icon, IconButton } from "./icons.js";
 
-export function SessionItem({ session, current, onOpen, onRename, onDelete }) {
+export function SessionItem({ session, current, waits, onOpen, onRename, onDelete }) {
   const [renaming, setRenaming] = useState(false);
   if (renaming) {
     return html`<li class="session">
@@ -21,15 +21,20 @@ export function SessionItem({ session, current, onOpen, onRename, onDelete }) {
       onClick=${() => onOpen(session.id)}
     >
       <span>${title}</span>
-      ${
-        session.active_exchange_id && html`<span class="running-dot" role="img" aria-label="Running" title="Running" />`
-      }
+      ${session.active_exchange_id && html`<${Activity} waits=${waits} />`}
     </button>
     <span class="session-actions">
       <${IconButton} name="pencil" label="Rename" data-testid="rename-session" onClick=${() => setRenaming(true)} />
       <${IconButton} name="trash" label="Delete" data-testid="delete-session" onClick=${() => onDelete(session)} />
     </span>
   </li>`;
+}
+
+function Activity({ waits }) {
+  if (!waits) return html`<span class="running-dot" role="img" aria-label="Running" title="Running" />`;
+  return html`<span class="waiting-mark" role="img" aria-label="Waits for you" title="Waits for you"
+    ><${Icon} name="hand" /></span
+  >`;
 }
 
 function TitleInput({ title, onRename, onClose }) {

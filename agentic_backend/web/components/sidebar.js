@@ -32,6 +32,7 @@ export const Sidebar = memo(({ user, sessions, openId, actions, onClose }) => {
           name=${name}
           items=${items}
           openId=${openId}
+          waiting=${sessions.waiting}
           onOpen=${open}
           onRename=${(id, title) => actions.sessions.rename(id, title)}
           onDelete=${setDeleting}
@@ -68,7 +69,7 @@ function Search({ query, onSearch }) {
   </label>`;
 }
 
-function Group({ name, items, openId, onOpen, onRename, onDelete }) {
+function Group({ name, items, openId, waiting, onOpen, onRename, onDelete }) {
   return html`<section>
     <h2>${name}</h2>
     <ul>
@@ -78,6 +79,7 @@ function Group({ name, items, openId, onOpen, onRename, onDelete }) {
             key=${session.id}
             session=${session}
             current=${session.id === openId}
+            waits=${waiting.has(session.active_exchange_id)}
             onOpen=${onOpen}
             onRename=${(title) => onRename(session.id, title)}
             onDelete=${onDelete}

@@ -1,0 +1,138 @@
+"""What people decide about a waiting exchange: which decisions count, and what is still open. Pure.
+
+A decision counts once, for exactly the arguments that were shown, while its request waits. Invariant: a frame counts
+as a whole or not at all. Whose exchange it is has been checked before.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from agentic_backend.errors import ApprovalMismatch, ApprovalNotFound, BadFrame
+from agentic_backend.protocol.events import HumanRequest, HumanRequests
+from agentic_backend.protocol.frames import Decision, HumanDecisions
+from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.sessions.input_schema import flaw
+from agentic_backend.stores.records import ExchangeRecord, HumanDecision
+from agentic_backend.streaming.content import plain
+from agentic_backend.streaming.interrupts import interrupt_id_of
+
+Schemas = Mapping[str, Mapping[str, Any]]
+
+NO_SCHEMAS: Schemas = {}
+
+
+def decided(
+    waiting: ExchangeRecord, payload: HumanDecisions, by: str, at: datetime, schemas: Schemas = NO_SCHEMAS
+) -> list[HumanDecision]:
+    """What the user `by` decides with `payload` about `waiting`, in the order of the payload.
+
+    `schemas`: by interrupt id, what a person may put in (see streaming.interrupts.response_schemas).
+
+    Raises BadFrame, which names the field, ApprovalNotFound where nothing (or nothing any more) waits for one of the
+    decisions, ApprovalMismatch where one is about other arguments than those that wait.
+    """
+    if not payload.decisions and not payload.answers:
+        raise BadFrame("payload: expected a decision or an answer")
+    called = [decision.call_id for decision in payload.decisions]
+    for index, call_id in enumerate(called):
+        if call_id in called[:index]:
+            raise BadFrame(f"payload.decisions.{index}.call_id: decided on twice")
+    if waiting.deadline is not None and at >= waiting.deadline:
+        raise ApprovalNotFound
+    open_requests = remaining(waiting, ()).requests
+    calls = {request.call_id: request for request in open_requests if request.call_id is not None}
+    questions = {request.interrupt_id: request for request in open_requests if request.call_id is None}
+    approvals = [
+        _approval(f"payload.decisions.{index}", decision, calls.get(decision.call_id), schemas, by, at)
+        for index, decision in enumerate(payload.decisions)
+    ]
+    answers = [
+        _answer(answer, questions.get(interrupt_id), schemas, by, at)
+        for interrupt_id, answer in payload.answers.items()
+    ]
+    return approvals + answers
+
+
+def expired(waiting: ExchangeRecord, at: datetime) -> list[HumanDecision] | None:
+    """The rejection of all that is still open; None where one of the requests can't be rejected, such as a question."""
+    requests = remaining(waiting, ()).requests
+    if any("reject" not in request.allowed for request in requests):
+        return None
+    return [
+        HumanDecision(
+            interrupt_id=request.interrupt_id,
+            action="expire",
+            at=at,
+            call_id=request.call_id,
+            name=request.name,
+            args=request.args,
+            args_sha256=request.args_sha256,
+        )
+        for request in requests
+    ]
+
+
+def remaining(waiting: ExchangeRecord, decisions: Iterable[HumanDecision]) -> HumanRequests:
+    """What is still open once `decisions` have been added to those of `waiting`; `requests` is empty at the end."""
+    pending = waiting.pending
+    if pending is None or waiting.status is not ExchangeStatus.AWAITING_HUMAN:
+        return HumanRequests(requests=[])
+    settled = {(decision.interrupt_id, decision.call_id) for decision in [*waiting.decisions, *decisions]}
+    rest = [request for request in pending.requests if (request.interrupt_id, request.call_id) not in settled]
+    return pending.model_copy(update={"requests": rest})
+
+
+def _approval(
+    field: str, decision: Decision, request: HumanRequest | None, schemas: Schemas, by: str, at: datetime
+) -> HumanDecision:
+    if request is None:
+        raise ApprovalNotFound
+    if decision.args_sha256 != request.args_sha256:
+        raise ApprovalMismatch
+    if decision.action not in request.allowed:
+        raise BadFrame(f"{field}.action: not allowed for this call; {_told(request.allowed)}")
+    if decision.message is not None and decision.action != "reject":
+        raise BadFrame(f"{field}.message: only goes with 'reject'")
+    if (decision.args is not None) != (decision.action == "edit"):
+        raise BadFrame(f"{field}.args: goes with 'edit', and only with that")
+    if decision.args is not None:
+        _check(f"{field}.args", decision.args, schemas.get(interrupt_id_of(request.interrupt_id)))
+    return HumanDecision(
+        interrupt_id=request.interrupt_id,
+        action=decision.action,
+        by=by,
+        at=at,
+        call_id=request.call_id,
+        name=request.name,
+        args=request.args,
+        args_sha256=request.args_sha256,
+        edited_args=decision.args,
+        message=decision.message,
+    )
+
+
+def _answer(answer: Any, request: HumanRequest | None, schemas: Schemas, by: str, at: datetime) -> HumanDecision:
+    if request is None:
+        raise ApprovalNotFound
+    field = f"payload.answers.{request.interrupt_id}"
+    if answer is None:
+        # LangGraph could not tell it from no answer.
+        raise BadFrame(f"{field}: null is no answer")
+    choices = [choice.id for choice in request.choices or ()]
+    if choices and not (isinstance(answer, str) and answer in choices):
+        raise BadFrame(f"{field}: expected the id of one of the choices")
+    _check(field, answer, schemas.get(interrupt_id_of(request.interrupt_id)))
+    return HumanDecision(interrupt_id=request.interrupt_id, action="answer", by=by, at=at, answer=answer)
+
+
+def _check(field: str, value: Any, schema: Mapping[str, Any] | None) -> None:
+    """Raise BadFrame where `value` can't be stored as it is, or a graph would not take it."""
+    if plain({"value": value}) != {"value": value}:
+        raise BadFrame(f"{field}: nested too deeply, or with a number beyond 64 bits")
+    if schema is not None and (found := flaw(value, schema)):
+        raise BadFrame(f"{field}{found}")
+
+
+def _told(allowed: Sequence[str]) -> str:
+    return f"allowed: {', '.join(allowed) or 'none'}"

@@ -1,0 +1,31 @@
+"""AskRate: how often each user may ask."""
+
+from collections import deque
+from collections.abc import Callable
+
+from cachetools import TTLCache
+
+from agentic_backend.errors import RateLimited
+
+_WINDOW_S = 60.0
+# Users that are remembered at once; who is forgotten may ask as if he had not asked before.
+_USERS = 100_000
+
+
+class AskRate:
+    """At most `per_minute` asks of a user in any minute; None is no limit. `clock` gives seconds."""
+
+    def __init__(self, per_minute: int | None, clock: Callable[[], float]) -> None:
+        self._per_minute = per_minute
+        self._clock = clock
+        self._asks: TTLCache[str, deque[float]] = TTLCache(_USERS, _WINDOW_S, clock)
+
+    def count(self, user_id: str) -> None:
+        """Count an ask that starts something. Raises RateLimited, and counts nothing, where it is one too many."""
+        if self._per_minute is None:
+            return
+        now, asks = self._clock(), self._asks.get(user_id) or deque(maxlen=self._per_minute)
+        if len(asks) == self._per_minute and now < asks[0] + _WINDOW_S:
+            raise RateLimited(retry_after_s=round(asks[0] + _WINDOW_S - now, 3))
+        asks.append(now)
+        self._asks[user_id] = asks

@@ -1,0 +1,148 @@
+"""Closing: ends an exchange that nobody runs: its instance has died, or it waited for a person.
+
+All that is known of it is in the store. Its open calls get a result, the text that was being written becomes its final,
+and whoever follows it here is shown its end; who follows it elsewhere finds that in the store.
+"""
+
+from collections.abc import Sequence
+
+from agentic_backend.kpi import Kpi
+from agentic_backend.protocol.events import ErrorInfo, Final, PartialText
+from agentic_backend.protocol.messages import (
+    Channel,
+    ChatMessage,
+    ExchangeStatus,
+    FinishReason,
+    MessageDraft,
+    MessageMetadata,
+    Role,
+    utc_now,
+)
+from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart, text_of
+from agentic_backend.sessions.delivery import error_message
+from agentic_backend.sessions.outcome import Outcome
+from agentic_backend.sessions.relay import Relay
+from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut, Store
+from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord, KpiRecord
+
+# The last seq of a process that died is unknown; a jump leaves every place that it could have given behind.
+_SEQ_JUMP = 1_000_000
+
+
+class Closing:
+    def __init__(self, store: Store, relay: Relay, kpi: Kpi) -> None:
+        self._store = store
+        self._relay = relay
+        self._kpi = kpi
+
+    async def close(self, record: ExchangeRecord, outcome: Outcome) -> Final:
+        """End the exchange, whoever owns it. Raises FencedOut where it has ended, or somebody writes to it yet."""
+        fence = await self._store.fence(record.session_id)
+        if fence is None or fence.exchange_id != record.id:
+            raise FencedOut
+        messages = await self._store.exchange_messages(record.id)
+        error = ErrorInfo.of(outcome.error, record.request_id) if outcome.error is not None else None
+        checkpoint = None
+        if outcome.status is not ExchangeStatus.INTERRUPTED:
+            ended = CheckpointRecord(
+                kind=CheckpointKind.FINAL_RESULT, at=utc_now(), exchange_id=record.id, request_id=record.request_id
+            )
+            checkpoint = Checkpoint(ended, None)
+        end = ExchangeEnd(
+            status=outcome.status,
+            ended_at=utc_now(),
+            usage=record.usage,
+            last_seq=record.last_seq + _SEQ_JUMP,
+            error=error,
+            kpi=_kpi_of(record, outcome.status, messages),
+        )
+        drafts = _last_drafts(record, messages, outcome.status, error)
+        written = await self._store.append(fence, drafts, end, checkpoint)
+        self._kpi.exchange_closed(record.agent_id, outcome.status)
+        final = Final(
+            session_id=record.session_id,
+            exchange_id=record.id,
+            seq=end.last_seq,
+            status=end.status,
+            messages=[*messages, *written.messages],
+            session=written.session,
+            usage=end.usage,
+            error=error,
+        )
+        log = self._relay.find(record.id)
+        if log is not None and log.final is None:
+            log.end_with(final)
+        return final
+
+
+def _last_drafts(
+    record: ExchangeRecord, messages: Sequence[ChatMessage], status: ExchangeStatus, error: ErrorInfo | None
+) -> list[MessageDraft]:
+    stopped = status is ExchangeStatus.STOPPED
+    reason = FinishReason.CANCELLED if stopped else FinishReason.OTHER
+    content = "Stopped before it gave a result." if stopped else "The server went away before the tool gave a result."
+    texts = _unstored(record.partial, messages)
+    final = next((text for text in reversed(texts) if text.channel is not Channel.THOUGHT), None)
+    metadata = MessageMetadata(agent_id=record.agent_id)
+    drafts = [
+        MessageDraft(
+            role=Role.ASSISTANT,
+            channel=Channel.THOUGHT if text.channel is Channel.THOUGHT else Channel.OBSERVATION,
+            parts=[TextPart(text=text.text)],
+            metadata=metadata,
+        )
+        for text in texts
+        if text is not final
+    ]
+    drafts += _results_of_open_calls(messages, content, metadata)
+    if final is not None:
+        ended = metadata.model_copy(update={"finish_reason": reason})
+        part = TextPart(text=final.text)
+        drafts.append(MessageDraft(role=Role.ASSISTANT, channel=Channel.FINAL, parts=[part], metadata=ended))
+    if error is not None:
+        drafts.append(error_message(record.agent_id, error).message)
+    return drafts
+
+
+def _unstored(partial: Sequence[PartialText], messages: Sequence[ChatMessage]) -> list[PartialText]:
+    """The texts that were being written, but for those whose message was stored since they were kept."""
+    stored = [text_of(message.parts) for message in messages if message.role is Role.ASSISTANT]
+    return [text for text in partial if text.text and not any(whole.startswith(text.text) for whole in stored)]
+
+
+def _results_of_open_calls(
+    messages: Sequence[ChatMessage], content: str, metadata: MessageMetadata
+) -> list[MessageDraft]:
+    parts = [part for message in messages for part in message.parts]
+    settled = {part.call_id for part in parts if isinstance(part, ToolResultPart)}
+    return [
+        MessageDraft(
+            role=Role.TOOL,
+            channel=Channel.TOOL_RESULT,
+            parts=[ToolResultPart(call_id=part.call_id, ok=False, content=content)],
+            metadata=metadata,
+        )
+        for part in parts
+        if isinstance(part, ToolCallPart) and part.call_id not in settled
+    ]
+
+
+def _kpi_of(record: ExchangeRecord, status: ExchangeStatus, messages: Sequence[ChatMessage]) -> KpiRecord:
+    parts = [part for message in messages for part in message.parts]
+    results = [part for part in parts if isinstance(part, ToolResultPart)]
+    tools = [part.name for part in parts if isinstance(part, ToolCallPart)]
+    ran = record.ran_ms or round((utc_now() - record.started_at).total_seconds() * 1000)
+    return KpiRecord(
+        exchange_id=record.id,
+        session_id=record.session_id,
+        user_id=record.user_id,
+        agent_id=record.agent_id,
+        status=status,
+        started_at=record.started_at,
+        latency_ms=ran,
+        first_token_ms=record.first_token_ms,
+        usage=record.usage,
+        model=None,
+        tools=tools,
+        failed_tools=sum(result.ok is False for result in results) + len(tools) - len(results),
+    )

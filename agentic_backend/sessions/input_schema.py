@@ -1,0 +1,80 @@
+"""Checks what a person puts in, an edit's arguments or an answer, against the JSON Schema that a graph gives. Pure.
+
+The schema is an author's or an MCP server's, the value a client's: nothing is fetched, and no regular expression can
+take long. What a schema says in ways that can't be checked here is left to the tool or the graph.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from jsonschema import Draft202012Validator, FormatChecker, ValidationError  # type: ignore[import-untyped]
+from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
+from jsonschema.validators import extend  # type: ignore[import-untyped]
+from pydantic import TypeAdapter
+from pydantic_core import SchemaError, SchemaValidator, core_schema
+from pydantic_core import ValidationError as NoMatch
+from referencing import Registry
+
+_LONGEST_NAME = 100
+
+
+def flaw(value: Any, schema: Mapping[str, Any]) -> str | None:
+    """What of `value` the schema does not allow: where in it, and what is expected there, never what stands there."""
+    try:
+        # A registry of its own: the library's default one fetches what a schema refers to.
+        error = best_match(_Validator(schema, registry=Registry(), format_checker=_formats).iter_errors(value))
+    except Exception:
+        # A schema that is none fails in as many ways as there are keywords.
+        return None
+    return None if error is None else f"{_place(error)}: {_expected(error)}"
+
+
+def _place(error: ValidationError) -> str:
+    path = "".join(f".{part}" for part in error.absolute_path)
+    return json.dumps(path[:_LONGEST_NAME])[1:-1]
+
+
+def _expected(error: ValidationError) -> str:
+    if error.validator == "required":
+        return f"{' and '.join(name for name in error.validator_value if name not in error.instance)} is missing"
+    if error.validator == "type":
+        return f"expected {error.validator_value}"
+    return f"does not meet the schema's {error.validator!r}"
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    """The keyword `pattern`, by an engine whose time is linear; what that one does not know is not checked."""
+    if isinstance(instance, str) and not _matches(pattern, instance):
+        yield ValidationError("does not match the pattern")
+
+
+def _matches(pattern: str, text: str) -> bool:
+    with contextlib.suppress(SchemaError):
+        try:
+            _expression(pattern).validate_python(text)
+        except NoMatch:
+            return False
+    return True
+
+
+@lru_cache(maxsize=256)
+def _expression(pattern: str) -> SchemaValidator:
+    return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+
+
+def _format_checker() -> FormatChecker:
+    """The formats that a type stands behind, read as pydantic reads them, which resumes the graph."""
+    formats = FormatChecker(formats=())
+    kinds = {"date-time": datetime, "date": date, "time": time, "duration": timedelta, "uuid": UUID}
+    for name, kind in kinds.items():
+        formats.checks(name, raises=ValueError)(TypeAdapter(kind).validate_python)
+    return formats
+
+
+_Validator = extend(Draft202012Validator, {"pattern": _pattern})
+_formats = _format_checker()

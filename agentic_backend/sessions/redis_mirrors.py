@@ -1,0 +1,157 @@
+"""RedisMirrors: the one task of a process that reads other instances' exchanges from Redis into logs.
+
+A wake-up on its channel tells that a stream has more; all are read every second besides. A log takes over what goes on
+where it ends, or a `reset`. Where something is missing the owner is asked for one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from redis.asyncio import Redis
+from redis.asyncio.client import PubSub
+
+from agentic_backend.protocol.events import Reset
+from agentic_backend.sessions.exchange_log import ExchangeLog
+from agentic_backend.sessions.redis_messages import NotUnderstood, decode_entry, stream_of
+
+log = logging.getLogger(__name__)
+
+_READ_EVERY_S = 1.0
+_UNFOLLOWED_S = 30.0
+# What wakes us within this time is read in one go.
+_PACE_S = 0.01
+_STREAMS_PER_READ, _ENTRIES_PER_READ = 50, 200
+
+_Entries = Sequence[tuple[bytes, object]]
+
+
+class _Mirror:
+    def __init__(self, mirrored: ExchangeLog, now: float) -> None:
+        self.log = mirrored
+        self.stream = stream_of(mirrored.exchange_id)
+        self.followed_at = now
+        self.asked_at = 0.0
+        self.has_told = False
+
+
+class RedisMirrors:
+    """`ask_reset` is called with the id of an exchange whose stream can't be read from where its log ends."""
+
+    def __init__(self, ask_reset: Callable[[str], None]) -> None:
+        self._ask_reset = ask_reset
+        self._mirrors: dict[str, _Mirror] = {}
+        """By the key of their stream."""
+        self._due: set[str] = set()
+        self._subscribed: set[str] = set()
+        self._wanted = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._mirrors)
+
+    def mirror(self, mirrored: ExchangeLog) -> None:
+        mirror = _Mirror(mirrored, _now())
+        before = self._mirrors.get(mirror.stream)
+        if mirrored.final is None and (before is None or before.log is not mirrored):
+            self._mirrors[mirror.stream] = mirror
+            self.wake(mirror.stream)
+
+    def end(self, exchange_id: str) -> None:
+        """The exchange runs here."""
+        self._mirrors.pop(stream_of(exchange_id), None)
+
+    def wake(self, stream: str) -> None:
+        """The stream may have more."""
+        if stream in self._mirrors:
+            self._due.add(stream)
+            self._wanted.set()
+
+    def prune(self) -> None:
+        """End what has ended, and what nobody has followed for a while."""
+        now = _now()
+        for stream, mirror in list(self._mirrors.items()):
+            if mirror.log.is_followed:
+                mirror.followed_at = now
+            if mirror.log.final is not None or now - mirror.followed_at > _UNFOLLOWED_S:
+                del self._mirrors[stream]
+
+    async def run(self, redis: Redis, channels: PubSub) -> None:
+        """Read, until cancelled. Raises RedisError and OSError once the connection is of no use."""
+        self._subscribed.clear()
+        read_all_at = 0.0
+        while True:
+            if _now() >= read_all_at:
+                self.prune()
+                self._due |= set(self._mirrors)
+                read_all_at = _now() + _READ_EVERY_S
+                # An answer shows that the connection is of use.
+                await redis.ping()
+            await self._subscribe(channels)
+            await self._read(redis)
+            await asyncio.sleep(_PACE_S)
+            try:
+                async with asyncio.timeout(max(read_all_at - _now(), 0)):
+                    await self._wanted.wait()
+            except TimeoutError:
+                continue
+            self._wanted.clear()
+
+    async def _subscribe(self, channels: PubSub) -> None:
+        """Hear of the streams that are mirrored and of no others; each is read once that is confirmed."""
+        mirrored = set(self._mirrors)
+        if wanted := mirrored - self._subscribed:
+            await channels.subscribe(*wanted)
+        if unwanted := self._subscribed - mirrored:
+            await channels.unsubscribe(*unwanted)
+        self._subscribed = mirrored
+
+    async def _read(self, redis: Redis) -> None:
+        while due := [self._mirrors[stream] for stream in self._due if stream in self._mirrors][:_STREAMS_PER_READ]:
+            self._due -= {mirror.stream for mirror in due}
+            places: dict[Any, int] = {mirror.stream: mirror.log.last_seq for mirror in due}
+            answer = await redis.xread(dict(places), count=_ENTRIES_PER_READ)
+            # With RESP2 that is a list; its type is that of every protocol.
+            for key, entries in cast("list[tuple[bytes, _Entries]]", answer):
+                mirror = self._mirrors.get(key.decode())
+                if mirror is None:
+                    continue
+                self._take(mirror, entries)
+                has_moved = mirror.log.last_seq > places[mirror.stream]
+                if has_moved and len(entries) == _ENTRIES_PER_READ:
+                    self._due.add(mirror.stream)
+                elif has_moved and mirror.log.is_filling:
+                    mirror.log.filled()
+                await asyncio.sleep(0)
+        self._due.clear()
+
+    def _take(self, mirror: _Mirror, entries: _Entries) -> None:
+        mirrored = mirror.log
+        for _, fields in entries:
+            try:
+                event, after = decode_entry(fields)
+                if event.exchange_id != mirrored.exchange_id:
+                    raise NotUnderstood
+            except NotUnderstood:
+                self._tell(mirror)
+                continue
+            if event.seq <= mirrored.last_seq:
+                continue
+            if not isinstance(event, Reset) and after != mirrored.last_seq:
+                self._miss(mirror)
+                return
+            mirrored.take_over(event)
+
+    def _miss(self, mirror: _Mirror) -> None:
+        if _now() - mirror.asked_at >= _READ_EVERY_S:
+            mirror.asked_at = _now()
+            self._ask_reset(mirror.log.exchange_id)
+
+    def _tell(self, mirror: _Mirror) -> None:
+        if not mirror.has_told:
+            mirror.has_told = True
+            log.warning("an entry of the relay was not understood", extra={"exchange_id": mirror.log.exchange_id})
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,138 @@
+/**
+ * One request to a person: a call to decide on, or a question to answer.
+ *
+ * It stays in its place while its decision is on its way, and is as it was before if the server refuses that.
+ */
+
+import { formatAhead, formatTime, visible } from "../format.js";
+import { Arguments } from "./arguments.js";
+import { useNow } from "./clock.js";
+import { AnswerForm, EditForm, RejectForm } from "./decision-forms.js";
+import { DECISIONS, Decided } from "./decided.js";
+import { passFocusOn, useFocusWhenShown } from "./focus.js";
+import { html, useId, useLayoutEffect, useRef, useState } from "./html.js";
+import { Icon } from "./icons.js";
+
+/** `waiting` is what the exchange waits for: `{title?, expires_at?}`; `onDecide` gets the decision. */
+export function Approval({ approval, waiting, onDecide, stopping }) {
+  const { request, state, decision, refusal } = approval;
+  const card = useRef(null);
+  /** What is being written: `reject`, `edit` or nothing. It outlasts a decision that is refused. */
+  const [writing, setWriting] = useState(null);
+  const [edited, setEdited] = useState(null);
+  const title = useId();
+  const isOpen = state === "open";
+  useFocusWhenShown(card, isOpen);
+  usePassingFocus(card, isOpen);
+
+  if (!isOpen) return html`<${Decided} request=${request} decision=${decision} isSent=${state === "sent"} />`;
+  return html`<section
+    ref=${card}
+    class="card approval"
+    role="group"
+    tabindex="-1"
+    aria-labelledby=${title}
+    data-testid="approval"
+    data-state="open"
+  >
+    <header>
+      <h3 id=${title}><${Icon} name="hand" /><${Title} request=${request} title=${waiting?.title} /></h3>
+      ${waiting?.expires_at && html`<${Expiry} at=${waiting.expires_at} />`}
+    </header>
+    ${request.question && html`<p class="why" data-testid="approval-question">${visible(request.question)}</p>`}
+    ${request.name && writing !== "edit" && html`<${Arguments} args=${request.args} />`}
+    ${
+      refusal &&
+      html`<p class="notice error" role="alert" data-testid="approval-refused">
+        <${Icon} name="warning" /><span class="notice-text">${refusal}</span>
+      </p>`
+    }
+    ${
+      request.name
+        ? html`<${CallDecision}
+            request=${request}
+            writing=${writing}
+            edited=${edited}
+            stopping=${stopping}
+            onWriting=${setWriting}
+            onEdited=${setEdited}
+            onDecide=${onDecide}
+          />`
+        : html`<${QuestionDecision} request=${request} stopping=${stopping} onDecide=${onDecide} />`
+    }
+  </section>`;
+}
+
+function Title({ request: { name }, title }) {
+  if (!name) return title || "The agent asks";
+  return html`<span><code>${visible(name)}</code> needs your approval</span>`;
+}
+
+function Expiry({ at }) {
+  const now = useNow(1_000);
+  const isOver = new Date(at).getTime() <= now;
+  return html`<time class="muted" datetime=${at} title=${formatTime(at)} data-testid="approval-expiry">
+    ${isOver ? "Expired" : `Expires ${formatAhead(at, now)}`}
+  </time>`;
+}
+
+function CallDecision({ request: { args, allowed }, writing, edited, stopping, onWriting, onEdited, onDecide }) {
+  if (writing === "reject") {
+    const reject = (message) => onDecide({ action: "reject", ...(message && { message }) });
+    return html`<${RejectForm} onReject=${reject} onCancel=${() => onWriting(null)} />`;
+  }
+  if (writing === "edit") {
+    return html`<${EditForm}
+      args=${args}
+      text=${edited}
+      onWrite=${onEdited}
+      onEdit=${(changed) => onDecide({ action: "edit", args: changed })}
+      onCancel=${() => onWriting(null)}
+    />`;
+  }
+  const buttons = [
+    { action: "approve", kind: "button primary", onClick: () => onDecide({ action: "approve" }) },
+    { action: "edit", kind: "button", onClick: () => onWriting("edit") },
+    { action: "reject", kind: "button", onClick: () => onWriting("reject") },
+  ].filter(({ action }) => allowed.includes(action));
+  if (!buttons.length) return html`<p class="muted">This can't be decided here; it can only be stopped.</p>`;
+  return html`<div class="approval-actions">
+    ${buttons.map(
+      ({ action, kind, onClick }) =>
+        html`<button
+          key=${action}
+          type="button"
+          class=${kind}
+          data-testid=${action}
+          disabled=${stopping}
+          onClick=${onClick}
+        >
+          <${Icon} name=${DECISIONS[action].icon} />${DECISIONS[action].command}
+        </button>`,
+    )}
+  </div>`;
+}
+
+function QuestionDecision({ request: { choices }, stopping, onDecide }) {
+  const answer = (given) => onDecide({ action: "answer", answer: given });
+  if (!choices?.length) return html`<${AnswerForm} onAnswer=${answer} />`;
+  return html`<ul class="choices">
+    ${choices.map(
+      ({ id, label, description }) => html`<li key=${id}>
+        <button type="button" data-testid="choice" disabled=${stopping} onClick=${() => answer(id)}>
+          <strong>${visible(label)}</strong>${description && html`<span class="muted">${visible(description)}</span>`}
+        </button>
+      </li>`,
+    )}
+  </ul>`;
+}
+
+/** The focus, if it was in the card, goes on to what is to be done next. */
+function usePassingFocus(card, isOpen) {
+  const hadFocus = useRef(false);
+  if (card.current && isOpen === false && card.current.contains(document.activeElement)) hadFocus.current = true;
+  useLayoutEffect(() => {
+    if (!isOpen && hadFocus.current) passFocusOn();
+    hadFocus.current = false;
+  }, [isOpen]);
+}

@@ -1,0 +1,40 @@
+/** What a person has decided, in one line. */
+
+import { visible } from "../format.js";
+import { html } from "./html.js";
+import { Icon } from "./icons.js";
+
+/** By action: what its button says, what is said when it is done, and its sign. */
+export const DECISIONS = {
+  approve: { command: "Approve", done: "Approved", icon: "check" },
+  edit: { command: "Edit", done: "Approved with changes", icon: "pencil" },
+  reject: { command: "Reject", done: "Rejected", icon: "cross" },
+  expire: { done: "Expired", icon: "cross" },
+  answer: { done: "Answered", icon: "check" },
+};
+
+export function Decided({ request, decision, isSent }) {
+  const { done, icon } = DECISIONS[decision?.action] ?? { done: "No longer open", icon: "hand" };
+  return html`<section
+    class="card decided"
+    data-testid="approval"
+    data-action=${decision?.action}
+    data-state=${isSent ? "sent" : "settled"}
+  >
+    <span class="mark">${isSent ? html`<span class="spinner" />` : html`<${Icon} name=${icon} />`}</span>
+    <p>
+      <span class="decided-how">${done}</span>${" "}
+      ${request.name ? html`<code>${visible(request.name)}</code>` : visible(request.question ?? "")}${" "}
+      <${Said} request=${request} decision=${decision} />
+    </p>
+  </section>`;
+}
+
+function Said({ request: { choices }, decision }) {
+  if (decision?.action === "answer") {
+    const chosen = choices?.find(({ id }) => id === decision.answer)?.label;
+    const answer = chosen ?? (typeof decision.answer === "string" ? decision.answer : JSON.stringify(decision.answer));
+    return html`<strong class="said">${visible(answer)}</strong>`;
+  }
+  return decision?.message ? html`<q class="said">${visible(decision.message)}</q>` : null;
+}

@@ -1,0 +1,40 @@
+/**
+ * What is known of the conversation that is open: a view of `state.conversation` for all who keep it in step.
+ *
+ * `opening` is another number for each conversation that is opened: who has waited for an answer compares it.
+ */
+
+import { newTranscript, withExchange } from "./transcript.js";
+
+export const nothingOpen = {
+  sessionId: null,
+  session: null,
+  transcript: newTranscript(),
+  loading: false,
+  loadError: null,
+  refusal: null,
+};
+
+export class OpenState {
+  opening = 0;
+
+  constructor(store) {
+    this.store = store;
+  }
+
+  get now() {
+    return this.store.state.conversation;
+  }
+
+  set(patch) {
+    this.store.set({ conversation: { ...this.now, ...patch } });
+  }
+
+  exchange(id) {
+    return this.now.transcript.exchanges.find((exchange) => exchange.id === id) ?? null;
+  }
+
+  changeExchange(id, change) {
+    this.set({ transcript: withExchange(this.now.transcript, id, change) });
+  }
+}

@@ -1,0 +1,19 @@
+"""What the tests of faults may use: a directory for servers whose agents do what they are told."""
+
+from pathlib import Path
+
+import pytest
+from faults.sizes import SIZES
+from support.fault_agents import write_catalog
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(SIZES.timeout_s))
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    write_catalog(tmp_path)
+    return tmp_path

@@ -1,0 +1,52 @@
+"""How much the tests of faults do: a little in every run of the tests, all that is promised with `FAULTS=long`."""
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizes:
+    reconnects: int
+    kills: int
+    races: int
+    exchanges: int
+    """Those that run while three instances are restarted one after the other."""
+    tampered: int
+    """Decisions that nobody may make."""
+    frames: int
+    """Of rubbish."""
+    clients: int
+    rounds: int
+    """How often they talk with, and without, one among them that is stalled."""
+    stalled_ratio: float
+    """What that one may add to the others' p95; little can be told from one round."""
+    timeout_s: int
+    """For one test."""
+
+
+_SHORT = Sizes(
+    reconnects=60,
+    kills=2,
+    races=200,
+    exchanges=20,
+    tampered=50,
+    frames=8_000,
+    clients=50,
+    rounds=1,
+    stalled_ratio=2.0,
+    timeout_s=120,
+)
+_LONG = Sizes(
+    reconnects=1_000,
+    kills=100,
+    races=10_000,
+    exchanges=200,
+    tampered=1_000,
+    frames=1_000_000,
+    clients=200,
+    rounds=5,
+    stalled_ratio=1.1,
+    timeout_s=3_600,
+)
+
+SIZES = _LONG if os.environ.get("FAULTS") == "long" else _SHORT

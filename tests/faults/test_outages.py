@@ -1,0 +1,76 @@
+"""The database or Redis goes away in the middle of exchanges and comes back: these end once, and nothing is lost."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from services.ferretdb import FerretDb, ferretdb_program
+from support.durable_client import DurableClient
+from support.fault_agents import notes, words
+from support.rest_client import rest
+from support.server_process import ServerProcess, serving
+from support.stored_session import StoredExchange, stored_session
+
+# Longer than an operation of the store waits for it.
+AWAY_S = 7
+BACK_WITHIN_S = 10
+
+
+@pytest.fixture
+def own_ferretdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FerretDb]:
+    """One that the test may stop and start."""
+    server = FerretDb(ferretdb_program(), tmp_path_factory.mktemp("own-ferretdb"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def server(directory: Path, own_ferretdb: FerretDb) -> AsyncIterator[ServerProcess]:
+    async with serving("--store", f"mongodb://127.0.0.1:{own_ferretdb.port}/chat", cwd=directory) as server:
+        yield server
+
+
+@pytest.mark.mongodb
+async def test_the_database_goes_and_comes_back(server: ServerProcess, own_ferretdb: FerretDb, directory: Path) -> None:
+    """One exchange writes a text meanwhile, one has a result to store, and one is asked for."""
+    scripts = {
+        "writing": "words 450 50",
+        "storing": "words 60 50 | note a | words 100 50",
+        "asking": "words 5 0",
+    }
+    clients = {name: DurableClient(lambda: server.address, user=name) for name in scripts}
+    asking = {name: asyncio.create_task(clients[name].ask(scripts[name])) for name in ("writing", "storing")}
+    while not all(clients[name].shown.writing for name in asking):
+        await asyncio.sleep(0.01)
+    own_ferretdb.stop()
+    asking["asking"] = asyncio.create_task(clients["asking"].ask(scripts["asking"]))
+    await asyncio.sleep(AWAY_S)
+    own_ferretdb.start()
+    back_at = time.monotonic()
+    assert (await asking["asking"])["status"] == "ok"
+    back_s = time.monotonic() - back_at
+    finals = {name: await task for name, task in asking.items()}
+    stored = {name: await whole(server, name, finals[name]["session_id"]) for name in scripts}
+    assert back_s < BACK_WITHIN_S
+    assert "store_unavailable" in clients["asking"].refused
+    assert (finals["writing"]["status"], stored["writing"].answer) == ("ok", words(450))
+    for name, exchange in stored.items():
+        assert exchange.status == finals[name]["status"]
+        assert exchange.messages[: len(finals[name]["messages"])] == finals[name]["messages"]
+    assert len(notes(directory)) <= 1
+    print(
+        f"database away for {AWAY_S} s: asks answered {back_s:.1f} s after it was back, nothing lost; "
+        f"what had something to store meanwhile ended as {finals['storing']['status']}"
+    )
+
+
+async def whole(server: ServerProcess, user: str, session_id: str) -> StoredExchange:
+    """The exchange of a session, once all of it is stored."""
+    async with rest(server, f"dev:{user}") as http, asyncio.timeout(20):
+        while "active_exchange_id" in (await http.get(f"/sessions/{session_id}")).json():
+            await asyncio.sleep(0.1)
+        [exchange] = await stored_session(http, session_id)
+    return exchange

@@ -1,0 +1,78 @@
+"""What a person puts in against an author's or a server's schema: exact, safe, and told without the value."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentic_backend.sessions.input_schema import flaw
+
+SECRET = "canary-5fd1"
+
+
+def of(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"x": schema}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "told"),
+    [
+        ({"type": "string"}, 7, "expected string"),
+        ({"type": ["string", "null"]}, 7, "expected ['string', 'null']"),
+        ({"type": "object", "required": ["a", "b"]}, {"b": SECRET}, "a is missing"),
+        ({"enum": ["a"]}, SECRET, "does not meet the schema's 'enum'"),
+        ({"maximum": 3}, 4, "does not meet the schema's 'maximum'"),
+        ({"pattern": "^a+$"}, SECRET, "does not meet the schema's 'pattern'"),
+        ({"type": "string", "format": "date"}, SECRET, "does not meet the schema's 'format'"),
+        ({"type": "string", "format": "date-time"}, "2026-13-01T00:00:00Z", "does not meet the schema's 'format'"),
+        ({"type": "string", "format": "uuid"}, SECRET, "does not meet the schema's 'format'"),
+        ({"additionalProperties": False}, {SECRET: 1}, "does not meet the schema's 'additionalProperties'"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 7, None),
+    ],
+)
+def test_a_wrong_value_is_told_by_its_place_and_never_shown(
+    schema: dict[str, Any], value: Any, told: str | None
+) -> None:
+    found = flaw({"x": value}, of(schema))
+    assert found is not None and SECRET not in found
+    assert told is None or found == f".x: {told}"
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "string", "format": "date-time"}, "2026-01-01T00:00:00Z"),
+        ({"type": "string", "format": "unheard-of"}, "x"),
+        ({"pattern": "(?<=a)b"}, "an engine without look-around leaves it to the tool"),
+        ({"$ref": "#/$defs/Lost"}, 1),
+        ({"$ref": "https://example.org/schema"}, 1),
+        ({"type": "no such type"}, 1),
+        ({"properties": 7}, {}),
+        ({"$ref": "#"}, {"x": {"x": {}}}),
+    ],
+)
+def test_what_can_not_be_checked_here_is_left_to_the_tool(schema: dict[str, Any], value: Any) -> None:
+    assert flaw({"x": value}, of(schema)) is None
+
+
+def test_a_pattern_that_a_backtracking_engine_would_never_leave_costs_nothing() -> None:
+    began = time.process_time()
+    assert flaw({"x": "a" * 50_000 + "!"}, of({"pattern": "^(a+)+$"})) is not None
+    assert time.process_time() - began < 5
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+SCHEMA = st.dictionaries(st.sampled_from(["type", "properties", "items", "$ref", "enum", "required", "anyOf"]), JSON)
+
+
+@given(JSON, SCHEMA)
+def test_no_schema_and_no_value_raises(value: Any, schema: dict[str, Any]) -> None:
+    found = flaw(value, schema)
+    assert found is None or json.dumps(found)

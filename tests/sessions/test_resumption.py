@@ -1,0 +1,210 @@
+"""An interrupted exchange goes on as a new one, from its last checkpoint; no tool that had ended runs again."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.tools import tool
+from support.chat_client import check_calls, check_exchange, final_text
+from support.driven_run import ReadingModel
+from support.held_agents import Hold
+from support.recorded_agents import entry_of
+from support.sessions import USER, Sessions, events_of, open_sessions, until
+from support.turn_model import Turn, call
+
+from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.auth.user import User
+from agentic_backend.errors import CheckpointMissing, ExchangeNotFound
+from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.sessions.exchange_log import ExchangeLog
+from agentic_backend.stores.records import CheckpointKind, ExchangeRecord
+
+
+class Workshop:
+    """An agent that makes one thing, then another one, which may take long, and says so."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.hold = Hold()
+
+    def entry(self, agent_id: str = "maker", *, auto_resume: bool = False) -> CatalogAgent:
+        @tool
+        async def make(thing: str) -> str:
+            """Make a thing."""
+            self.made.append(thing)
+            if thing == "table":
+                await self.hold.wait()
+            return f"made a {thing}"
+
+        turns = [
+            Turn("First a chair.", calls=[call("make", "c1", thing="chair")]),
+            Turn("Then a table.", calls=[call("make", "c2", thing="table")]),
+            Turn("All is made."),
+            Turn("You are welcome."),
+        ]
+        return entry_of(create_agent(ReadingModel(turns=turns), [make]), agent_id, auto_resume=auto_resume)
+
+
+async def busy(workshop: Workshop) -> None:
+    """Once the table is being made."""
+    async with asyncio.timeout(10):
+        while not workshop.hold.held:
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def interrupted(directory: Path, entry: CatalogAgent, workshop: Workshop) -> AsyncIterator[ExchangeLog]:
+    """An exchange as a process leaves it that is killed while the table is being made."""
+    async with open_sessions(directory, {entry.settings.id: entry}) as dying:
+        log = await dying.begin("Furnish the room")
+        await busy(workshop)
+        yield log
+
+
+async def resume(sessions: Sessions, exchange_id: str, user: User = USER) -> ExchangeLog:
+    return await sessions.orchestrator.resume(user, exchange_id, None, "resuming")
+
+
+async def record_of(sessions: Sessions, exchange_id: str) -> ExchangeRecord:
+    record = await sessions.store.real.get_exchange(exchange_id)
+    assert record is not None
+    return record
+
+
+async def test_it_goes_on_behind_the_last_tool_that_has_ended(tmp_path: Path) -> None:
+    workshop = Workshop()
+    async with interrupted(tmp_path, workshop.entry(), workshop) as log:
+        assert workshop.made == ["chair", "table"]
+        again = Workshop()
+        again.hold.released.set()
+        async with open_sessions(tmp_path, {"maker": again.entry()}) as sessions:
+            left = await record_of(sessions, log.exchange_id)
+            assert left.status is ExchangeStatus.INTERRUPTED and left.checkpoint is not None
+            assert (left.checkpoint.kind, left.checkpoint.tool) == (CheckpointKind.TOOL_CALL, "make")
+            events = await events_of(await resume(sessions, log.exchange_id))
+            check_exchange(events)
+            assert again.made == ["table"]
+            assert final_text(events) == "All is made."
+            assert events[0]["resumes"] == log.exchange_id
+            opening = events[1]["message"]
+            assert opening["parts"] == [{"type": "text", "text": "Furnish the room"}]
+            assert opening["metadata"]["extras"] == {"resumes": log.exchange_id}
+            check_calls(await sessions.stored(log.session_id))
+            assert (await record_of(sessions, events[0]["exchange_id"])).resumes == log.exchange_id
+            thanks = await sessions.ask("Thank you", session_id=log.session_id)
+            check_exchange(thanks)
+            with pytest.raises(CheckpointMissing):
+                await resume(sessions, log.exchange_id)
+
+
+async def test_a_resumed_exchange_that_is_interrupted_at_once_can_be_resumed_too(tmp_path: Path) -> None:
+    workshop, second, third = Workshop(), Workshop(), Workshop()
+    third.hold.released.set()
+    async with (
+        interrupted(tmp_path, workshop.entry(), workshop) as log,
+        open_sessions(tmp_path, {"maker": second.entry()}) as sessions,
+    ):
+        resumed = await resume(sessions, log.exchange_id)
+        await busy(second)
+        async with open_sessions(tmp_path, {"maker": third.entry()}) as sessions:
+            record = await record_of(sessions, resumed.exchange_id)
+            assert record.checkpoint is not None and record.checkpoint.exchange_id == resumed.exchange_id
+            events = await events_of(await resume(sessions, resumed.exchange_id))
+            assert final_text(events) == "All is made." and third.made == ["table"]
+
+
+async def test_without_a_checkpoint_there_is_nothing_to_resume_from(tmp_path: Path) -> None:
+    workshop = Workshop()
+    workshop.hold.released.set()
+    async with open_sessions(tmp_path, {"maker": workshop.entry()}) as sessions:
+        events = await sessions.ask("Furnish the room")
+        with pytest.raises(CheckpointMissing):
+            await resume(sessions, events[0]["exchange_id"])
+        with pytest.raises(ExchangeNotFound):
+            await resume(sessions, "no such exchange")
+
+
+async def test_the_next_ask_gives_up_what_could_have_gone_on(tmp_path: Path) -> None:
+    workshop = Workshop()
+    async with interrupted(tmp_path, workshop.entry(), workshop) as log:
+        again = Workshop()
+        again.hold.released.set()
+        async with open_sessions(tmp_path, {"maker": again.entry()}) as sessions:
+            await sessions.ask("Never mind", session_id=log.session_id)
+            with pytest.raises(CheckpointMissing):
+                await resume(sessions, log.exchange_id)
+
+
+async def test_of_many_who_resume_at_once_one_does(tmp_path: Path) -> None:
+    workshop = Workshop()
+    async with interrupted(tmp_path, workshop.entry(), workshop) as log:
+        again = Workshop()
+        again.hold.released.set()
+        async with open_sessions(tmp_path, {"maker": again.entry()}) as sessions:
+            at_once = [resume(sessions, log.exchange_id) for _ in range(10)]
+            outcomes = await asyncio.gather(*at_once, return_exceptions=True)
+            [resumed] = [outcome for outcome in outcomes if isinstance(outcome, ExchangeLog)]
+            assert final_text(await events_of(resumed)) == "All is made."
+            assert again.made == ["table"]
+
+
+async def test_only_its_user_may_resume_it(tmp_path: Path) -> None:
+    workshop = Workshop()
+    async with (
+        interrupted(tmp_path, workshop.entry(), workshop) as log,
+        open_sessions(tmp_path, {"maker": Workshop().entry()}) as sessions,
+    ):
+        with pytest.raises(ExchangeNotFound):
+            await resume(sessions, log.exchange_id, User(id="mallory", name="Mallory"))
+
+
+async def test_a_replay_safe_agent_goes_on_by_itself(tmp_path: Path) -> None:
+    workshop, again = Workshop(), Workshop()
+    async with interrupted(tmp_path, workshop.entry(auto_resume=True), workshop) as log:
+        async with open_sessions(tmp_path, {"maker": again.entry(auto_resume=True)}) as sessions:
+            _, resumed = await sessions.orchestrator.running_in(USER, log.session_id or "")
+            assert resumed is not None
+            started = await until(resumed, "started")
+            assert started["resumes"] == log.exchange_id
+            again.hold.released.set()
+            assert final_text(await events_of(resumed)) == "All is made."
+            assert again.made == ["table"]
+
+
+async def test_what_takes_its_server_down_each_time_is_not_resumed_for_ever(tmp_path: Path) -> None:
+    workshop = Workshop()
+    async with interrupted(tmp_path, workshop.entry(auto_resume=True), workshop) as log, AsyncExitStack() as dead:
+        resumed = 0
+        for _ in range(6):
+            crashing = Workshop()
+            # Each ends what the one before left, which never gets to end it itself.
+            opened = open_sessions(tmp_path, {"maker": crashing.entry(auto_resume=True)})
+            sessions = await dead.enter_async_context(opened)
+            if (await sessions.session(log.session_id)).active_exchange_id is None:
+                break
+            await busy(crashing)
+            resumed += 1
+        assert resumed == 3
+
+
+async def test_a_server_that_is_told_to_stop_leaves_what_can_go_on(tmp_path: Path) -> None:
+    """It stops between two nodes, or in the middle of a tool, which then runs again."""
+    workshop, again = Workshop(), Workshop()
+    again.hold.released.set()
+    async with open_sessions(tmp_path, {"maker": workshop.entry()}, grace_s=0.1) as sessions:
+        log = await sessions.begin("Furnish the room")
+        await busy(workshop)
+        closing = asyncio.create_task(sessions.relay.aclose())
+        await asyncio.sleep(0.2)
+        workshop.hold.released.set()
+        await closing
+        assert (await events_of(log))[-1]["status"] == "interrupted"
+    async with open_sessions(tmp_path, {"maker": again.entry()}) as sessions:
+        left = await record_of(sessions, log.exchange_id)
+        assert left.checkpoint is not None and left.checkpoint.kind is CheckpointKind.DRAINED
+        events = await events_of(await resume(sessions, log.exchange_id))
+        check_exchange(events)
+        assert final_text(events) == "All is made." and again.made == []

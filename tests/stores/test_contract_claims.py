@@ -1,0 +1,273 @@
+"""What every store does with who runs an exchange: leases, pauses, decisions, and the checkpoints to go on from."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from agentic_backend.errors import ApprovalNotFound
+from agentic_backend.protocol.messages import ExchangeStatus, utc_now
+from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Lease, Store
+from agentic_backend.stores.records import CheckpointKind
+from tests.stores.conftest import OpenStore
+from tests.stores.samples import (
+    EPOCH,
+    PENDING,
+    a_checkpoint,
+    a_decision,
+    a_lease,
+    a_partial,
+    a_pause,
+    a_session,
+    an_end,
+    an_exchange,
+    answer,
+    begin,
+    begin_new,
+    begin_waiting,
+    fence_after,
+    new_id,
+    question,
+    stored,
+)
+
+
+async def fence_of(store: Store, session_id: str) -> Fence:
+    fence = await store.fence(session_id)
+    assert fence is not None
+    return fence
+
+
+async def test_an_exchange_begins_as_its_owners(store: Store) -> None:
+    session = a_session()
+    lease = a_lease(minute=1)
+    exchange = an_exchange(session, owner=lease.owner, deadline=lease.until, runtime_context={"a.b": [{"$c": None}]})
+    written = await store.begin_exchange(exchange, question(), session)
+    assert await stored(store, exchange.id) == exchange
+    assert await store.fence(session.id) == fence_after(written, exchange.id, "one")
+    await store.append(fence_after(written, exchange.id, "one"), [], an_end())
+    ended = await stored(store, exchange.id)
+    assert (ended.owner, ended.deadline) == (None, None)
+    assert await store.fence(session.id) is None
+    assert await store.fence(new_id()) is None
+
+
+async def test_only_the_owner_writes(store: Store) -> None:
+    fence = await begin_new(store, owner="one")
+    for owner in ("two", None):
+        stranger = Fence(fence.session_id, fence.exchange_id, fence.next_rank, owner)
+        for end in (None, an_end()):
+            with pytest.raises(FencedOut):
+                await store.append(stranger, [answer()], end, a_checkpoint())
+        with pytest.raises(FencedOut):
+            await store.set_waiting(stranger, a_pause())
+    record = await stored(store, fence.exchange_id)
+    assert (record.status, record.checkpoint) == (ExchangeStatus.RUNNING, None)
+    assert await store.checkpoint(fence.exchange_id) is None
+    assert len(await store.exchange_messages(fence.exchange_id)) == 1
+
+
+async def test_a_waiting_exchange_shows_how_it_paused(store: Store) -> None:
+    fence = await begin_new(store, owner="one", deadline=EPOCH)
+    session, before = await store.get_session(fence.session_id), await stored(store, fence.exchange_id)
+    await store.keep_partials("one", {fence.exchange_id: [a_partial()]})
+    pause = a_pause(deadline=EPOCH + timedelta(hours=1))
+    await store.set_waiting(fence, pause)
+    changes = {
+        "status": ExchangeStatus.AWAITING_HUMAN,
+        "owner": None,
+        "deadline": pause.deadline,
+        "pending": PENDING,
+        "checkpoint": pause.checkpoint.record,
+        "usage": pause.usage,
+        "last_seq": pause.last_seq,
+        "ran_ms": pause.ran_ms,
+        "first_token_ms": pause.first_token_ms,
+    }
+    assert await stored(store, fence.exchange_id) == before.model_copy(update=changes)
+    assert await store.get_session(fence.session_id) == session
+    assert await store.checkpoint(fence.exchange_id) == pause.checkpoint
+
+
+async def test_a_decision_hands_the_exchange_to_its_new_owner(store: Store) -> None:
+    """Whoever ran it before writes nothing any more."""
+    fence = await begin_new(store, owner="one")
+    await store.set_waiting(fence, a_pause())
+    waiting = await stored(store, fence.exchange_id)
+    await store.decide(waiting, [a_decision()], a_lease("two", minute=1))
+    expected = {"status": ExchangeStatus.RUNNING, "owner": "two", "deadline": EPOCH + timedelta(minutes=1)}
+    running = await stored(store, waiting.id)
+    assert running == waiting.model_copy(update=expected | {"decisions": [a_decision()]})
+    for end in (None, an_end()):
+        with pytest.raises(FencedOut):
+            await store.append(fence, [answer("late")], end)
+    with pytest.raises(FencedOut):
+        await store.set_waiting(fence, a_pause())
+    now = await fence_of(store, fence.session_id)
+    assert now == Fence(fence.session_id, fence.exchange_id, fence.next_rank, "two")
+    await store.append(now, [answer()], an_end())
+    ended = await stored(store, waiting.id)
+    assert (ended.status, ended.pending, ended.decisions) == (ExchangeStatus.OK, None, [a_decision()])
+
+
+async def test_decisions_may_come_one_by_one(store: Store) -> None:
+    waiting = await begin_waiting(store, a_pause(deadline=EPOCH))
+    edited = a_decision("j", action="edit", args={"n": 1.0, "none": None}, edited_args={"n": 2**80}, message="\u2028")
+    await store.decide(waiting, [a_decision("i")])
+    after_one = await stored(store, waiting.id)
+    assert after_one == waiting.model_copy(update={"decisions": [a_decision("i")]})
+    with pytest.raises(ApprovalNotFound):
+        await store.decide(waiting, [edited], a_lease("two"))
+    assert await stored(store, waiting.id) == after_one
+    await store.decide(after_one, [edited])
+    await store.decide(await stored(store, waiting.id), [], a_lease("two"))
+    assert (await stored(store, waiting.id)).decisions == [a_decision("i"), edited]
+
+
+@pytest.mark.parametrize("lease", [None, a_lease("two")])
+async def test_nobody_decides_on_what_does_not_wait(store: Store, lease: Lease | None) -> None:
+    waiting = await begin_waiting(store)
+    await store.decide(waiting, [], a_lease())
+    with pytest.raises(ApprovalNotFound):
+        await store.decide(waiting, [a_decision()], lease)
+    await store.append(await fence_of(store, waiting.session_id), [], an_end())
+    with pytest.raises(ApprovalNotFound):
+        await store.decide(waiting, [a_decision()], lease)
+    gone = await begin_waiting(store)
+    await store.delete_session(gone.session_id)
+    with pytest.raises(ApprovalNotFound):
+        await store.decide(gone, [a_decision()], lease)
+    assert (await stored(store, waiting.id)).decisions == []
+
+
+async def test_nobody_decides_on_a_later_pause_by_what_was_read_before(store: Store) -> None:
+    waiting = await begin_waiting(store)
+    await store.decide(waiting, [], a_lease())
+    await store.set_waiting(await fence_of(store, waiting.session_id), a_pause(last_seq=20))
+    with pytest.raises(ApprovalNotFound):
+        await store.decide(waiting, [a_decision()], a_lease("two"))
+
+
+@pytest.mark.parametrize("runs", [True, False])
+async def test_of_people_who_decide_at_once_one_does(open_store: OpenStore, runs: bool) -> None:
+    stores = [await open_store(), await open_store()]
+    waiting = await begin_waiting(stores[0])
+    outcomes = await asyncio.gather(
+        *(
+            stores[number % 2].decide(
+                waiting, [a_decision(by=f"user {number}")], a_lease(f"owner {number}") if runs else None
+            )
+            for number in range(10)
+        ),
+        return_exceptions=True,
+    )
+    [winner] = [number for number, outcome in enumerate(outcomes) if outcome is None]
+    assert sum(isinstance(outcome, ApprovalNotFound) for outcome in outcomes) == 9
+    record = await stored(stores[1], waiting.id)
+    assert [decision.by for decision in record.decisions] == [f"user {winner}"]
+    assert record.owner == (f"owner {winner}" if runs else None)
+    assert (await fence_of(stores[1], waiting.session_id)).owner == (f"owner {winner}" if runs else "one")
+
+
+async def test_an_owner_renews_only_what_it_runs(store: Store) -> None:
+    until = EPOCH + timedelta(minutes=9)
+    mine, other, theirs = [(await begin_new(store, owner=owner)).exchange_id for owner in ("one", "one", "two")]
+    waiting = await begin_waiting(store, a_pause(deadline=EPOCH))
+    ended = await begin_new(store, owner="one")
+    await store.append(ended, [], an_end())
+    await store.renew_leases(a_lease(minute=9), [mine, theirs, waiting.id, ended.exchange_id, new_id()])
+    deadlines = [(await stored(store, each)).deadline for each in (mine, other, theirs, waiting.id, ended.exchange_id)]
+    assert deadlines == [until, None, None, EPOCH, None]
+    await store.renew_leases(a_lease(), [])
+
+
+async def test_the_text_being_written_is_kept_while_its_owner_runs_it(store: Store) -> None:
+    fence, theirs = await begin_new(store, owner="one"), await begin_new(store, owner="two")
+    waiting = await begin_waiting(store)
+    texts = {each: [a_partial(), a_partial("\x00🙂")] for each in (fence.exchange_id, theirs.exchange_id, waiting.id)}
+    await store.keep_partials("one", texts | {new_id(): []})
+    kept = [(await stored(store, each)).partial for each in texts]
+    assert kept == [[a_partial(), a_partial("\x00🙂")], [], []]
+    await store.keep_partials("one", {fence.exchange_id: []})
+    assert (await stored(store, fence.exchange_id)).partial == []
+    await store.keep_partials("one", {fence.exchange_id: [a_partial()]})
+    await store.append(fence, [answer()], an_end())
+    await store.keep_partials("one", {fence.exchange_id: [a_partial()]})
+    assert (await stored(store, fence.exchange_id)).partial == []
+    await store.keep_partials("one", {})
+
+
+async def test_what_is_overdue_comes_in_the_order_of_its_deadline(store: Store) -> None:
+    async def due(minute: int) -> str:
+        return (await begin_new(store, owner="one", deadline=EPOCH + timedelta(minutes=minute))).exchange_id
+
+    late, early = await due(3), await due(1)
+    await due(5)
+    leaseless = (await begin_new(store)).exchange_id
+    expiring = (await begin_waiting(store, a_pause(deadline=EPOCH + timedelta(minutes=2)))).id
+    await begin_waiting(store, a_pause(deadline=None))
+    ended = await begin_new(store, deadline=EPOCH)
+    await store.append(ended, [], an_end(ExchangeStatus.INTERRUPTED))
+    at = EPOCH + timedelta(minutes=4)
+    overdue = await store.overdue_exchanges(at)
+    assert [record.id for record in overdue] == [leaseless, early, expiring, late]
+    assert overdue[2] == await stored(store, expiring)
+    assert [record.id for record in await store.overdue_exchanges(at, 2)] == [leaseless, early]
+    assert [record.id for record in await store.overdue_exchanges(EPOCH)] == [leaseless]
+
+
+async def test_an_overdue_exchange_is_ended_whoever_owned_it(store: Store) -> None:
+    fence = await begin_new(store, owner="dead", deadline=EPOCH)
+    await store.keep_partials("dead", {fence.exchange_id: [a_partial()]})
+    [record] = await store.overdue_exchanges(utc_now())
+    assert record.partial == [a_partial()]
+    await store.append(await fence_of(store, record.session_id), [answer()], an_end(ExchangeStatus.INTERRUPTED))
+    with pytest.raises(FencedOut):
+        await store.append(fence, [answer("late")])
+    assert await store.overdue_exchanges(utc_now()) == []
+
+
+async def test_a_checkpoint_takes_the_place_of_the_last_one(store: Store) -> None:
+    fence = await begin_new(store, owner="one")
+    assert await store.checkpoint(fence.exchange_id) is None
+    assert await store.checkpoint(new_id()) is None
+    last = a_checkpoint(b"x" * 1_000_000, tool="search")
+    for checkpoint, expected in ((first := a_checkpoint(b"\x00first\xff"), first), (last, last), (None, last)):
+        written = await store.append(fence, [answer()], checkpoint=checkpoint)
+        fence = fence_after(written, fence.exchange_id, "one")
+        assert await store.checkpoint(fence.exchange_id) == expected
+        assert (await stored(store, fence.exchange_id)).checkpoint == expected.record
+
+
+@pytest.mark.parametrize("status", [status for status in ExchangeStatus if status.ended])
+@pytest.mark.parametrize("at_the_end", [None, a_checkpoint(b"drained"), a_checkpoint(None)])
+async def test_only_what_was_interrupted_can_go_on(
+    store: Store, status: ExchangeStatus, at_the_end: Checkpoint | None
+) -> None:
+    before = a_checkpoint(b"before")
+    fence = await begin_new(store, owner="one")
+    written = await store.append(fence, [answer()], checkpoint=before)
+    await store.append(fence_after(written, fence.exchange_id, "one"), [answer()], an_end(status), at_the_end)
+    last = at_the_end or before
+    kept = last if status is ExchangeStatus.INTERRUPTED and last.state is not None else None
+    assert await store.checkpoint(fence.exchange_id) == kept
+    assert (await stored(store, fence.exchange_id)).checkpoint == last.record
+
+
+async def test_a_resumed_exchange_takes_its_checkpoint_along(store: Store) -> None:
+    session = a_session()
+    await store.create_session(session)
+    fence = await begin(store, session, owner="one")
+    first = a_checkpoint(b"first")
+    await store.append(fence, [answer()], an_end(ExchangeStatus.INTERRUPTED), first)
+    resumed = an_exchange(session, owner="two", resumes=fence.exchange_id, decisions=[a_decision()])
+    taken = a_checkpoint(b"first", kind=CheckpointKind.RESUME_REQUEST)
+    written = await store.begin_exchange(resumed, question(), checkpoint=taken)
+    assert await store.checkpoint(fence.exchange_id) is None
+    assert (await stored(store, fence.exchange_id)).checkpoint == first.record
+    assert await store.checkpoint(resumed.id) == taken
+    assert (await stored(store, resumed.id)).decisions == [a_decision()]
+    await store.append(fence_after(written, resumed.id, "two"), [answer()], an_end(ExchangeStatus.INTERRUPTED))
+    assert await store.checkpoint(resumed.id) == taken
+    await begin(store, session)
+    assert await store.checkpoint(resumed.id) is None

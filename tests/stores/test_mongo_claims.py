@@ -1,0 +1,135 @@
+"""What becomes of claims, pauses and checkpoints in MongoDB whose writers died half way."""
+
+import asyncio
+
+import pytest
+
+from agentic_backend.errors import ApprovalNotFound, Internal, StoreUnavailable
+from agentic_backend.protocol.messages import ExchangeStatus, utc_now
+from agentic_backend.stores.base import Checkpoint
+from agentic_backend.stores.mongo import MongoStore
+from tests.stores.conftest import OpenMongo
+from tests.stores.faulty_database import make_faulty, once
+from tests.stores.samples import (
+    a_checkpoint,
+    a_decision,
+    a_lease,
+    a_pause,
+    a_session,
+    an_end,
+    an_exchange,
+    answer,
+    begin,
+    begin_new,
+    begin_waiting,
+    fence_after,
+    question,
+)
+
+
+@pytest.fixture
+async def store(open_mongo: OpenMongo) -> MongoStore:
+    return await open_mongo()
+
+
+async def test_a_claim_that_broke_off_can_be_recovered(store: MongoStore) -> None:
+    """The exchange is the new owner's, while the session still names the one before."""
+    waiting = await begin_waiting(store)
+    make_faulty(store, once("sessions", "update_one", "refused"))
+    with pytest.raises(StoreUnavailable):
+        await store.decide(waiting, [a_decision()], a_lease("two"))
+    with pytest.raises(ApprovalNotFound):
+        await store.decide(waiting, [a_decision()], a_lease("three"))
+    [overdue] = await store.overdue_exchanges(utc_now())
+    assert (overdue.owner, overdue.decisions) == ("two", [a_decision()])
+    fence = await store.fence(waiting.session_id)
+    assert fence is not None and fence.owner == "one"
+    await store.append(fence, [], an_end(ExchangeStatus.INTERRUPTED))
+    assert await store.overdue_exchanges(utc_now()) == []
+    assert waiting.checkpoint is not None
+    assert await store.checkpoint(waiting.id) == Checkpoint(waiting.checkpoint, b"paused")
+
+
+async def test_a_claim_that_comes_too_late_is_refused(open_mongo: OpenMongo) -> None:
+    """Its lease was over before the session named its owner, and another has ended the exchange."""
+    slow, quick = await open_mongo(), await open_mongo()
+    waiting, awake = await begin_waiting(slow), asyncio.Event()
+    make_faulty(slow, once("sessions", "update_one", awake))
+    sleeper = asyncio.create_task(slow.decide(waiting, [a_decision()], a_lease("two")))
+    while not (overdue := await quick.overdue_exchanges(utc_now())):
+        await asyncio.sleep(0.01)
+    fence = await quick.fence(overdue[0].session_id)
+    assert fence is not None
+    await quick.append(fence, [], an_end(ExchangeStatus.INTERRUPTED))
+    awake.set()
+    with pytest.raises(ApprovalNotFound):
+        await sleeper
+    assert await quick.fence(waiting.session_id) is None
+
+
+async def test_what_waits_no_more_is_not_decided_though_its_document_says_so(store: MongoStore) -> None:
+    waiting = await begin_waiting(store)
+    fence = await store.fence(waiting.session_id)
+    assert fence is not None
+    make_faulty(store, once("exchanges", "update_one", "refused"))
+    with pytest.raises(StoreUnavailable):
+        await store.append(fence, [], an_end(ExchangeStatus.STOPPED))
+    with pytest.raises(ApprovalNotFound):
+        await store.decide(waiting, [a_decision()], a_lease("two"))
+    assert await store.checkpoint(waiting.id) is None
+
+
+async def test_a_checkpoint_whose_write_broke_off_leaves_the_one_before(store: MongoStore) -> None:
+    fence, first = await begin_new(store, owner="one"), a_checkpoint(b"first")
+    fence = fence_after(await store.append(fence, [answer()], checkpoint=first), fence.exchange_id, "one")
+    make_faulty(store, once("exchanges", "update_one", "refused"))
+    with pytest.raises(StoreUnavailable):
+        await store.append(fence, [answer("more")], checkpoint=a_checkpoint(b"second"))
+    assert len(await store.exchange_messages(fence.exchange_id)) == 3
+    assert await store.checkpoint(fence.exchange_id) == first
+
+
+async def test_a_checkpoint_that_was_not_dropped_is_not_given_out(store: MongoStore) -> None:
+    session = a_session()
+    await store.create_session(session)
+    fence = await begin(store, session)
+    await store.append(fence, [], an_end(ExchangeStatus.INTERRUPTED), a_checkpoint())
+    assert await store.checkpoint(fence.exchange_id) is not None
+    make_faulty(store, once("exchanges", "update_one", "refused"))
+    with pytest.raises(StoreUnavailable):
+        await store.begin_exchange(an_exchange(session, first_rank=1), question())
+    assert await store.checkpoint(fence.exchange_id) is None
+
+
+async def test_a_state_too_large_for_a_document_is_not_kept(
+    store: MongoStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    fence, small = await begin_new(store, owner="one"), a_checkpoint(b"small")
+    large = a_checkpoint(b"x" * 12_000_001)
+    for checkpoint in (small, large):
+        written = await store.append(fence, [answer()], checkpoint=checkpoint)
+        fence = fence_after(written, fence.exchange_id, "one")
+        assert await store.checkpoint(fence.exchange_id) == small
+    assert "a checkpoint is too large to be kept" in caplog.messages
+    with pytest.raises(Internal):
+        await store.set_waiting(fence, a_pause(checkpoint=large))
+    record = await store.get_exchange(fence.exchange_id)
+    assert record is not None and record.status is ExchangeStatus.RUNNING
+
+
+async def test_documents_without_the_later_fields_can_be_recovered(store: MongoStore) -> None:
+    fence = await begin_new(store)
+    later = ("owner", "deadline", "partial", "decisions", "checkpoint_record", "ran_ms", "first_token_ms")
+    await store._driver.database["exchanges"].update_one(
+        {"_id": fence.exchange_id}, {"$unset": dict.fromkeys((*later, "runtime_context"), "")}
+    )
+    await store._driver.database["sessions"].update_one({"_id": fence.session_id}, {"$unset": {"active_owner": ""}})
+    assert [record.id for record in await store.overdue_exchanges(utc_now())] == [fence.exchange_id]
+    assert await store.fence(fence.session_id) == fence
+    await store.set_waiting(fence, a_pause())
+    waiting = await store.get_exchange(fence.exchange_id)
+    assert waiting is not None
+    await store.decide(waiting, [a_decision()], a_lease("two"))
+    now = await store.fence(fence.session_id)
+    assert now is not None and now.owner == "two"
+    await store.append(now, [], an_end())

@@ -1,0 +1,216 @@
+"""An agent that does, step by step, what the ask says; the working directory of a server gets a copy of this file.
+
+An ask is steps parted by `|`: `words 40 100` writes forty words, a hundred a second (0: at once); `hold 5` is silent
+for so many seconds; anything else calls the tool of that name, as `note a` or `pause 30`. The words are numbered, so
+that one that is missing or comes twice is seen. A call ends a message of the model, whose text stands before it.
+"""
+
+import asyncio
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import yaml
+from langchain.agents import create_agent
+from langchain.tools import ToolRuntime
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool, tool
+
+from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
+from agentic_backend.mcp.mcp_runtime import MCPRuntime
+
+NOTES = "notes.txt"
+"""The file in the server's directory to which `note`, `send` and `stumble` add a line each time that they run."""
+
+_STEP = "|"
+_TOKENS = ("words", "hold")
+
+ENTRIES: list[dict[str, Any]] = [
+    {"id": "scripted", "class_path": "fault_agents:Scripted", "default": True},
+    {"id": "replayed", "class_path": "fault_agents:Scripted", "auto_resume": True},
+    {"id": "approved", "class_path": "fault_agents:Scripted", "require_approval": ["send"]},
+]
+MCP_ENTRY: dict[str, Any] = {
+    "id": "remote",
+    "class_path": "fault_agents:Remote",
+    "tuning": {"mcp_servers": [{"id": "echo"}]},
+}
+
+
+def write_catalog(directory: Path, *entries: dict[str, Any]) -> None:
+    """Make these agents those of a server that is started in `directory`."""
+    shutil.copy(__file__, directory)
+    (directory / "agents_catalog.yaml").write_text(yaml.safe_dump({"agents": [*ENTRIES, *entries]}))
+
+
+def words(count: int) -> str:
+    """The text of the step `words`."""
+    return " ".join(map(str, range(1, count + 1)))
+
+
+def notes(directory: Path) -> list[list[str]]:
+    """What the tools have noted: for each run the value that they were called with, and their idempotency key."""
+    path = directory / NOTES
+    return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+
+class ScriptedModel(BaseChatModel):
+    """Fails where the history is none that a provider would take."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+        return self
+
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        raise NotImplementedError
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        _check_history(messages)
+        for name, *values in _next_steps(messages):
+            if name == "words":
+                async for word in _paced(int(values[0]), float(values[1])):
+                    yield _chunk(word)
+            elif name == "hold":
+                await asyncio.sleep(float(values[0]))
+            else:
+                arguments = f'{{"value": "{values[0]}"}}' if values else "{}"
+                call = tool_call_chunk(name=name, args=arguments, id=f"call-{uuid4().hex}", index=0)
+                yield _chunk("", tool_call_chunks=[call])
+        yield _chunk("", chunk_position="last")
+
+
+def _chunk(text: str, **fields: Any) -> ChatGenerationChunk:
+    return ChatGenerationChunk(message=AIMessageChunk(text, **fields))
+
+
+async def _paced(count: int, per_second: float) -> AsyncIterator[str]:
+    # By the clock, so that a busy machine makes the pieces larger and not the text slower.
+    began = time.monotonic()
+    for number in range(1, count + 1):
+        due_s = began + number / per_second - time.monotonic() if per_second else 0
+        await asyncio.sleep(max(0.0, due_s))
+        yield f"{' ' if number > 1 else ''}{number}"
+
+
+def _next_steps(messages: Sequence[BaseMessage]) -> Iterator[list[str]]:
+    """The steps from behind the calls of this exchange that have their results, up to the next call."""
+    asked = max(place for place, message in enumerate(messages) if isinstance(message, HumanMessage))
+    called = sum(isinstance(message, ToolMessage) for message in messages[asked:])
+    for step in messages[asked].text.split(_STEP):
+        name, *values = step.split()
+        if called == 0:
+            yield [name, *values]
+        if name not in _TOKENS:
+            called -= 1
+            if called < 0:
+                return
+
+
+def _check_history(messages: Sequence[BaseMessage]) -> None:
+    """Directly behind a message with calls come their results, and there are no others."""
+    expected: set[str] = set()
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            expected.remove(message.tool_call_id)
+            continue
+        if expected:
+            raise ValueError(f"calls without their results: {expected}")
+        if isinstance(message, AIMessage):
+            expected = {str(call["id"]) for call in message.tool_calls}
+    if expected:
+        raise ValueError(f"calls without their results: {expected}")
+
+
+def _note(value: str, runtime: ToolRuntime[Any, Any]) -> None:
+    key = runtime.context.idempotency_key(runtime.tool_call_id)
+    with Path(NOTES).open("a") as file:
+        file.write(f"{value} {key}\n")
+
+
+@tool
+async def note(value: str, runtime: ToolRuntime[Any, Any]) -> str:
+    """Take a note."""
+    _note(value, runtime)
+    return f"noted {value}"
+
+
+@tool
+async def send(value: str, runtime: ToolRuntime[Any, Any]) -> str:
+    """Send something, which somebody has to approve."""
+    _note(value, runtime)
+    return f"sent {value}"
+
+
+@tool
+async def stumble(value: str, runtime: ToolRuntime[Any, Any]) -> str:
+    """Take a note and never come back; the second time come back at once."""
+    _note(value, runtime)
+    if [noted for noted, _ in notes(Path())].count(value) == 1:
+        await asyncio.Event().wait()
+    return f"did {value}"
+
+
+@tool
+async def pause(value: str) -> str:
+    """Do nothing for some seconds."""
+    await asyncio.sleep(float(value))
+    return "paused"
+
+
+@tool
+def block(value: str) -> str:
+    """Block a thread for some seconds."""
+    time.sleep(float(value))
+    return "blocked"
+
+
+@tool
+async def ignore(value: str) -> str:
+    """Go on for some seconds, whoever cancels it."""
+    until = time.monotonic() + float(value)
+    while (left := until - time.monotonic()) > 0:
+        try:
+            await asyncio.sleep(left)
+        except asyncio.CancelledError:
+            continue
+    return "done"
+
+
+TOOLS: list[BaseTool] = [note, send, stumble, pause, block, ignore]
+
+
+class Scripted(AgentFlow):
+    async def async_init(self) -> None:
+        self._graph = create_agent(ScriptedModel(), tools=await self.tools(), middleware=self.approval_middleware())
+
+    async def tools(self) -> list[BaseTool]:
+        return TOOLS
+
+    def get_compiled_graph(self) -> CompiledGraph:
+        return self._graph
+
+
+class Remote(Scripted):
+    """The same model with the tools of the entry's MCP servers."""
+
+    async def tools(self) -> list[BaseTool]:
+        self.mcp = MCPRuntime(agent=self)
+        await self.mcp.init()
+        return self.mcp.get_tools()

@@ -1,0 +1,155 @@
+"""A person's decisions over the WebSocket and over REST, and interrupted exchanges that go on over REST."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support.approval_agents import ENTRIES, NOTES_VARIABLE, calls, runs
+from support.chat_client import PATIENCE_S, ChatClient, Event, chat, check_exchange, final_text
+from support.rest_client import error_of, messages_of, rest, sse_events
+from support.running_server import RunningServer, running_server
+
+ANN = {"to": "ann@example.org", "body": "Hello", "copies": 1}
+BOB = {"to": "bob@example.org", "body": "Hello", "copies": 1}
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the tools note what ran."""
+    path = tmp_path / "notes"
+    monkeypatch.setenv(NOTES_VARIABLE, str(path))
+    return path
+
+
+@pytest.fixture
+async def asking_server(tmp_path: Path, notes: Path) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path, agents=ENTRIES) as server:
+        yield server
+
+
+async def waiting(client: ChatClient, *named: tuple[str, dict[str, Any]]) -> Event:
+    """The `awaiting_human` of an exchange that wants to call these tools."""
+    await client.send({"message": calls(*named), "agent_id": "approving"})
+    return await client.until("awaiting_human")
+
+
+def resume_of(event: Event, *decisions: dict[str, Any], **answers: Any) -> Event:
+    payload = {"decisions": list(decisions), "answers": answers}
+    names = {"session_id": event["session_id"], "exchange_id": event["exchange_id"]}
+    return {"type": "human_resume", **names, "payload": payload}
+
+
+def decision(request: dict[str, Any], action: str = "approve", **fields: Any) -> dict[str, Any]:
+    return {"call_id": request["call_id"], "args_sha256": request["args_sha256"], "action": action, **fields}
+
+
+async def test_an_approved_call_runs(asking_server: RunningServer, notes: Path) -> None:
+    async with chat(asking_server.address) as client, rest(asking_server) as http:
+        event = await waiting(client, ("send_email", ANN))
+        [request] = event["payload"]["requests"]
+        assert (request["name"], request["args"]) == ("send_email", ANN)
+        assert runs(notes) == []
+        await client.send(resume_of(event, decision(request)))
+        await client.until("final")
+        events = [one for one in client.events if one.get("exchange_id") == event["exchange_id"]]
+        check_exchange(events)
+        assert runs(notes) == [("send_email", ANN)]
+        record = (await http.get(f"/exchanges/{event['exchange_id']}")).json()
+        [kept] = record["decisions"]
+        assert (kept["action"], kept["by"], kept["name"], kept["args"]) == ("approve", "developer", "send_email", ANN)
+        assert kept["args_sha256"] == request["args_sha256"]
+        await client.send(resume_of(event, decision(request)))
+        assert (await client.until("error"))["code"] == "approval_not_found"
+        assert runs(notes) == [("send_email", ANN)]
+
+
+async def test_other_arguments_than_those_shown_are_refused(asking_server: RunningServer, notes: Path) -> None:
+    async with chat(asking_server.address) as client:
+        event = await waiting(client, ("send_email", ANN), ("send_email", BOB))
+        ann, bob = event["payload"]["requests"]
+        swapped = [decision(ann | {"args_sha256": bob["args_sha256"]}), decision(bob)]
+        await client.send(resume_of(event, *swapped))
+        refused = await client.until("error")
+        assert (refused["code"], refused["refused"]) == ("approval_mismatch", "human_resume")
+        assert runs(notes) == []
+
+
+async def test_another_tab_sees_what_was_decided(asking_server: RunningServer, notes: Path) -> None:
+    async with chat(asking_server.address) as client, chat(asking_server.address) as other:
+        event = await waiting(client, ("send_email", ANN), ("send_email", BOB))
+        await other.send({"type": "follow", "session_id": event["session_id"]})
+        assert (await other.until("awaiting_human"))["payload"] == event["payload"]
+        ann, bob = event["payload"]["requests"]
+        await client.send(resume_of(event, decision(ann, "reject", message="Not Ann.")))
+        left = await other.until("awaiting_human")
+        assert [request["call_id"] for request in left["payload"]["requests"]] == [bob["call_id"]]
+        await other.send(resume_of(event, decision(bob)))
+        assert await other.until("final") == await client.until("final")
+        assert runs(notes) == [("send_email", BOB)]
+
+
+async def test_decisions_come_by_rest_too(asking_server: RunningServer, notes: Path) -> None:
+    async with chat(asking_server.address) as client, rest(asking_server) as http:
+        event = await waiting(client, ("send_email", ANN))
+        [request] = event["payload"]["requests"]
+        pending = (await http.get(f"/exchanges/{event['exchange_id']}")).json()["pending"]
+        assert pending == event["payload"]
+        path = f"/exchanges/{event['exchange_id']}/resume"
+        body = {"payload": {"decisions": [decision(request, "edit", args=BOB)]}}
+        async with http.stream("POST", path, json=body) as response, asyncio.timeout(PATIENCE_S):
+            events = [one async for one in sse_events(response)]
+        assert events[-1]["status"] == "ok"
+        assert runs(notes) == [("send_email", BOB)]
+        assert await messages_of(http, event["session_id"]) == events[-1]["messages"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"payload": {}}, 400, "bad_frame"),
+        ({"payload": {"decisions": [{"call_id": "x"}]}}, 400, "bad_frame"),
+        ({"unknown": 1}, 400, "bad_frame"),
+        ({"payload": {"answers": {"x": "y"}}}, 409, "approval_not_found"),
+        ({}, 409, "checkpoint_missing"),
+    ],
+)
+async def test_what_is_refused_changes_nothing(
+    asking_server: RunningServer, notes: Path, body: dict[str, Any], status: int, code: str
+) -> None:
+    async with chat(asking_server.address) as client, rest(asking_server) as http:
+        event = await waiting(client, ("send_email", ANN))
+        response: httpx.Response = await http.post(f"/exchanges/{event['exchange_id']}/resume", json=body)
+        assert (response.status_code, error_of(response)["code"]) == (status, code)
+        assert (await http.get(f"/exchanges/{event['exchange_id']}")).json()["status"] == "awaiting_human"
+
+
+async def test_what_waits_is_found_again_after_a_restart(tmp_path: Path, notes: Path) -> None:
+    async with running_server(tmp_path, agents=ENTRIES) as server, chat(server.address) as client:
+        event = await waiting(client, ("send_email", ANN))
+    async with running_server(tmp_path, agents=ENTRIES) as server, chat(server.address) as client:
+        follow = {"type": "follow", "session_id": event["session_id"], "exchange_id": event["exchange_id"]}
+        await client.send(follow | {"after_seq": event["seq"]})
+        again = await client.until("awaiting_human")
+        assert again["payload"] == event["payload"]
+        [request] = again["payload"]["requests"]
+        await client.send(resume_of(event, decision(request)))
+        final = await client.until("final")
+        assert final["status"] == "ok" and final["seq"] > event["seq"]
+        assert runs(notes) == [("send_email", ANN)]
+
+
+async def test_a_choice_is_answered(asking_server: RunningServer, notes: Path) -> None:
+    async with chat(asking_server.address) as client:
+        await client.send({"message": "Which way?", "agent_id": "choosing"})
+        event = await client.until("awaiting_human")
+        [request] = event["payload"]["requests"]
+        assert [choice["id"] for choice in request["choices"]] == ["l", "r"]
+        await client.send(resume_of(event, **{request["interrupt_id"]: "nowhere"}))
+        assert (await client.until("error"))["code"] == "bad_frame"
+        await client.send(resume_of(event, **{request["interrupt_id"]: "l"}))
+        await client.until("final")
+        events = [one for one in client.events if one.get("exchange_id") == event["exchange_id"]]
+        assert "l" in final_text(events)

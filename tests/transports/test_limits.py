@@ -1,0 +1,125 @@
+"""What one user may take: sockets, running exchanges, asks in a minute; and what one process may."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.chat_client import ChatClient, chat
+from support.rest_client import error_of, rest
+from support.running_server import RunningServer, running_server
+from support.signing_realm import signing_realm
+from support.test_agents import ENTRIES
+from websockets.exceptions import ConnectionClosed
+
+
+def limited(directory: Path, **limits: int) -> Any:
+    return running_server(directory, agents=ENTRIES, settings={"limits": limits})
+
+
+async def close_code(server: RunningServer, token: str) -> int | None:
+    """What a further socket of this user is closed with; None where it stays open."""
+    async with chat(server.address, token=token) as client:
+        try:
+            await client.send({"type": "ping"})
+            await client.until("pong")
+        except ConnectionClosed as closed:
+            return closed.rcvd.code if closed.rcvd else 0
+    return None
+
+
+async def test_a_user_has_so_many_sockets(tmp_path: Path) -> None:
+    async with limited(tmp_path, sockets_per_user=2) as server:
+        async with chat(server.address, token="dev:alice"), chat(server.address, token="dev:alice") as second:
+            await second.send({"type": "ping"})
+            await second.until("pong")
+            assert await close_code(server, "dev:alice") == 4429
+            assert await close_code(server, "dev:bob") is None
+        assert await close_code(server, "dev:alice") is None
+
+
+async def test_a_process_has_so_many_sockets(tmp_path: Path) -> None:
+    async with limited(tmp_path, max_sockets=1) as server, chat(server.address, token="dev:alice") as client:
+        await client.send({"type": "ping"})
+        await client.until("pong")
+        assert await close_code(server, "dev:bob") == 4429
+
+
+async def test_a_socket_counts_before_it_says_whose_it_is(tmp_path: Path) -> None:
+    async with signing_realm() as realm:
+        keycloak = {"mode": "keycloak", "keycloak": {"realm_url": realm.url}}
+        settings = {"auth": keycloak, "limits": {"max_sockets": 1, "authenticate_timeout_s": 1}}
+        async with running_server(tmp_path, settings=settings) as server:
+            async with chat(server.address):
+                assert await close_code(server, realm.sign()) == 4429
+            async with asyncio.timeout(10):
+                while await close_code(server, realm.sign()) is not None:
+                    await asyncio.sleep(0.05)
+
+
+async def refused(client: ChatClient, message: str) -> dict[str, Any]:
+    await client.send({"message": message, "client_exchange_id": message})
+    return await client.until("error")
+
+
+async def test_a_user_has_so_many_running_exchanges(tmp_path: Path) -> None:
+    async with (
+        limited(tmp_path, running_per_user=2) as server,
+        chat(server.address, token="dev:alice") as alice,
+        chat(server.address, token="dev:bob") as bob,
+    ):
+        sessions = []
+        for _ in range(2):
+            await alice.send({"message": "hang forever"})
+            sessions.append((await alice.until("started"))["session_id"])
+        event = await refused(alice, "one more")
+        assert (event["code"], event["retryable"], event["client_exchange_id"]) == ("too_many_runs", True, "one more")
+        assert event["retry_after_s"] > 0
+        assert (await bob.ask("hello", agent_id="echo"))[-1]["status"] == "ok"
+        await alice.send({"type": "stop", "session_id": sessions[0]})
+        await alice.until("final")
+        assert (await alice.ask("hello", agent_id="echo"))[-1]["status"] == "ok"
+
+
+async def test_a_user_has_so_many_asks_in_a_minute(tmp_path: Path) -> None:
+    async with limited(tmp_path, asks_per_minute=3) as server, chat(server.address, token="dev:alice") as alice:
+        for _ in range(3):
+            await alice.ask("hello", agent_id="echo")
+        # What was asked before is no new ask, however often it is sent.
+        event = await refused(alice, "one more")
+        assert event["code"] == "rate_limited" and 0 < event["retry_after_s"] <= 60
+        async with rest(server, "dev:alice") as http:
+            session_id = (await http.post("/sessions", json={"agent_id": "echo"})).json()["id"]
+            response = await http.post(f"/sessions/{session_id}/messages", json={"content": "hello"})
+            assert (response.status_code, error_of(response)["code"]) == (429, "rate_limited")
+            assert 0 < int(response.headers["retry-after"]) <= 60
+
+
+@pytest.mark.parametrize("times", [5])
+async def test_an_ask_that_is_repeated_counts_once(tmp_path: Path, times: int) -> None:
+    async with limited(tmp_path, asks_per_minute=2) as server, chat(server.address, token="dev:alice") as alice:
+        finals = [(await alice.ask("hello", agent_id="echo", client_exchange_id="mine"))[-1] for _ in range(times)]
+        assert len({final["exchange_id"] for final in finals}) == 1
+        assert (await alice.ask("hello", agent_id="echo"))[-1]["status"] == "ok"
+
+
+async def test_an_ask_that_is_repeated_counts_once_though_its_events_are_gone(tmp_path: Path) -> None:
+    limits, forgetful = {"asks_per_minute": 2, "running_per_user": 1}, {"keep_ended_bytes": 0}
+    settings = {"limits": limits, "relay": forgetful}
+    async with running_server(tmp_path, agents=ENTRIES, settings=settings) as server:
+        async with chat(server.address, token="dev:alice") as alice:
+            fields = {"agent_id": "echo", "client_exchange_id": "mine"}
+            finals = [(await alice.ask("hello", **fields))[-1] for _ in range(4)]
+            assert len({final["exchange_id"] for final in finals}) == 1
+
+
+async def test_a_refused_run_takes_nothing_from_the_asks_of_the_minute(tmp_path: Path) -> None:
+    async with limited(tmp_path, running_per_user=1, asks_per_minute=2) as server:
+        async with chat(server.address, token="dev:alice") as alice:
+            await alice.send({"message": "hang forever"})
+            session_id = (await alice.until("started"))["session_id"]
+            for number in range(5):
+                assert (await refused(alice, f"one more {number}"))["code"] == "too_many_runs"
+            await alice.send({"type": "stop", "session_id": session_id})
+            await alice.until("final")
+            assert (await alice.ask("hello", agent_id="echo"))[-1]["status"] == "ok"

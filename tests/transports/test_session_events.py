@@ -1,0 +1,106 @@
+"""`GET /sessions/{id}/events`: what runs in a session, every later exchange, and its changes, as SSE."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from support.chat_client import PATIENCE_S, Event, chat
+from support.rest_client import error_of, rest, sse_events
+from support.running_server import RunningServer
+
+
+@asynccontextmanager
+async def following(
+    http: httpx.AsyncClient, session_id: str, last_event_id: str | None = None
+) -> AsyncIterator[AsyncIterator[Event]]:
+    headers = {"Last-Event-ID": last_event_id} if last_event_id is not None else {}
+    async with (
+        http.stream("GET", f"/sessions/{session_id}/events", headers=headers) as response,
+        asyncio.timeout(PATIENCE_S),
+    ):
+        assert response.status_code == 200
+        assert response.headers["cache-control"] == "no-store"
+        yield sse_events(response)
+
+
+async def up_to(events: AsyncIterator[Event], kind: str) -> list[Event]:
+    seen = []
+    async for event in events:
+        seen.append(event)
+        if event["type"] == kind:
+            break
+    return seen
+
+
+def whole(events: list[Event]) -> list[Event]:
+    """Without the deltas, which may arrive merged."""
+    return [event for event in events if event["type"] not in ("delta", "session")]
+
+
+async def test_it_shows_every_exchange_of_the_session(server: RunningServer) -> None:
+    async with rest(server) as http, chat(server.address) as client:
+        session_id = (await http.post("/sessions", json={"agent_id": "echo"})).json()["id"]
+        async with following(http, session_id) as events:
+            [idle] = await up_to(events, "idle")
+            assert (idle["session_id"], idle["next_rank"]) == (session_id, 0)
+            for message in ("hello", "hello again"):
+                asked = await client.ask(message, session_id=session_id)
+                assert whole(await up_to(events, "final")) == whole(asked)
+
+
+async def test_it_begins_with_what_runs(server: RunningServer) -> None:
+    async with rest(server) as http, chat(server.address) as client:
+        await client.send({"message": "wait 0.6 seconds"})
+        started = await client.until("started")
+        async with following(http, started["session_id"]) as events:
+            seen = await up_to(events, "final")
+        await client.until("final")
+        asked = [event for event in client.events if event.get("exchange_id") == started["exchange_id"]]
+        assert whole(seen) == whole(asked)
+
+
+async def test_a_client_that_comes_back_goes_on_where_it_was(server: RunningServer) -> None:
+    async with rest(server) as http, chat(server.address) as client:
+        await client.send({"message": "wait 1 second"})
+        started = await client.until("started")
+        session_id = started["session_id"]
+        async with following(http, session_id) as events:
+            first = [await anext(events) for _ in range(3)]
+        last_event_id = f"{first[-1]['exchange_id']}:{first[-1]['seq']}"
+        async with following(http, session_id, last_event_id) as events:
+            rest_of_it = await up_to(events, "final")
+        await client.until("final")
+        asked = [event for event in client.events if event.get("exchange_id") == started["exchange_id"]]
+        assert whole(first + rest_of_it) == whole(asked)
+
+
+async def test_a_client_that_comes_back_after_the_end_gets_it(server: RunningServer) -> None:
+    async with rest(server) as http, chat(server.address) as client:
+        asked = await client.ask("hello", agent_id="echo")
+        final = asked[-1]
+        async with following(http, final["session_id"], f"{final['exchange_id']}:1") as events:
+            assert (await up_to(events, "final"))[-1] == final
+        async with following(http, final["session_id"], f"{final['exchange_id']}:{final['seq']}") as events:
+            async with asyncio.timeout(5):
+                again = await client.ask("hello again", session_id=final["session_id"])
+                seen = await up_to(events, "final")
+            assert seen[-1]["exchange_id"] == again[-1]["exchange_id"]
+
+
+@pytest.mark.parametrize("last_event_id", ["17", "x:", ":1", "x:-1", "x:y", "x:²", "no such exchange:1"])
+async def test_an_id_that_is_none_is_refused(server: RunningServer, last_event_id: str) -> None:
+    async with rest(server) as http:
+        session_id = (await http.post("/sessions", json={"agent_id": "echo"})).json()["id"]
+        headers = {b"last-event-id": last_event_id.encode("latin-1")}
+        response = await http.get(f"/sessions/{session_id}/events", headers=headers)
+        assert response.status_code == 400
+        assert error_of(response)["code"] == "bad_frame"
+
+
+async def test_a_foreign_session_is_not_found(server: RunningServer) -> None:
+    async with rest(server) as http:
+        response = await http.get("/sessions/nobody's/events")
+        assert response.status_code == 404
+        assert error_of(response)["code"] == "session_not_found"

@@ -214,7 +214,9 @@ class Exchange:
     async def _checkpoint_at(self, boundary: ToolCallPart | ToolResultPart) -> Checkpoint | None:
         if isinstance(boundary, ToolCallPart):
             return await self._checkpoint(CheckpointKind.TOOL_CALL, boundary.name)
-        parts = (part for message in self.log.messages for part in message.parts if isinstance(part, ToolCallPart))
+        # The call may be stored together with its result.
+        messages = [*self.log.messages, *self._delivery.unwritten]
+        parts = (part for message in messages for part in message.parts if isinstance(part, ToolCallPart))
         name = next((part.name for part in parts if part.call_id == boundary.call_id), None)
         return await self._checkpoint(CheckpointKind.TOOL_COMPLETION, name)
 

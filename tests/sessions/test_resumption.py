@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.tools import tool
 from support.chat_client import check_calls, check_exchange, final_text
 from support.driven_run import ReadingModel
+from support.failing_store import FailingStore
 from support.held_agents import Hold
-from support.recorded_agents import entry_of
+from support.recorded_agents import entry_of, eventually
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 from support.turn_model import Turn, call
 
@@ -20,7 +22,9 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import CheckpointMissing, ExchangeNotFound
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.exchange_log import ExchangeLog
+from agentic_backend.stores.base import Checkpoint
 from agentic_backend.stores.records import CheckpointKind, ExchangeRecord
+from agentic_backend.stores.sqlite import SqliteStore
 
 
 class Workshop:
@@ -208,3 +212,23 @@ async def test_a_server_that_is_told_to_stop_leaves_what_can_go_on(tmp_path: Pat
         events = await events_of(await resume(sessions, log.exchange_id))
         check_exchange(events)
         assert final_text(events) == "All is made." and again.made == []
+
+
+async def test_each_boundary_leaves_its_checkpoint(tmp_path: Path) -> None:
+    kinds: list[tuple[CheckpointKind, str | None]] = []
+
+    class Noting(FailingStore):
+        async def append(self, *args: Any, **kwargs: Any) -> Any:
+            kinds.extend((one.record.kind, one.record.tool) for one in args if isinstance(one, Checkpoint))
+            return await self.real.append(*args, **kwargs)
+
+    workshop = Workshop()
+    database = Noting(await SqliteStore.open(tmp_path / "chat.sqlite3", timeout_s=5)).as_store
+    async with open_sessions(tmp_path, {"maker": workshop.entry()}, database=database) as sessions:
+        log = await sessions.begin("Furnish the room")
+        await busy(workshop)
+        # What is stored together has one checkpoint, that of its last boundary.
+        await eventually(lambda: len(kinds) and kinds[-1] == (CheckpointKind.TOOL_CALL, "make"))
+        workshop.hold.released.set()
+        await events_of(log)
+        assert kinds[-2:] == [(CheckpointKind.TOOL_COMPLETION, "make"), (CheckpointKind.FINAL_RESULT, None)]

@@ -1,0 +1,120 @@
+"""Instances that broadcast over a real Redis, and logs that say something."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from agentic_backend.protocol.events import (
+    AwaitingHuman,
+    Final,
+    HumanRequests,
+    Started,
+    Stream,
+)
+from agentic_backend.protocol.messages import (
+    Channel,
+    ChatMessage,
+    ExchangeStatus,
+    Role,
+    TokenUsage,
+    utc_now,
+)
+from agentic_backend.protocol.parts import TextPart
+from agentic_backend.sessions.exchange_log import ExchangeLog
+from agentic_backend.sessions.redis_broadcast import RedisBroadcast, redis_broadcast
+from support.log_client import LogClient
+from support.told_listener import ToldListener
+
+PATIENCE_S = 10
+TEXTS = ["a", "ä€", "\n", "\U0001f600", "\\\"'{}", "\u2028\x00", "word "]
+
+
+class Follower(LogClient):
+    """Reads a log that is a mirror."""
+
+    def __init__(self, mirror: ExchangeLog) -> None:
+        self.log = mirror
+        super().__init__(mirror)
+
+
+class Instance:
+    """A broadcast with its listener; `ups` is what it has said of Redis."""
+
+    def __init__(self, broadcast: RedisBroadcast, ups: list[bool]) -> None:
+        self.broadcast = broadcast
+        self.ups = ups
+        self.listener = ToldListener()
+        broadcast.listen(self.listener)
+
+    def publish(self, log: ExchangeLog) -> ExchangeLog:
+        self.broadcast.publish(log, log.last_seq)
+        return log
+
+    def follow(self, exchange_id: str) -> Follower:
+        """A reader of a mirror that begins with nothing."""
+        mirror = a_log(exchange_id)
+        client = Follower(mirror)
+        self.broadcast.mirror(mirror)
+        return client
+
+
+async def an_instance(opened: AsyncExitStack, url: str, name: str) -> Instance:
+    ups: list[bool] = []
+    return Instance(await opened.enter_async_context(redis_broadcast(url, name, ups.append)), ups)
+
+
+async def two(opened: AsyncExitStack, url: str) -> tuple[Instance, Instance]:
+    instances = await an_instance(opened, url, "a"), await an_instance(opened, url, "b")
+    for instance in instances:
+        await until(lambda instance=instance: instance.ups == [True])  # type: ignore[misc]
+    return instances
+
+
+async def until(condition: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
+    async with asyncio.timeout(patience_s):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def a_log(exchange_id: str = "e", **options: int) -> ExchangeLog:
+    return ExchangeLog("s", exchange_id, user_id="ann", **options)
+
+
+def start(log: ExchangeLog) -> None:
+    log.append(Started, agent_id="agent", session=None)
+
+
+def say(log: ExchangeLog, *texts: str, block: int = 0) -> None:
+    for text in texts:
+        log.append_text(block, Channel.FINAL, text)
+
+
+def store(log: ExchangeLog, rank: int, text: str, block: int | None = None) -> None:
+    message = ChatMessage(
+        role=Role.ASSISTANT,
+        channel=Channel.FINAL,
+        parts=[TextPart(text=text)],
+        session_id="s",
+        exchange_id=log.exchange_id,
+        rank=rank,
+        timestamp=utc_now(),
+    )
+    log.append(Stream, message=message, block=block)
+
+
+def end(log: ExchangeLog) -> None:
+    log.append(Final, status=ExchangeStatus.OK, messages=log.messages, session=None, usage=TokenUsage(input_tokens=1))
+
+
+def ask(log: ExchangeLog) -> None:
+    log.append(AwaitingHuman, payload=HumanRequests(requests=[]))
+
+
+def shown(log: ExchangeLog) -> list[str]:
+    """All that a reader who comes now is shown, as it is sent."""
+    return [event.encode() for event in log.read(-1)]
+
+
+async def same(mirror: ExchangeLog, log: ExchangeLog, patience_s: float = PATIENCE_S) -> None:
+    await until(lambda: mirror.last_seq >= log.last_seq, patience_s)
+    assert shown(mirror) == shown(log)

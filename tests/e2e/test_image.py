@@ -118,8 +118,9 @@ async def answer(address: str, token: str, message: str, agent_id: str) -> str:
 
 
 @pytest.mark.keycloak
+@pytest.mark.redis
 async def test_as_composed_it_needs_nothing_but_its_environment(
-    image: Stage, environment: dict[str, str], composed_keycloak: Keycloak, mongodb_url: str
+    image: Stage, environment: dict[str, str], composed_keycloak: Keycloak, mongodb_url: str, redis_url: str
 ) -> None:
     composed = {name: value for name, value in COMPOSED["server"]["environment"].items() if value is not None}
     # What the names of the other services stand for.
@@ -127,6 +128,7 @@ async def test_as_composed_it_needs_nothing_but_its_environment(
         **composed,
         "AGENTIC_AUTH__KEYCLOAK__INTERNAL_URL": composed_keycloak.realm_url,
         "AGENTIC_STORE__URL": mongodb_url,
+        "AGENTIC_RELAY__URL": redis_url,
     }
     before = files_in(image)
     assert not any(image.directory.iterdir()), "it starts in an empty folder"

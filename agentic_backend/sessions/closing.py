@@ -7,7 +7,7 @@ and whoever follows it here is shown its end; who follows it elsewhere finds tha
 from collections.abc import Sequence
 
 from agentic_backend.kpi import Kpi
-from agentic_backend.protocol.events import ErrorInfo, Final, PartialText
+from agentic_backend.protocol.events import ErrorInfo, Final, PartialText, Stream
 from agentic_backend.protocol.messages import (
     Channel,
     ChatMessage,
@@ -42,21 +42,18 @@ class Closing:
             raise FencedOut
         messages = await self._store.exchange_messages(record.id)
         error = ErrorInfo.of(outcome.error, record.request_id) if outcome.error is not None else None
-        checkpoint = None
-        if outcome.status is not ExchangeStatus.INTERRUPTED:
-            ended = CheckpointRecord(
-                kind=CheckpointKind.FINAL_RESULT, at=utc_now(), exchange_id=record.id, request_id=record.request_id
-            )
-            checkpoint = Checkpoint(ended, None)
+        checkpoint = None if outcome.status is ExchangeStatus.INTERRUPTED else _nothing_to_go_on_from(record)
+        drafts = _last_drafts(record, messages, outcome.status, error)
+        log = self._relay.find(record.id)
+        waiting_log = log if log is not None and log.is_waiting else None
         end = ExchangeEnd(
             status=outcome.status,
             ended_at=utc_now(),
             usage=record.usage,
-            last_seq=record.last_seq + _SEQ_JUMP,
+            last_seq=waiting_log.last_seq + len(drafts) + 1 if waiting_log else record.last_seq + _SEQ_JUMP,
             error=error,
             kpi=_kpi_of(record, outcome.status, messages),
         )
-        drafts = _last_drafts(record, messages, outcome.status, error)
         written = await self._store.append(fence, drafts, end, checkpoint)
         self._kpi.exchange_closed(record.agent_id, outcome.status)
         final = Final(
@@ -69,10 +66,22 @@ class Closing:
             usage=end.usage,
             error=error,
         )
-        log = self._relay.find(record.id)
-        if log is not None and log.final is None:
+        if waiting_log is not None and waiting_log.is_waiting:
+            # Nothing is missing in it: it goes on to the end.
+            self._relay.publish(waiting_log, waiting_log.last_seq)
+            for message in written.messages:
+                waiting_log.append(Stream, message=message)
+            waiting_log.take_over(final)
+        elif log is not None and log.final is None:
             log.end_with(final)
         return final
+
+
+def _nothing_to_go_on_from(record: ExchangeRecord) -> Checkpoint:
+    kind = CheckpointKind.FINAL_RESULT
+    return Checkpoint(
+        CheckpointRecord(kind=kind, at=utc_now(), exchange_id=record.id, request_id=record.request_id), None
+    )
 
 
 def _last_drafts(

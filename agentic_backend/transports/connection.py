@@ -195,7 +195,8 @@ class Connection:
         # Who stops an exchange sees it end; who asks again is told, each time, when nothing runs any more.
         self._stops[stopped.exchange_id] = self._stops.get(stopped.exchange_id, 0) + 1
         if stopped.exchange_id not in self._cursors:
-            self._follow(stopped, stopped.last_seq)
+            # What waited for a person has ended already.
+            self._follow(stopped, stopped.last_seq if stopped.final is None else stopped.final.seq - 1)
 
     async def _follow_frame(self, frame: Follow) -> None:
         if frame.exchange_id is not None:

@@ -153,3 +153,16 @@ async def test_a_choice_is_answered(asking_server: RunningServer, notes: Path) -
         await client.until("final")
         events = [one for one in client.events if one.get("exchange_id") == event["exchange_id"]]
         assert "l" in final_text(events)
+
+
+async def test_who_stops_what_waits_sees_its_end(asking_server: RunningServer, notes: Path) -> None:
+    async with chat(asking_server.address) as client, chat(asking_server.address) as other:
+        event = await waiting(client, ("send_email", ANN))
+        stop = {"type": "stop", "session_id": event["session_id"]}
+        await other.send(stop)
+        final = await other.until("final")
+        assert (final["exchange_id"], final["status"]) == (event["exchange_id"], "stopped")
+        assert (await client.until("final"))["messages"] == final["messages"]
+        await other.send(stop)
+        await other.until("idle")
+        assert runs(notes) == []

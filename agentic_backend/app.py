@@ -13,10 +13,10 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Authenticator
+from agentic_backend.broadcast.base import Alone, Broadcast
 from agentic_backend.event_loop_lag import event_loop_lag
 from agentic_backend.kpi import Kpi
 from agentic_backend.log_tail import LogTail
-from agentic_backend.sessions.broadcast import Alone, Broadcast
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_services import SessionServices, open_sessions, wire_sessions
@@ -134,7 +134,7 @@ def _broadcast(settings: RelaySettings, instance_id: str, kpi: Kpi) -> AbstractA
     if settings.url is None:
         return nullcontext(Alone())
     # Imported where it is used: few servers have others beside them.
-    from agentic_backend.sessions.redis_broadcast import redis_broadcast
+    from agentic_backend.broadcast.redis_broadcast import redis_broadcast
 
     return redis_broadcast(settings.url, instance_id, kpi.relay_up)
 

@@ -7,6 +7,7 @@ from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
+from agentic_backend.agents.broken_streams import asking_again
 from agentic_backend.agents.offline_model import OfflineChatModel
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.settings import ModelSettings
@@ -68,7 +69,7 @@ def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
         # Providers raise errors of their own kinds for a missing key, a wrong option, a missing package.
         raise ModelUnavailable(f"the model '{model}' can't be built: {_reason(error)}") from error
     assert isinstance(built, BaseChatModel), "init_chat_model makes a configurable model only where none is named"
-    return built
+    return asking_again(built)
 
 
 def _reason(error: Exception) -> str:

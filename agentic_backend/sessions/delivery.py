@@ -9,10 +9,10 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.protocol.events import Activity, ErrorInfo, ExchangeError, Final, Stream
 from agentic_backend.protocol.messages import Channel, MessageDraft, MessageMetadata, Role
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.ledger import Ledger
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft

@@ -10,6 +10,7 @@ import contextlib
 import logging
 from datetime import timedelta
 
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import AgenticError, AgentUnavailable, Internal, Interrupted, ModelTimeout
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import AwaitingHuman, Started, Stream
@@ -19,7 +20,6 @@ from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.delivery import Delivery
 from agentic_backend.sessions.exchange_ending import ExchangeEnding
 from agentic_backend.sessions.exchange_kpis import ExchangeKpis
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.graph_run import Drained, GraphRun
 from agentic_backend.sessions.ledger import Ledger
 from agentic_backend.sessions.outcome import OK, PAUSED, STOPPED, Outcome

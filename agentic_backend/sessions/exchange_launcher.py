@@ -8,11 +8,11 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.exchange import Exchange
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.graph_run import GoOn, GraphRun
 from agentic_backend.sessions.ledger import Ledger
 from agentic_backend.sessions.recall import Recall

@@ -1,12 +1,12 @@
 """ExchangeViews: what a client can follow of an exchange, wherever it runs, waits or has ended."""
 
 from agentic_backend.auth.user import User
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import ExchangeNotFound
 from agentic_backend.protocol.events import AwaitingHuman, Final
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.approvals import remaining
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.stores.base import Store

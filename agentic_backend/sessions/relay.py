@@ -15,10 +15,10 @@ from weakref import WeakValueDictionary
 
 from cachetools import LRUCache, TTLCache
 
+from agentic_backend.broadcast.base import Broadcast
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import AgenticError, ShuttingDown, TooManyRuns
 from agentic_backend.protocol.messages import Session
-from agentic_backend.sessions.broadcast import Broadcast
-from agentic_backend.sessions.exchange_log import ExchangeLog
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.user import Tokens, User
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import CheckpointMissing, SessionNotFound
 from agentic_backend.protocol.messages import (
     Channel,
@@ -20,7 +21,6 @@ from agentic_backend.protocol.messages import (
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.exchange_launcher import ExchangeLauncher
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.graph_run import GoOn
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.ledger import StoredLedger

@@ -9,10 +9,10 @@ from uuid import uuid4
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.auth.user import User
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import Internal, SessionNotFound
 from agentic_backend.protocol.messages import ChatMessage, Session, SessionState, utc_now
 from agentic_backend.sessions.access import owned_exchange, owned_session
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.titles import UNNAMED

@@ -13,6 +13,7 @@ import orjson
 
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.user import Tokens, User
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import (
     ApprovalNotFound,
     BadFrame,
@@ -30,7 +31,6 @@ from agentic_backend.sessions.access import owned_session
 from agentic_backend.sessions.ask_rate import AskRate
 from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.exchange_launcher import ExchangeLauncher
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.ledger import Ledger, QueryLedger, StoredLedger

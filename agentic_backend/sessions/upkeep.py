@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
+from agentic_backend.cancellation import is_cancelled
 from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.messages import ExchangeStatus, utc_now
 from agentic_backend.sessions.exchange_views import ExchangeViews
@@ -119,7 +120,7 @@ class Upkeep:
 
 async def _forever(purpose: str, every_s: float, work: Callable[[], Awaitable[None]]) -> None:
     is_failing = False
-    while True:
+    while not is_cancelled():
         await asyncio.sleep(every_s)
         try:
             await work()

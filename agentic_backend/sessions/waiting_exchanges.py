@@ -12,6 +12,7 @@ from typing import Any
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.auth.user import Tokens, User
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import ApprovalNotFound, CheckpointMissing, ExchangeNotFound
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import AwaitingHuman
@@ -22,7 +23,6 @@ from agentic_backend.sessions.approvals import decided, expired, remaining
 from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.closing import Closing
 from agentic_backend.sessions.exchange_launcher import ExchangeLauncher
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.exchange_views import SEQ_JUMP, ExchangeViews
 from agentic_backend.sessions.graph_run import GoOn
 from agentic_backend.sessions.instance import Instance

@@ -16,6 +16,7 @@ from uuid import uuid4
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from agentic_backend.auth.user import Authenticator, Tokens, User
+from agentic_backend.broadcast.exchange_log import Cursor, ExchangeLog
 from agentic_backend.errors import (
     AgenticError,
     Forbidden,
@@ -36,7 +37,6 @@ from agentic_backend.protocol.frames import (
     decode_object,
 )
 from agentic_backend.protocol.messages import Session
-from agentic_backend.sessions.exchange_log import Cursor, ExchangeLog
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.transports.forms import Form

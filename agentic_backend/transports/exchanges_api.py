@@ -7,13 +7,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agentic_backend.auth.user import Authenticator, Tokens, User
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import BadFrame, ExchangeNotFound
 from agentic_backend.protocol.events import ErrorInfo, Final, HumanRequests
 from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.protocol.messages import ExchangeStatus, Timestamp, TokenUsage
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.sessions.approvals import remaining
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator

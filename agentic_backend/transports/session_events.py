@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 from sse_starlette import ServerSentEvent
 
+from agentic_backend.broadcast.exchange_log import Cursor, ExchangeLog
 from agentic_backend.protocol.events import Event, Final, Idle, SessionChanged
 from agentic_backend.protocol.messages import Session
-from agentic_backend.sessions.exchange_log import Cursor, ExchangeLog
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.transports.pacing import Pacer, text_interval_s
 from agentic_backend.transports.sse import TEXT_INTERVAL_S, rendered

@@ -7,8 +7,8 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.protocol.events import Event, ExchangeEvent, Final
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.transports.pacing import Pacer, text_interval_s
 

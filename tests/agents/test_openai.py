@@ -105,7 +105,15 @@ async def test_an_error_of_the_provider_is_a_model_error(
 
 
 @pytest.mark.parametrize(
-    "failure", [Reply(status=429), Reply(status=503), Reply(cut_after=0)], ids=["429", "503", "connection"]
+    "failure",
+    [
+        Reply(status=429),
+        Reply(status=503),
+        Reply(cut_after=0),
+        Reply("never said", cut_before_words=0),
+        Reply("never said", cut_before_words=1),
+    ],
+    ids=["429", "503", "connection", "after its head", "after what says nothing"],
 )
 async def test_what_fails_before_the_first_token_is_tried_again(
     provider: OpenAiServer, server: RunningServer, failure: Reply
@@ -119,8 +127,11 @@ async def test_what_fails_before_the_first_token_is_tried_again(
     assert len(provider.asked) == 3
 
 
-async def test_how_often_it_is_tried_again_is_an_option_of_the_model(provider: OpenAiServer, tmp_path: Path) -> None:
-    provider.reply = lambda messages: Reply(status=503)
+@pytest.mark.parametrize("failure", [Reply(status=503), Reply("x", cut_before_words=0)], ids=["503", "after its head"])
+async def test_how_often_it_is_tried_again_is_an_option_of_the_model(
+    provider: OpenAiServer, tmp_path: Path, failure: Reply
+) -> None:
+    provider.reply = lambda messages: failure
     settings = {"models": {"default": {"model": "auto", "options": {"max_retries": 0}}}}
     async with running_server(tmp_path, settings=settings) as server, chat(server.address) as client:
         check_failure(await client.ask("hello"), "model_error")

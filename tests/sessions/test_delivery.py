@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.failing_store import FailingStore
 
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.events import Activity, Delta, ErrorInfo, ExchangeError, ExchangeEvent, Final, Stream
 from agentic_backend.protocol.messages import (
@@ -23,7 +24,6 @@ from agentic_backend.protocol.messages import (
 )
 from agentic_backend.protocol.parts import TextPart, ToolResultPart, text_of
 from agentic_backend.sessions.delivery import Delivery
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.ledger import Ledger, QueryLedger, StoredLedger
 from agentic_backend.stores.base import ExchangeEnd, FencedOut

@@ -15,6 +15,7 @@ from support.phrase_model import check_history
 from support.sessions import USER, Sessions, open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
+from agentic_backend.broadcast.base import Alone
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import Final, HumanRequest, HumanRequests, PartialText
@@ -30,7 +31,6 @@ from agentic_backend.protocol.messages import (
     utc_now,
 )
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart, text_of
-from agentic_backend.sessions.broadcast import Alone
 from agentic_backend.sessions.closing import Closing
 from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.relay import Relay

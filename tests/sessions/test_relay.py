@@ -14,10 +14,10 @@ from support.held_agents import Hold, held_graph, held_tool_graph
 from support.recorded_agents import echoing_graph, eventually, metric
 from support.sessions import USER, Event, Sessions, events_of, open_sessions, until
 
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import ShuttingDown, TooManyRuns
 from agentic_backend.protocol.events import Final
 from agentic_backend.protocol.messages import utc_now
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import SessionQuery
 

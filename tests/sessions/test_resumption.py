@@ -19,9 +19,9 @@ from support.turn_model import Turn, call
 
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user import User
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import CheckpointMissing, ExchangeNotFound
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint
 from agentic_backend.stores.records import CheckpointKind, ExchangeRecord
 from agentic_backend.stores.sqlite import SqliteStore

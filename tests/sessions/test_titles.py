@@ -17,9 +17,9 @@ from support.sessions import USER, Sessions, events_of, open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.offline_model import OfflineChatModel
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.protocol.messages import Session
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.titles import UNNAMED, provisional_title
 from agentic_backend.settings import LimitsSettings
 

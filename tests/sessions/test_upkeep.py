@@ -1,9 +1,11 @@
 """Upkeep: leases of what runs, the text that is being written, and what others left behind."""
 
 import asyncio
-from datetime import timedelta
+import contextlib
+from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
 from support.held_agents import Hold, held_graph
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 
@@ -103,6 +105,22 @@ async def test_upkeep_goes_on_after_an_outage(tmp_path: Path) -> None:
         assert record.deadline is not None and record.deadline > utc_now() and record.partial
         hold.released.set()
         assert (await events_of(log))[-1]["status"] == "ok"
+
+
+async def test_upkeep_ends_though_a_driver_swallows_that_it_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking = asyncio.Event()
+
+    async def swallow(now: datetime) -> list[ExchangeRecord]:
+        looking.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(5)
+        return []
+
+    async with asyncio.timeout(4), open_sessions(tmp_path, {}, lease_s=LEASE_S) as sessions:
+        monkeypatch.setattr(sessions.store, "overdue_exchanges", swallow, raising=False)
+        await looking.wait()
 
 
 async def test_who_was_taken_for_dead_gives_up_what_it_was_running(tmp_path: Path) -> None:

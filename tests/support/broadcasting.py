@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+from agentic_backend.broadcast.exchange_log import ExchangeLog
+from agentic_backend.broadcast.redis_broadcast import RedisBroadcast, redis_broadcast
 from agentic_backend.protocol.events import (
     AwaitingHuman,
     Final,
@@ -20,8 +22,6 @@ from agentic_backend.protocol.messages import (
     utc_now,
 )
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.sessions.exchange_log import ExchangeLog
-from agentic_backend.sessions.redis_broadcast import RedisBroadcast, redis_broadcast
 from support.log_client import LogClient
 from support.told_listener import ToldListener
 
@@ -67,7 +67,18 @@ async def two(opened: AsyncExitStack, url: str) -> tuple[Instance, Instance]:
     instances = await an_instance(opened, url, "a"), await an_instance(opened, url, "b")
     for instance in instances:
         await until(lambda instance=instance: instance.ups == [True])  # type: ignore[misc]
-    return instances
+    here, there = instances
+    await hears(here, there)
+    await hears(there, here)
+    return here, there
+
+
+async def hears(listening: Instance, telling: Instance) -> None:
+    """Until the one has heard what the other has told so far; forgets what it was."""
+    greeting = f"hello {len(listening.listener.told)}"
+    telling.broadcast.started(a_log(greeting))
+    await until(lambda: ("started", "s", greeting, "ann") in listening.listener.told)
+    listening.listener.told.clear()
 
 
 async def until(condition: Callable[[], object], patience_s: float = PATIENCE_S) -> None:

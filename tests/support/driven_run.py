@@ -11,10 +11,10 @@ from langchain_core.outputs import ChatGenerationChunk
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.protocol.messages import Channel, ChatMessage, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.sessions.delivery import Delivery
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.graph_run import GoOn, GraphRun
 from agentic_backend.sessions.ledger import QueryLedger
 from agentic_backend.sessions.recall import Recall

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from agentic_backend.broadcast.exchange_log import Cursor, ExchangeLog
 from agentic_backend.protocol.events import AwaitingHuman, Delta, ExchangeEvent, Final, Reset, Started, Stream
-from agentic_backend.sessions.exchange_log import Cursor, ExchangeLog
 
 
 class LogClient:

@@ -25,7 +25,10 @@ _CLOSE = {"connection": "close"}
 
 @dataclass
 class Reply:
-    """What a request is answered with; `hang_after` words it falls silent, `cut_after` words its connection breaks."""
+    """What a request is answered with; `hang_after` words it falls silent, `cut_after` words its connection breaks.
+
+    `cut_before_words` has it broken once the response has begun: after so many events, the first of which has no word.
+    """
 
     text: str = ""
     calls: list[dict[str, Any]] = field(default_factory=list)
@@ -33,6 +36,7 @@ class Reply:
     pause_s: float = 0.0
     hang_after: int | None = None
     cut_after: int | None = None
+    cut_before_words: int | None = None
 
 
 def calls(**arguments: dict[str, Any]) -> Reply:
@@ -97,12 +101,18 @@ class _Streamed(StreamingResponse):
             self._server.cut += not self._ended
 
     async def _events(self, reply: Reply) -> AsyncIterator[str]:
-        words = 0
+        cut_after = reply.cut_before_words
+        if reply.cut_after is not None:
+            # The first event has no word yet.
+            cut_after = reply.cut_after + 1
+        events = 0
+        if cut_after == 0:
+            yield ": the head goes out with it\n\n"
+            self._abort()
         async for event in _events(reply):
             yield event
-            words += 1
-            # The first event has no word yet.
-            if reply.cut_after is not None and words > reply.cut_after:
+            events += 1
+            if events == cut_after:
                 self._abort()
         self._ended = True
 

@@ -13,11 +13,11 @@ from langchain_core.language_models import BaseChatModel
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.user import Tokens, User
+from agentic_backend.broadcast.base import Alone
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.frames import Ask
 from agentic_backend.protocol.messages import Session
-from agentic_backend.sessions.broadcast import Alone
-from agentic_backend.sessions.exchange_log import ExchangeLog
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_desk import SessionDesk

@@ -10,19 +10,23 @@ from collections import deque
 from itertools import islice
 from weakref import WeakValueDictionary
 
+from cachetools import TTLCache
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
-from agentic_backend.protocol.events import AwaitingHuman, ExchangeEvent, Final, Reset, Started
-from agentic_backend.sessions.exchange_log import Cursor, ExchangeLog
-from agentic_backend.sessions.redis_messages import (
+from agentic_backend.broadcast.exchange_log import Cursor, ExchangeLog
+from agentic_backend.broadcast.redis_messages import (
     ControlMessage,
+    Joined,
     StartedHere,
+    StopWanted,
     Told,
     entry_of,
     stream_of,
 )
+from agentic_backend.cancellation import is_cancelled
+from agentic_backend.protocol.events import AwaitingHuman, ExchangeEvent, Final, Reset, Started
 
 STREAM_MAX_EVENTS = 10_000
 STREAM_TTL_S = 3600
@@ -30,7 +34,9 @@ STREAM_TTL_S = 3600
 _PACE_S = 0.04
 # Of an exchange that is silent for this long the stream's time is renewed with its next event.
 _RENEW_AFTER_S = 60
-_LOGS_PER_ROUND, _TOLD_AT_MOST = 200, 1_000
+_LOGS_PER_ROUND, _TOLD_AT_MOST = 200, 10_000
+# Longer than it takes to notice that a connection is dead, and to make another.
+_STOPS_AT_MOST, _STOP_TOLD_AGAIN_S = 1_000, 30
 _ANEW = -1
 
 
@@ -55,6 +61,7 @@ class RedisPublisher:
         self._published: dict[str, _Publication] = {}
         self._due: dict[_Publication, None] = {}
         self._told: deque[bytes] = deque(maxlen=_TOLD_AT_MOST)
+        self._stops: TTLCache[str, StopWanted] = TTLCache(_STOPS_AT_MOST, _STOP_TOLD_AGAIN_S)
         self._is_sending = False
         self._wanted = asyncio.Event()
         self._paced: asyncio.TimerHandle | None = None
@@ -82,6 +89,20 @@ class RedisPublisher:
         self._told.append(ControlMessage(sender=self._instance_id, told=told).encode())
         self._wanted.set()
 
+    def stop(self, exchange_id: str) -> None:
+        """Tell that the exchange is to be stopped, and for a while tell whoever joins."""
+        told = self._stops[exchange_id] = StopWanted(exchange_id=exchange_id)
+        self.tell(told)
+
+    def tell_again(self) -> None:
+        """Tell what nobody may miss: what runs here, and what is to be stopped. Who has heard it before ignores it."""
+        for publication in self._published.values():
+            log = publication.log
+            if log.session_id is not None:
+                self.tell(StartedHere(session_id=log.session_id, exchange_id=log.exchange_id, user_id=log.user_id))
+        for told in list(self._stops.values()):
+            self.tell(told)
+
     def hurry(self) -> None:
         """Don't let text gather any longer."""
         self._wanted.set()
@@ -91,12 +112,12 @@ class RedisPublisher:
         self._connected = True
         for log in list(self._waiting.values()):
             self._follow(log)
-            if log.session_id is not None:
-                # Those who came meanwhile don't know of it.
-                self.tell(StartedHere(session_id=log.session_id, exchange_id=log.exchange_id, user_id=log.user_id))
         self._waiting.clear()
+        # Whoever joins last is told by the others, and tells them: nobody has to be there first.
+        self.tell(Joined())
+        self.tell_again()
         try:
-            while True:
+            while not is_cancelled():
                 await self._wanted.wait()
                 self._wanted.clear()
                 self._is_sending = True

@@ -6,8 +6,8 @@ lost. No method waits for the network: an instance works as well while nobody ca
 
 from typing import Protocol
 
+from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.protocol.messages import Session
-from agentic_backend.sessions.exchange_log import ExchangeLog
 
 
 class Listener(Protocol):

@@ -12,9 +12,10 @@ from typing import Any, cast
 from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
 
+from agentic_backend.broadcast.exchange_log import ExchangeLog
+from agentic_backend.broadcast.redis_messages import NotUnderstood, decode_entry, stream_of
+from agentic_backend.cancellation import is_cancelled
 from agentic_backend.protocol.events import Reset
-from agentic_backend.sessions.exchange_log import ExchangeLog
-from agentic_backend.sessions.redis_messages import NotUnderstood, decode_entry, stream_of
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class RedisMirrors:
         """Read, until cancelled. Raises RedisError and OSError once the connection is of no use."""
         self._subscribed.clear()
         read_all_at = 0.0
-        while True:
+        while not is_cancelled():
             if _now() >= read_all_at:
                 self.prune()
                 self._due |= set(self._mirrors)

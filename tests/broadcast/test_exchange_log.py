@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.log_client import LogClient
 
+from agentic_backend.broadcast.exchange_log import Cursor, ExchangeLog
 from agentic_backend.protocol.events import Activity, AwaitingHuman, Delta, Final, HumanRequests, Reset, Started, Stream
 from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.sessions.exchange_log import Cursor, ExchangeLog
 
 NOW = utc_now()
 

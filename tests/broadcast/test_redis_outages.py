@@ -22,11 +22,11 @@ from support.broadcasting import (
 )
 from support.log_client import LogClient
 
+from agentic_backend.broadcast.exchange_log import ExchangeLog
+from agentic_backend.broadcast.redis_messages import stream_of
 from agentic_backend.protocol.events import (
     Activity,
 )
-from agentic_backend.sessions.exchange_log import ExchangeLog
-from agentic_backend.sessions.redis_messages import stream_of
 
 
 @pytest.fixture

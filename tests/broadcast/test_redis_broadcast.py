@@ -23,6 +23,8 @@ from support.broadcasting import (
 )
 from support.log_client import LogClient
 
+from agentic_backend.broadcast import redis_mirrors, redis_publisher
+from agentic_backend.broadcast.redis_messages import stream_of
 from agentic_backend.protocol.events import (
     Activity,
     ExchangeEvent,
@@ -32,8 +34,6 @@ from agentic_backend.protocol.messages import (
     Session,
     utc_now,
 )
-from agentic_backend.sessions import redis_mirrors, redis_publisher
-from agentic_backend.sessions.redis_messages import stream_of
 
 
 @pytest.fixture
@@ -128,6 +128,20 @@ async def test_what_is_told_reaches_the_other_and_not_oneself(opened: AsyncExitS
     assert here.listener.told == []
 
 
+async def test_who_joins_is_told_what_runs_and_what_was_to_be_stopped(opened: AsyncExitStack, redis_url: str) -> None:
+    here, there = await two(opened, redis_url)
+    running, ended = here.publish(a_log("runs")), here.publish(a_log("has ended"))
+    start(running)
+    start(ended)
+    end(ended)
+    far = there.follow("has ended")
+    await same(far.log, ended)
+    here.broadcast.stop("unheard")
+    joining = await an_instance(opened, redis_url, "c")
+    await until(lambda: len(joining.listener.told) == 2)
+    assert joining.listener.told == [("started", "s", "runs", "ann"), ("stopped", "unheard")]
+
+
 async def test_a_listener_that_fails_is_told_on(
     opened: AsyncExitStack, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -215,7 +229,7 @@ async def test_closing_publishes_what_is_left(redis_url: str, opened: AsyncExitS
 
 
 def test_every_event_comes_back_as_it_was() -> None:
-    from agentic_backend.sessions.redis_messages import decode_entry, entry_of
+    from agentic_backend.broadcast.redis_messages import decode_entry, entry_of
 
     log = a_log()
     start(log)

@@ -17,11 +17,11 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from agentic_backend.protocol.messages import Session
-from agentic_backend.sessions.broadcast import Listener
-from agentic_backend.sessions.exchange_log import ExchangeLog
-from agentic_backend.sessions.redis_messages import (
+from agentic_backend.broadcast.base import Listener
+from agentic_backend.broadcast.exchange_log import ExchangeLog
+from agentic_backend.broadcast.redis_messages import (
     Changed,
+    Joined,
     NotUnderstood,
     ResetWanted,
     StartedHere,
@@ -29,8 +29,10 @@ from agentic_backend.sessions.redis_messages import (
     control_channel_of,
     decode_control,
 )
-from agentic_backend.sessions.redis_mirrors import RedisMirrors
-from agentic_backend.sessions.redis_publisher import RedisPublisher
+from agentic_backend.broadcast.redis_mirrors import RedisMirrors
+from agentic_backend.broadcast.redis_publisher import RedisPublisher
+from agentic_backend.cancellation import is_cancelled
+from agentic_backend.protocol.messages import Session
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +76,7 @@ class RedisBroadcast:
         self._publisher.tell(Changed(session=session))
 
     def stop(self, exchange_id: str) -> None:
-        self._publisher.tell(StopWanted(exchange_id=exchange_id))
+        self._publisher.stop(exchange_id)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -119,7 +121,7 @@ class RedisBroadcast:
 
     async def _listen(self, channels: PubSub, control_channel: str) -> None:
         is_silent = False
-        while True:
+        while not is_cancelled():
             message = await channels.get_message(timeout=_SILENT_S)
             if message is None:
                 if is_silent:
@@ -139,6 +141,8 @@ class RedisBroadcast:
             if message.sender == self._instance_id or self._listener is None:
                 return
             match message.told:
+                case Joined():
+                    self._publisher.tell_again()
                 case StopWanted(exchange_id=exchange_id):
                     self._listener.stop_here(exchange_id)
                 case StartedHere(session_id=session_id, exchange_id=exchange_id, user_id=user_id):

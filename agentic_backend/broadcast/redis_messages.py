@@ -41,6 +41,12 @@ class _Told(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class Joined(_Told):
+    """The sender is connected, and has heard nothing until now."""
+
+    type: Literal["joined"] = "joined"
+
+
 class StopWanted(_Told):
     """Somebody wants the exchange stopped."""
 
@@ -69,7 +75,7 @@ class ResetWanted(_Told):
     exchange_id: str
 
 
-Told = StopWanted | StartedHere | Changed | ResetWanted
+Told = Joined | StopWanted | StartedHere | Changed | ResetWanted
 
 
 class ControlMessage(_Told):

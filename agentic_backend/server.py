@@ -181,7 +181,8 @@ async def serve(
     loop.set_default_executor(threads)
     async with running(settings, agents, models, bound) as addresses:
         inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
-        print(f"Chat at {addresses.public}{inside}", flush=True)
+        # In one write: the lines of several workers would run into each other.
+        print(f"Chat at {addresses.public}{inside}\n", end="", flush=True)
         await stop.wait()
         log.info("stopping")
         _leave_after(settings.server.grace_s + _GONE_AFTER_S)

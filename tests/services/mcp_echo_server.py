@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import uvicorn
 from mcp.server.fastmcp import Context, FastMCP
@@ -30,7 +31,7 @@ NOISE = "noise on standard error"
 server = FastMCP("echo")
 Calling = Context[ServerSession, Any, Request]
 
-counters: dict[int, int] = {}
+counters: WeakKeyDictionary[ServerSession, int] = WeakKeyDictionary()
 """How often each session has counted."""
 
 cancelled: list[str] = []
@@ -88,9 +89,8 @@ def process_id() -> str:
 @server.tool()
 def count(context: Calling) -> str:
     """Count up, for this session alone."""
-    key = id(context.session)
-    counters[key] = counters.get(key, 0) + 1
-    return str(counters[key])
+    counters[context.session] = counters.get(context.session, 0) + 1
+    return str(counters[context.session])
 
 
 @server.tool()

@@ -27,6 +27,7 @@ from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.classic_api import ClassicApi
 from agentic_backend.transports.exchanges_api import ExchangesApi
 from agentic_backend.transports.metrics_api import MetricsApi
+from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
 from agentic_backend.transports.rest import RestApi
@@ -78,14 +79,16 @@ async def open_application(
         # A SQLite file is one instance's alone; what runs in it can't be anybody else's.
         alone = sqlite_file(settings.store.url, settings.data.directory) is not None
         await stack.enter_async_context(open_sessions(sessions, alone=alone))
+        connections = OpenConnections(settings.limits)
         controller = ChatbotController(
             authenticator=authenticator,
             orchestrator=sessions.orchestrator,
             relay=relay,
             kpi=kpi,
+            connections=connections,
             limits=settings.limits,
         )
-        routes = _routes(settings.limits, authenticator, agents, store, sessions, relay)
+        routes = _routes(settings.limits, connections, authenticator, agents, store, sessions, relay)
         yield Application(
             public=_public(settings, controller, routes, kpi, port),
             internal=internal_application(kpi, store, relay, authenticator, log_tail),
@@ -95,6 +98,7 @@ async def open_application(
 
 def _routes(
     limits: LimitsSettings,
+    connections: OpenConnections,
     authenticator: Authenticator,
     agents: AgentManager,
     store: Store,
@@ -107,7 +111,12 @@ def _routes(
         authenticator=authenticator, agents=agents, desk=desk, orchestrator=orchestrator, relay=relay, limits=limits
     )
     exchanges = ExchangesApi(
-        authenticator=authenticator, desk=desk, orchestrator=orchestrator, relay=relay, limits=limits
+        authenticator=authenticator,
+        desk=desk,
+        orchestrator=orchestrator,
+        relay=relay,
+        connections=connections,
+        limits=limits,
     )
     classic, metrics = ClassicApi(authenticator, desk, limits), MetricsApi(authenticator, store)
     return [*rest.routes(), *exchanges.routes(), *classic.routes(), *metrics.routes()]

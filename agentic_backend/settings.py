@@ -253,9 +253,11 @@ class LimitsSettings(Section):
     asks_per_minute: Count | None = Field(
         None, description="Asks of one user in any minute, in this process; `null` is no limit."
     )
-    max_sockets: Count = Field(10_000, description="WebSockets that may be open at the same time in this process.")
+    max_sockets: Count = Field(
+        10_000, description="WebSockets and followed sessions (SSE) that may be open at the same time in this process."
+    )
     sockets_per_user: Count | None = Field(
-        None, description="WebSockets of one user that may be open at once in this process; `null` is no limit."
+        None, description="Those of one user that may be open at once in this process; `null` is no limit."
     )
     model_timeout_s: Seconds = Field(
         120, description="How long a graph may be silent while no tool runs, in seconds; then the exchange fails."

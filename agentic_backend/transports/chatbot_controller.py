@@ -2,9 +2,6 @@
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -19,6 +16,7 @@ from agentic_backend.settings import LimitsSettings
 from agentic_backend.transports.connection import GONE, STAY_AWAY, TOO_MANY, TRY_AGAIN, Connection
 from agentic_backend.transports.credentials import token_of
 from agentic_backend.transports.forms import ChatV2, Classic, Form
+from agentic_backend.transports.open_connections import OpenConnections
 
 log = logging.getLogger(__name__)
 
@@ -34,15 +32,15 @@ class ChatbotController:
         orchestrator: SessionOrchestrator,
         relay: Relay,
         kpi: Kpi,
+        connections: OpenConnections,
         limits: LimitsSettings,
     ) -> None:
         self._authenticator = authenticator
         self._orchestrator = orchestrator
         self._relay = relay
         self._kpi = kpi
+        self._connections = connections
         self._limits = limits
-        self._sockets: Counter[str | None] = Counter()
-        """How many are open, by user; None is all of them, also those whose user isn't known yet."""
 
     async def endpoint(self, websocket: WebSocket) -> None:
         offered = websocket.scope["subprotocols"]
@@ -56,9 +54,9 @@ class ChatbotController:
         self._kpi.socket_opened(form.name)
         code = GONE
         try:
-            with self._counted(None, self._limits.max_sockets):
+            with self._connections.one():
                 user, tokens = await self._identify(websocket)
-                with self._counted(user.id, self._limits.sockets_per_user):
+                with self._connections.of_user(user.id):
                     code = await Connection(
                         websocket,
                         user,
@@ -79,19 +77,6 @@ class ChatbotController:
             pass
         finally:
             self._kpi.socket_closed(code)
-
-    @contextmanager
-    def _counted(self, user_id: str | None, at_most: int | None) -> Iterator[None]:
-        """One more open socket of the user's, or of all. Raises RateLimited where it is one too many."""
-        if at_most is not None and self._sockets[user_id] >= at_most:
-            raise RateLimited("Too many connections are open.")
-        self._sockets[user_id] += 1
-        try:
-            yield
-        finally:
-            self._sockets[user_id] -= 1
-            if not self._sockets[user_id]:
-                del self._sockets[user_id]
 
     async def _identify(self, websocket: WebSocket) -> tuple[User, Tokens | None]:
         """Who connects: by header, by query, as nobody in particular, or by the first frame."""

@@ -6,7 +6,6 @@ written is never queued per event: the writer takes what lies behind its cursors
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import repeat
@@ -39,6 +38,7 @@ from agentic_backend.protocol.frames import (
 from agentic_backend.protocol.messages import Session
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
+from agentic_backend.transports.credentials import seconds_left
 from agentic_backend.transports.forms import Form
 from agentic_backend.transports.pacing import Pacer, text_interval_s
 
@@ -48,7 +48,6 @@ GONE, TRY_AGAIN, TOO_SLOW, SIGN_IN_AGAIN, STAY_AWAY, TOO_MANY = 1006, 1011, 4008
 # A client that sends without reading is read no further until the writer has caught up.
 _UNSENT_AT_MOST = 256
 _WATCHED_AT_MOST = 1_000
-_EXPIRY_LEEWAY_S = 10
 
 
 class Connection:
@@ -298,8 +297,8 @@ class Connection:
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
-        if self._user.expires_at is not None:
-            left_s = max(0.0, self._user.expires_at + _EXPIRY_LEEWAY_S - time.time())
+        left_s = seconds_left(self._user)
+        if left_s is not None:
             self._expiry = asyncio.get_running_loop().call_later(left_s, self._close_with, SIGN_IN_AGAIN)
 
     async def _write(self) -> None:

@@ -1,5 +1,6 @@
-"""Where a client's token stands in a request, and calls that need one."""
+"""Where a client's token stands in a request, how long it serves, and calls that need one."""
 
+import time
 from collections.abc import Awaitable, Callable, Iterable
 
 from starlette.requests import HTTPConnection, Request
@@ -10,6 +11,7 @@ from agentic_backend.auth.user import Authenticator, User
 from agentic_backend.errors import Unauthenticated
 
 _LONGEST_TOKEN = 16_384
+_EXPIRY_LEEWAY_S = 10
 
 
 def token_of(connection: HTTPConnection, *, in_query: bool = False) -> str | None:
@@ -29,6 +31,11 @@ def token_of(connection: HTTPConnection, *, in_query: bool = False) -> str | Non
     if token is not None and len(token) > _LONGEST_TOKEN:
         raise Unauthenticated
     return token
+
+
+def seconds_left(user: User) -> float | None:
+    """How long what is open for `user` may stay so; None where the token does not end."""
+    return None if user.expires_at is None else max(0.0, user.expires_at + _EXPIRY_LEEWAY_S - time.time())
 
 
 Call = Callable[[Request, User], Awaitable[Response]]

@@ -19,12 +19,13 @@ from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
-from agentic_backend.transports.credentials import authenticated_routes, token_of
+from agentic_backend.transports.credentials import authenticated_routes, seconds_left, token_of
+from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.rest import PREFIX
 from agentic_backend.transports.rest_errors import json_response
 from agentic_backend.transports.rest_input import ResumeExchange, body_of
-from agentic_backend.transports.session_events import SessionEvents
-from agentic_backend.transports.sse import EventStream, event_stream
+from agentic_backend.transports.session_events import SessionEvents, SessionStream
+from agentic_backend.transports.sse import event_stream
 
 _HIGHEST_SEQ = 2**53
 
@@ -62,12 +63,14 @@ class ExchangesApi:
         desk: SessionDesk,
         orchestrator: SessionOrchestrator,
         relay: Relay,
+        connections: OpenConnections,
         limits: LimitsSettings,
     ) -> None:
         self._authenticator = authenticator
         self._desk = desk
         self._orchestrator = orchestrator
         self._relay = relay
+        self._connections = connections
         self._limits = limits
 
     def routes(self) -> list[Route]:
@@ -100,8 +103,9 @@ class ExchangesApi:
                 resumed = await self._orchestrator.view(user, last_id[0], session.id)
             except ExchangeNotFound:
                 raise BadFrame("Last-Event-ID: names no exchange of this session") from None
-        events = SessionEvents(self._relay, session, running).events(resumed, last_id[1] if last_id else 0)
-        return EventStream(events, send_timeout=self._limits.send_timeout_s, headers={"cache-control": "no-store"})
+        seq = last_id[1] if last_id else 0
+        events = SessionEvents(self._relay, session, running).events(resumed, seq, seconds_left(user))
+        return SessionStream(events, user.id, self._connections, self._limits.send_timeout_s)
 
 
 def _last_event_id(request: Request) -> tuple[str, int] | None:

@@ -20,6 +20,9 @@ TEXT_INTERVAL_S = 0.05
 class EventStream(EventSourceResponse):
     """A client that doesn't read is dropped; that is no error of the server's."""
 
+    def __init__(self, events: AsyncIterator[ServerSentEvent], send_timeout_s: float) -> None:
+        super().__init__(events, send_timeout=send_timeout_s, headers={"cache-control": "no-store"})
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
@@ -34,7 +37,7 @@ class EventStream(EventSourceResponse):
 def event_stream(exchange: ExchangeLog | Final, after_seq: int, relay: Relay, send_timeout_s: float) -> EventStream:
     """The events after `after_seq`, up to the final. A client that goes away leaves the exchange running."""
     events = _single(exchange) if isinstance(exchange, Final) else _follow(exchange, after_seq, relay)
-    return EventStream(events, send_timeout=send_timeout_s, headers={"cache-control": "no-store"})
+    return EventStream(events, send_timeout_s)
 
 
 async def _single(final: Final) -> AsyncIterator[ServerSentEvent]:

@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import User
-from agentic_backend.transports import connection
+from agentic_backend.transports import credentials
 
 
 class TokenNeeded(DeveloperAuthenticator):
@@ -276,13 +276,14 @@ async def test_nothing_is_heard_behind_a_bad_token(server: RunningServer) -> Non
 async def test_a_socket_closes_with_4401_when_its_token_has_expired_and_its_exchange_goes_on(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert connection._EXPIRY_LEEWAY_S <= 30
-    monkeypatch.setattr(connection, "_EXPIRY_LEEWAY_S", 0)
-    async with chat(server.address, token=f"dev:alice:{int(time.time()) + 2}") as client:
+    assert credentials._EXPIRY_LEEWAY_S <= 30
+    monkeypatch.setattr(credentials, "_EXPIRY_LEEWAY_S", 0)
+    expires = int(time.time()) + 2
+    async with chat(server.address, token=f"dev:alice:{expires}") as client:
         await client.send({"message": "wait 3 seconds"})
         started = await client.until("started")
         assert await close_code(client) == 4401
-        assert time.time() >= int(time.time())
+        assert time.time() >= expires
     assert "final" not in [event["type"] for event in client.events]
     async with chat(server.address, token="dev:alice") as client:
         await client.send({"type": "follow", "exchange_id": started["exchange_id"]})
@@ -294,7 +295,7 @@ async def test_a_socket_closes_with_4401_when_its_token_has_expired_and_its_exch
 async def test_a_renewed_token_keeps_the_socket_open(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch, renewal: str
 ) -> None:
-    monkeypatch.setattr(connection, "_EXPIRY_LEEWAY_S", 0)
+    monkeypatch.setattr(credentials, "_EXPIRY_LEEWAY_S", 0)
     expires = int(time.time()) + 2
     async with chat(server.address, token=f"dev:alice:{expires}") as client:
         later = {"access_token": f"dev:alice:{expires + 3600}", "refresh_token": "dev:alice"}
@@ -307,7 +308,7 @@ async def test_a_renewed_token_keeps_the_socket_open(
 
 
 async def test_a_shorter_token_ends_the_socket_sooner(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_EXPIRY_LEEWAY_S", 0)
+    monkeypatch.setattr(credentials, "_EXPIRY_LEEWAY_S", 0)
     async with chat(server.address, token="dev:alice") as client:
         await client.send({"type": "authenticate", "access_token": f"dev:alice:{int(time.time()) + 2}"})
         assert await close_code(client) == 4401

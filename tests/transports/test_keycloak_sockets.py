@@ -21,7 +21,7 @@ from support.test_agents import ENTRIES
 from websockets.exceptions import ConnectionClosed
 
 from agentic_backend.telemetry import JsonFormatter
-from agentic_backend.transports import connection
+from agentic_backend.transports import credentials
 
 pytestmark = [pytest.mark.keycloak, pytest.mark.timeout(60, func_only=True)]
 
@@ -102,8 +102,8 @@ async def test_newer_tokens_come_with_any_ask_but_only_of_the_same_user(
 async def test_a_token_that_ends_closes_its_socket_while_the_exchange_goes_on(
     keycloak: Keycloak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert connection._EXPIRY_LEEWAY_S <= 30
-    monkeypatch.setattr(connection, "_EXPIRY_LEEWAY_S", 1)
+    assert credentials._EXPIRY_LEEWAY_S <= 30
+    monkeypatch.setattr(credentials, "_EXPIRY_LEEWAY_S", 1)
     async with served(keycloak, tmp_path, BRIEF_CLIENT) as server:
         token = (await keycloak.sign_in("alice", BRIEF_CLIENT))["access_token"]
         expires_at = claims_of(token)["exp"]
@@ -123,7 +123,7 @@ async def test_a_token_that_ends_closes_its_socket_while_the_exchange_goes_on(
 async def test_a_socket_whose_tokens_are_renewed_stays_open(
     keycloak: Keycloak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "_EXPIRY_LEEWAY_S", 0)
+    monkeypatch.setattr(credentials, "_EXPIRY_LEEWAY_S", 0)
     async with served(keycloak, tmp_path, BRIEF_CLIENT) as server:
         token = (await keycloak.sign_in("alice", BRIEF_CLIENT))["access_token"]
         async with chat(server.address, token=token) as client:

@@ -45,6 +45,31 @@ async def test_a_process_has_so_many_sockets(tmp_path: Path) -> None:
         assert await close_code(server, "dev:bob") == 4429
 
 
+async def test_a_session_that_is_followed_by_sse_counts_as_a_socket(tmp_path: Path) -> None:
+    async with (
+        limited(tmp_path, sockets_per_user=1, max_sockets=2) as server,
+        rest(server, "dev:alice") as alice,
+        rest(server, "dev:bob") as bob,
+        rest(server, "dev:carol") as carol,
+    ):
+        [of_alice, of_bob, of_carol] = [
+            f"/sessions/{(await client.post('/sessions', json={})).json()['id']}/events"
+            for client in (alice, bob, carol)
+        ]
+        async with alice.stream("GET", of_alice) as followed:
+            assert followed.status_code == 200
+            assert await close_code(server, "dev:alice") == 4429
+            refusal = await alice.get(of_alice)
+            assert (refusal.status_code, error_of(refusal)["code"]) == (429, "rate_limited")
+            assert int(refusal.headers["retry-after"]) == error_of(refusal)["retry_after_s"] > 0
+            async with bob.stream("GET", of_bob) as also_followed:
+                assert also_followed.status_code == 200
+                assert (await carol.get(of_carol)).status_code == 429
+        async with asyncio.timeout(10):
+            while await close_code(server, "dev:alice") is not None:
+                await asyncio.sleep(0.05)
+
+
 async def test_a_socket_counts_before_it_says_whose_it_is(tmp_path: Path) -> None:
     async with signing_realm() as realm:
         keycloak = {"mode": "keycloak", "keycloak": {"realm_url": realm.url}}

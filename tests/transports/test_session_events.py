@@ -1,6 +1,7 @@
 """`GET /sessions/{id}/events`: what runs in a session, every later exchange, and its changes, as SSE."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,6 +10,8 @@ import pytest
 from support.chat_client import PATIENCE_S, Event, chat
 from support.rest_client import error_of, rest, sse_events
 from support.running_server import RunningServer
+
+from agentic_backend.transports import credentials
 
 
 @asynccontextmanager
@@ -104,3 +107,17 @@ async def test_a_foreign_session_is_not_found(server: RunningServer) -> None:
         response = await http.get("/sessions/nobody's/events")
         assert response.status_code == 404
         assert error_of(response)["code"] == "session_not_found"
+
+
+async def test_it_ends_with_its_token(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(credentials, "_EXPIRY_LEEWAY_S", 0)
+    token = f"dev:alice:{int(time.time()) + 2}"
+    async with rest(server, token) as http, chat(server.address, token="dev:alice") as client:
+        session_id = (await http.post("/sessions", json={})).json()["id"]
+        async with following(http, session_id) as events:
+            await client.send({"message": "wait 4 seconds", "session_id": session_id})
+            seen = [event["type"] async for event in events]
+            assert "started" in seen and "final" not in seen
+        refusal = await http.get(f"/sessions/{session_id}/events")
+        assert error_of(refusal)["code"] == "token_expired"
+        assert (await client.until("final"))["status"] == "ok"

@@ -1,0 +1,42 @@
+"""OpenConnections: how many sockets and session streams are open, of each user and in the process."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agentic_backend.errors import RateLimited
+from agentic_backend.settings import LimitsSettings
+
+_RETRY_AFTER_S = 5
+
+
+class OpenConnections:
+    def __init__(self, limits: LimitsSettings) -> None:
+        self._at_most = limits.max_sockets
+        self._of_user_at_most = limits.sockets_per_user
+        self._open: Counter[str | None] = Counter()
+        """By user; None is all of them, also those whose user isn't known yet."""
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """One more of the process's. Raises RateLimited where it is one too many."""
+        with self._counted(None, self._at_most):
+            yield
+
+    @contextmanager
+    def of_user(self, user_id: str) -> Iterator[None]:
+        """The one that is open already is this user's. Raises RateLimited where it is one too many."""
+        with self._counted(user_id, self._of_user_at_most):
+            yield
+
+    @contextmanager
+    def _counted(self, key: str | None, at_most: int | None) -> Iterator[None]:
+        if at_most is not None and self._open[key] >= at_most:
+            raise RateLimited("Too many connections are open.", retry_after_s=_RETRY_AFTER_S)
+        self._open[key] += 1
+        try:
+            yield
+        finally:
+            self._open[key] -= 1
+            if not self._open[key]:
+                del self._open[key]

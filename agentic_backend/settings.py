@@ -168,7 +168,7 @@ class ModelSettings(Section):
     model: str = Field(
         "auto",
         pattern=f"^(auto|offline|{PROVIDER_MODEL})$",
-        json_schema_extra={"expected": "'auto', 'offline' or a model such as 'openai:gpt-5'"},
+        json_schema_extra={"expected": "'auto', 'offline' or a model such as 'openai:gpt-5.5'"},
         description="`auto` (`openai_model` if OPENAI_API_KEY is set, else `offline`), `offline` (built in, needs no "
         "network), or `provider:model` as in LangChain's `init_chat_model`.",
     )
@@ -327,7 +327,7 @@ class Settings(Section):
     catalog: AnyPath | None = Field(
         None, description="The agents catalog; `null` is `./agents_catalog.yaml` if it is there, else the shipped one."
     )
-    openai_model: str = Field("gpt-5-mini", min_length=1, description="The OpenAI model that a model `auto` takes.")
+    openai_model: str = Field("gpt-5.4-mini", min_length=1, description="The OpenAI model that a model `auto` takes.")
     models: dict[ModelName, ModelSettings] = Field(
         {}, validate_default=True, description="Chat models by name; `default` is always there."
     )

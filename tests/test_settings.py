@@ -43,7 +43,7 @@ def test_without_anything_the_defaults_hold() -> None:
     assert settings == Settings()
     assert settings.server.port == 8000
     assert settings.models["default"].model == "auto"
-    assert settings.openai_model == "gpt-5-mini"
+    assert settings.openai_model == "gpt-5.4-mini"
 
 
 def test_flags_win_over_the_environment_over_the_file_over_defaults(

@@ -1,23 +1,36 @@
-"""Asks a model again whose connection broke before its first token.
+"""Asks a model again whose response began, and failed before its first token.
 
 Providers' packages try again until a response begins, and no longer. A model may think for a minute after that, over a
-connection that any proxy may cut; nobody has read anything yet. What has been read can't be said again.
+connection that any proxy may cut, or tell within the response that it is overloaded; nobody has read anything yet. What
+has been read can't be said again.
 """
 
 import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Iterator
+from http import HTTPStatus
 from types import new_class
 from typing import Any
 
 import httpx
+import httpx2
 from langchain_core.exceptions import ModelConnectionError
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 
+from agentic_backend.agents.model_failures import is_timeout
+
 # Some packages let their HTTP client's errors through.
-_BROKEN = (ModelConnectionError, httpx.NetworkError, httpx.ProtocolError, ConnectionError)
+_BROKEN = (
+    ModelConnectionError,
+    httpx.NetworkError,
+    httpx.ProtocolError,
+    httpx2.NetworkError,
+    httpx2.ProtocolError,
+    ConnectionError,
+)
 _RETRIES, _WAIT_S, _WAIT_AT_MOST_S = 2, 0.5, 8.0
 
 
@@ -43,8 +56,8 @@ class _AskingAgain:
                     yield from beginning.pass_on(chunk)
                 yield from beginning.held
                 return
-            except _BROKEN:
-                if beginning.is_over or wait_s is None:
+            except Exception as error:
+                if beginning.is_over or wait_s is None or not _may_pass(error, beginning):
                     raise
             time.sleep(wait_s)
 
@@ -58,8 +71,8 @@ class _AskingAgain:
                 for held in beginning.held:
                     yield held
                 return
-            except _BROKEN:
-                if beginning.is_over or wait_s is None:
+            except Exception as error:
+                if beginning.is_over or wait_s is None or not _may_pass(error, beginning):
                     raise
             await asyncio.sleep(wait_s)
 
@@ -75,12 +88,37 @@ class _Beginning:
         if self.is_over:
             return [chunk]
         self.held.append(chunk)
-        message = chunk.message
-        self.is_over = bool(message.content or message.additional_kwargs or getattr(message, "tool_call_chunks", None))
+        self.is_over = _says_something(chunk.message)
         if not self.is_over:
             return []
         passed, self.held = self.held, []
         return passed
+
+
+def _says_something(message: BaseMessage) -> bool:
+    """Whether `message` has a call, or text or thought that isn't empty: reasoning may be announced long before."""
+    if isinstance(message.content, str):
+        return bool(message.content or message.additional_kwargs or getattr(message, "tool_call_chunks", None))
+    try:
+        blocks = message.content_blocks
+    except (LookupError, TypeError, ValueError, AttributeError):
+        # LangChain can't read what the provider sent; somebody else may.
+        return True
+    return any(block["type"] not in ("text", "reasoning") or block.get(block["type"]) for block in blocks)
+
+
+def _may_pass(error: Exception, beginning: _Beginning) -> bool:
+    """Whether `error` is a broken connection, or something that the provider told within a response that had begun."""
+    if isinstance(error, _BROKEN):
+        return True
+    if is_timeout(error) or not getattr(error, "is_retryable", True):
+        return False
+    if beginning.held:
+        return True
+    # OpenAI's package and Anthropic's raise the latter with its `body` and with a response that was OK, or none. One of
+    # another status has been asked again by the packages themselves, if that may help.
+    response = getattr(error, "response", None)
+    return bool(getattr(error, "body", None)) and (response is None or response.status_code == HTTPStatus.OK)
 
 
 def _waits(model: object) -> Iterator[float | None]:

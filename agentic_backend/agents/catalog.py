@@ -204,7 +204,7 @@ def _unknown_names(settings: AgentSettings, known: _Known) -> Iterator[tuple[Key
     model = settings.model
     if model is not None and model not in known.models and not re.fullmatch(PROVIDER_MODEL, model):
         hint = _hint(model, known.models)
-        yield ("model",), f"there is no model {model!r}, nor is this a model such as 'openai:gpt-5'{hint}"
+        yield ("model",), f"there is no model {model!r}, nor is this a model such as 'openai:gpt-5.5'{hint}"
     for index, use in enumerate(settings.tuning.mcp_servers):
         if use.id not in known.mcp_servers:
             hint = _hint(use.id, known.mcp_servers)

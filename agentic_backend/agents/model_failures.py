@@ -24,7 +24,7 @@ class ModelFailures(BaseCallbackHandler):
         """The typed error for a failure of a model within `error`; None where no model failed."""
         for cause in _causes(error):
             if any(_same(cause, failure) for failure in self._failures):
-                return ModelTimeout() if _is_timeout(cause) else ModelError()
+                return ModelTimeout() if is_timeout(cause) else ModelError()
         return None
 
 
@@ -33,7 +33,7 @@ def _same(error: BaseException, failure: BaseException) -> bool:
     return error is failure or type(error) is type(failure) is TimeoutError
 
 
-def _is_timeout(error: BaseException) -> bool:
+def is_timeout(error: BaseException) -> bool:
     # Providers' own timeout errors (openai.APITimeoutError, httpx.ReadTimeout, …) share no base class.
     return isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
 

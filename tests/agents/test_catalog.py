@@ -150,7 +150,7 @@ def test_a_bad_entry_is_told_and_keeps_no_other_away(tmp_path: Path, entry: str,
 def test_a_near_miss_of_a_model(tmp_path: Path) -> None:
     found = catalog(tmp_path, "agents:\n- id: x\n  class_path: m:n\n  model: fats\n")
     assert told(found) == [
-        "4:10: agents[0].model: there is no model 'fats', nor is this a model such as 'openai:gpt-5'; "
+        "4:10: agents[0].model: there is no model 'fats', nor is this a model such as 'openai:gpt-5.5'; "
         "did you mean 'fast'?"
     ]
 
@@ -176,7 +176,7 @@ def test_an_entry_can_not_define_an_mcp_server(tmp_path: Path, key: str) -> None
 
 
 def test_a_model_of_a_provider_need_not_be_named_in_the_settings(tmp_path: Path) -> None:
-    found = catalog(tmp_path, "agents:\n- {id: x, class_path: 'm:n', model: 'openai:gpt-5'}\n")
+    found = catalog(tmp_path, "agents:\n- {id: x, class_path: 'm:n', model: 'openai:gpt-5.5'}\n")
     assert found.problems == []
 
 

@@ -18,29 +18,29 @@ def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_auto_is_the_offline_model_without_a_key() -> None:
-    assert isinstance(build_model(ModelSettings(), "gpt-5-mini"), OfflineChatModel)
+    assert isinstance(build_model(ModelSettings(), "gpt-5.4-mini"), OfflineChatModel)
 
 
 @pytest.mark.parametrize("key", ["", KEY])
 def test_auto_is_openai_with_a_key_that_is_not_empty(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    model = build_model(ModelSettings(), "gpt-5-mini")
+    model = build_model(ModelSettings(), "gpt-5.4-mini")
     assert isinstance(model, ChatOpenAI if key else OfflineChatModel)
     if isinstance(model, ChatOpenAI):
-        assert model.model_name == "gpt-5-mini"
+        assert model.model_name == "gpt-5.4-mini"
         assert KEY not in repr(model)
 
 
 def test_offline_stays_offline_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    model = build_model(ModelSettings(model="offline", options={"words_per_second": 7}), "gpt-5-mini")
+    model = build_model(ModelSettings(model="offline", options={"words_per_second": 7}), "gpt-5.4-mini")
     assert isinstance(model, OfflineChatModel)
     assert model.words_per_second == 7
 
 
 def test_a_model_is_built_with_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    model = build_model(ModelSettings(model="openai:gpt-4.1", options={"temperature": 0.5}), "gpt-5-mini")
+    model = build_model(ModelSettings(model="openai:gpt-4.1", options={"temperature": 0.5}), "gpt-5.4-mini")
     assert isinstance(model, ChatOpenAI)
     assert (model.model_name, model.temperature) == ("gpt-4.1", 0.5)
 
@@ -60,7 +60,7 @@ def test_a_model_that_cannot_be_built_says_why_without_its_secrets(
 ) -> None:
     settings = {"default": ModelSettings(), "mine": ModelSettings(model=model, options=options)}
     with pytest.raises(ModelUnavailable) as refusal:
-        load_models(settings, "gpt-5-mini")
+        load_models(settings, "gpt-5.4-mini")
     text = str(refusal.value)
     assert text.startswith(f"models.mine: the model '{model}' can't be built: ")
     assert told in text
@@ -68,7 +68,7 @@ def test_a_model_that_cannot_be_built_says_why_without_its_secrets(
 
 
 def test_a_model_is_got_by_its_name_or_as_the_default() -> None:
-    models = load_models({"default": ModelSettings(), "other": ModelSettings(model="offline")}, "gpt-5-mini")
+    models = load_models({"default": ModelSettings(), "other": ModelSettings(model="offline")}, "gpt-5.4-mini")
     assert models.get() is models.get(None) is models.get("default")
     assert models.get("other") is not models.get("default")
     assert not models.problems
@@ -77,7 +77,7 @@ def test_a_model_is_got_by_its_name_or_as_the_default() -> None:
 def test_models_that_catalog_entries_name_are_built_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     named = {"default": ModelSettings(model="offline")}
-    models = load_models(named, "gpt-5-mini", {"default", "openai:gpt-5", "groq:llama"})
+    models = load_models(named, "gpt-5.4-mini", {"default", "openai:gpt-5", "groq:llama"})
     assert isinstance(models.get("default"), OfflineChatModel)
     assert isinstance(models.get("openai:gpt-5"), ChatOpenAI)
     with pytest.raises(AgentUnavailable, match="'groq:llama'"):

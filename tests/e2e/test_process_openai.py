@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from support.chat_client import chat, check_exchange, final_text
-from support.openai_server import Reply, openai_server
+from support.providers.model_server import model_server
+from support.providers.reply import Reply
 from support.server_process import serving
 
 KEY = "a key of no known form"
@@ -11,10 +12,10 @@ QUESTION, ANSWER = 'quokkaberry "quoted"\nin two lines', "wombatfruit for you"
 
 
 async def test_neither_the_key_nor_the_texts_are_logged(tmp_path: Path) -> None:
-    async with openai_server() as provider:
+    async with model_server() as provider:
         environment = {
             "OPENAI_API_KEY": KEY,
-            "OPENAI_BASE_URL": provider.url,
+            "OPENAI_BASE_URL": f"{provider.url}/v1",
             "AGENTIC_MODELS__DEFAULT__MODEL": "auto",
             "AGENTIC_MODELS__DEFAULT__OPTIONS": "{}",
         }

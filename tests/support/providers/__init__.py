@@ -1,0 +1,1 @@
+"""Providers of models, as small HTTP servers that answer as they are told."""

@@ -1,0 +1,122 @@
+"""A small HTTP server that answers as providers of models do, streamed and whole, over real sockets."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from agentic_backend.server import Listener, address_of, bind
+from agentic_backend.settings import LimitsSettings
+from support.providers.completions import Completions
+from support.providers.messages import Messages
+from support.providers.reply import Asked, Dialect, Reply
+from support.providers.responses import Responses
+
+TITLE = "A title from the provider"
+# The provider's client keeps its connections for the life of the process; a test's end is sooner.
+_CLOSE = {"connection": "close"}
+
+
+@dataclass
+class Received:
+    dialect: Dialect
+    headers: dict[str, str]
+    body: dict[str, Any]
+    asked: Asked
+
+    @property
+    def wants_title(self) -> bool:
+        return "You name conversations." in self.asked.system
+
+
+@dataclass
+class ModelServer:
+    """`reply` decides on the messages of a request; requests for a title are answered by themselves."""
+
+    url: str = ""
+    reply: Callable[[list[dict[str, Any]]], Reply] = lambda messages: Reply(f"You said: {messages[-1]['content']}")
+    received: list[Received] = field(default_factory=list)
+    cut: int = 0
+    """Streams that the client did not read to their end."""
+
+    @property
+    def asked(self) -> list[Received]:
+        """The requests that were not for a title."""
+        return [request for request in self.received if not request.wants_title]
+
+    async def answer(self, dialect: Dialect, request: Request) -> Response:
+        body = await request.json()
+        received = Received(dialect, dict(request.headers), body, dialect.asked(body))
+        self.received.append(received)
+        messages = received.asked.messages
+        reply = Reply(TITLE) if received.wants_title else self.reply(messages)
+        if reply.hang_after == 0:
+            while not await request.is_disconnected():
+                await asyncio.sleep(0.01)
+        if reply.cut_after == 0:
+            request.scope["state"]["abort"]()
+        if reply.status != 200:
+            # Providers quote the key that they refuse, and what was asked.
+            told = f"Refused {request.headers.get('authorization')}: {messages[-1]['content']}"
+            return JSONResponse(dialect.refusal(told), reply.status, _CLOSE)
+        if body.get("stream"):
+            return _Streamed(self, reply, dialect)
+        return JSONResponse(dialect.whole(reply), headers=_CLOSE)
+
+
+class _Streamed(StreamingResponse):
+    """A streamed reply, which is counted as cut where its client goes before its end."""
+
+    def __init__(self, server: ModelServer, reply: Reply, dialect: Dialect) -> None:
+        super().__init__(self._writes(reply, dialect), headers=_CLOSE, media_type="text/event-stream")
+        self._server = server
+        self._ended = False
+        self._abort: Callable[[], None] = lambda: None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._abort = scope["state"]["abort"]
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._server.cut += not self._ended
+
+    async def _writes(self, reply: Reply, dialect: Dialect) -> AsyncIterator[str]:
+        # The first write has no word yet.
+        cut_after = reply.cut_before_words if reply.cut_after is None else reply.cut_after + 1
+        if cut_after == 0:
+            yield ": the head goes out with it\n\n"
+            self._abort()
+        writes = 0
+        async for write in dialect.writes(reply):
+            yield write
+            writes += 1
+            if writes == cut_after:
+                self._abort()
+        self._ended = True
+
+
+@asynccontextmanager
+async def model_server() -> AsyncIterator[ModelServer]:
+    server = ModelServer()
+    bound = bind("127.0.0.1", 0)
+    server.url = address_of(bound)
+    dialects: list[Dialect] = [Completions(), Responses(), Messages()]
+    routes = [Route(dialect.path, partial(server.answer, dialect), methods=["POST"]) for dialect in dialects]
+    listener = Listener(Starlette(routes=routes), bound, LimitsSettings())
+    listening = asyncio.create_task(listener.listen())
+    try:
+        yield server
+    finally:
+        listener.close()
+        with contextlib.suppress(asyncio.CancelledError):
+            await listening
+        bound.close()

@@ -10,6 +10,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from sys import getsizeof
 from typing import Any, Literal, TypeVar
 
 from agentic_backend.protocol.events import (
@@ -27,6 +28,8 @@ from agentic_backend.protocol.messages import Channel, ChatMessage
 AnyEvent = TypeVar("AnyEvent", bound=ExchangeEvent)
 
 _UNKNOWN = -1
+# What Python takes for a place in a list, and for the objects of an event beside its texts, in bytes.
+_REFERENCE, _OBJECTS = 8, 3_200
 
 
 @dataclass(slots=True)
@@ -119,10 +122,13 @@ class ExchangeLog:
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes; to be asked once, for it looks at every event."""
-        texts = sum(len(text) for entry in self._entries if isinstance(entry, _TextRun) for text in entry.texts)
-        events = [entry for entry in self._entries if not isinstance(entry, _TextRun)]
-        return texts + sum(len(value.model_dump_json()) for value in [*events, *self._before])
+        """About how many bytes of memory it takes; to be asked once, for it looks at every event."""
+        runs = [entry for entry in self._entries if isinstance(entry, _TextRun)]
+        texts = sum(sum(map(getsizeof, run.texts)) + _REFERENCE * len(run.texts) for run in runs)
+        # The messages of a final are those of the events before it.
+        told = [entry for entry in self._entries if not isinstance(entry, _TextRun | Final)]
+        events = sum(len(value.model_dump_json()) for value in [*told, *self._before])
+        return texts + events + _OBJECTS * (len(self._entries) - len(runs) + len(self._before))
 
     async def wait_ended(self) -> None:
         """Until the final is in the log."""

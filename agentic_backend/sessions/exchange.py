@@ -224,21 +224,24 @@ class Exchange:
         """What is kept at the end. What was interrupted goes on from its last whole step."""
         if outcome.status is ExchangeStatus.INTERRUPTED:
             return await self._checkpoint(CheckpointKind.DRAINED)
-        return Checkpoint(self._record(CheckpointKind.FINAL_RESULT), None)
+        # Its text is stored as its final, and partial no longer.
+        return Checkpoint(self._record(CheckpointKind.FINAL_RESULT, partial_output=None), None)
 
     async def _checkpoint(self, kind: CheckpointKind, tool: str | None = None) -> Checkpoint | None:
         if self._asked.session is None:
             return None
         state = await self._graph_run.checkpoint()
-        return None if state is None else Checkpoint(self._record(kind, tool), state)
-
-    def _record(self, kind: CheckpointKind, tool: str | None = None) -> CheckpointRecord:
+        if state is None:
+            return None
         text = "".join(partial.text for partial in self.log.partial)
+        return Checkpoint(self._record(kind, text[-_LONGEST_PARTIAL_OUTPUT:] or None, tool), state)
+
+    def _record(self, kind: CheckpointKind, partial_output: str | None, tool: str | None = None) -> CheckpointRecord:
         return CheckpointRecord(
             kind=kind,
             at=utc_now(),
             exchange_id=self._asked.opening.exchange_id,
             request_id=self._asked.request_id,
             tool=tool,
-            partial_output=text[-_LONGEST_PARTIAL_OUTPUT:] or None,
+            partial_output=partial_output,
         )

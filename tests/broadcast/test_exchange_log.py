@@ -1,5 +1,7 @@
 """The log of an exchange and its cursors: what each reader gets, and how much is kept."""
 
+import gc
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -369,3 +371,26 @@ def test_who_reads_a_log_that_is_being_filled_waits_until_it_is() -> None:
     assert woken
     [delta] = cursor.take()
     assert isinstance(delta, Delta) and (delta.text, delta.seq) == ("cd", 4)
+
+
+@pytest.mark.parametrize(("words", "length"), [(1, 5), (200, 5), (20, 2_000), (500, 5)])
+def test_its_size_is_about_the_memory_that_it_takes(words: int, length: int) -> None:
+    def told(number: int) -> ExchangeLog:
+        log = a_log(compact_after=10_000)
+        start(log)
+        texts = [f"{number + word:0{length}}" for word in range(words)]
+        say(log, *texts)
+        stream(log, 0, "".join(texts), block=0)
+        end(log)
+        return log
+
+    told(0)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        logs = [told(number) for number in range(100)]
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0] / len(logs)
+    finally:
+        tracemalloc.stop()
+    assert taken / 2 < logs[0].size < taken * 2

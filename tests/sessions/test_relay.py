@@ -223,10 +223,10 @@ async def test_the_end_may_come_twice_and_with_nothing_running(tmp_path: Path) -
 
 
 async def test_few_ended_exchanges_are_kept_and_the_others_still_have_their_final(tmp_path: Path) -> None:
-    room = 20_000
+    room = 100_000
     async with open_sessions(tmp_path, {"echo": echoing_graph()}, keep_ended_bytes=room) as sessions:
         # Each log holds the question, the answer, and both again in the final.
-        ended = [await sessions.ask(f"hello {number} " + room // 10 * "x") for number in range(5)]
+        ended = [await sessions.ask(f"hello {number} " + room // 5 * "x") for number in range(5)]
         await asyncio.sleep(0)
         for place, events in enumerate(ended):
             seen = await sessions.orchestrator.view(USER, events[0]["exchange_id"])

@@ -23,7 +23,7 @@ from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import CheckpointMissing, ExchangeNotFound
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import Checkpoint
-from agentic_backend.stores.records import CheckpointKind, ExchangeRecord
+from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord
 from agentic_backend.stores.sqlite import SqliteStore
 
 
@@ -215,12 +215,15 @@ async def test_a_server_that_is_told_to_stop_leaves_what_can_go_on(tmp_path: Pat
 
 
 async def test_each_boundary_leaves_its_checkpoint(tmp_path: Path) -> None:
-    kinds: list[tuple[CheckpointKind, str | None]] = []
+    records: list[CheckpointRecord] = []
 
     class Noting(FailingStore):
         async def append(self, *args: Any, **kwargs: Any) -> Any:
-            kinds.extend((one.record.kind, one.record.tool) for one in args if isinstance(one, Checkpoint))
+            records.extend(one.record for one in args if isinstance(one, Checkpoint))
             return await self.real.append(*args, **kwargs)
+
+    def boundaries() -> list[tuple[CheckpointKind, str | None]]:
+        return [(record.kind, record.tool) for record in records]
 
     workshop = Workshop()
     database = Noting(await SqliteStore.open(tmp_path / "chat.sqlite3", timeout_s=5)).as_store
@@ -228,7 +231,8 @@ async def test_each_boundary_leaves_its_checkpoint(tmp_path: Path) -> None:
         log = await sessions.begin("Furnish the room")
         await busy(workshop)
         # What is stored together has one checkpoint, that of its last boundary.
-        await eventually(lambda: len(kinds) and kinds[-1] == (CheckpointKind.TOOL_CALL, "make"))
+        await eventually(lambda: boundaries()[-1:] == [(CheckpointKind.TOOL_CALL, "make")])
         workshop.hold.released.set()
         await events_of(log)
-        assert kinds[-2:] == [(CheckpointKind.TOOL_COMPLETION, "make"), (CheckpointKind.FINAL_RESULT, None)]
+        assert boundaries()[-2:] == [(CheckpointKind.TOOL_COMPLETION, "make"), (CheckpointKind.FINAL_RESULT, None)]
+        assert records[-1].partial_output is None, "its text is stored once, as the final"

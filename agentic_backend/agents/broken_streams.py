@@ -20,6 +20,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 
+from agentic_backend.agents.content_blocks import standard_blocks
 from agentic_backend.agents.model_failures import is_timeout
 
 # Some packages let their HTTP client's errors through.
@@ -99,12 +100,11 @@ def _says_something(message: BaseMessage) -> bool:
     """Whether `message` has a call, or text or thought that isn't empty: reasoning may be announced long before."""
     if isinstance(message.content, str):
         return bool(message.content or message.additional_kwargs or getattr(message, "tool_call_chunks", None))
-    try:
-        blocks = message.content_blocks
-    except (LookupError, TypeError, ValueError, AttributeError):
-        # LangChain can't read what the provider sent; somebody else may.
-        return True
-    return any(block["type"] not in ("text", "reasoning") or block.get(block["type"]) for block in blocks)
+    blocks = standard_blocks(message)
+    # What LangChain can't read somebody else may.
+    return blocks is None or any(
+        block["type"] not in ("text", "reasoning") or block.get(block["type"]) for block in blocks
+    )
 
 
 def _may_pass(error: Exception, beginning: _Beginning) -> bool:

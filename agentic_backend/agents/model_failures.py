@@ -34,6 +34,7 @@ def _same(error: BaseException, failure: BaseException) -> bool:
 
 
 def is_timeout(error: BaseException) -> bool:
+    """Whether something took too long: the provider, or what waited for it."""
     # Providers' own timeout errors (openai.APITimeoutError, httpx.ReadTimeout, …) share no base class.
     return isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
 

@@ -9,6 +9,7 @@ import orjson
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import TypeAdapter, ValidationError
 
+from agentic_backend.agents.content_blocks import standard_blocks
 from agentic_backend.protocol.messages import Channel, ChatMessage, FinishReason, Role, TokenUsage
 from agentic_backend.protocol.parts import (
     ImageUrlPart,
@@ -88,10 +89,8 @@ def _image_url(block: Mapping[str, Any]) -> str:
 
 def _blocks_of(message: BaseMessage) -> list[Mapping[str, Any]]:
     """The content in LangChain's standard blocks or, where LangChain can't read what the provider sent, as it came."""
-    blocks: Sequence[Any]
-    try:
-        blocks = message.content_blocks
-    except (LookupError, TypeError, ValueError, AttributeError):
+    blocks: Sequence[Any] | None = standard_blocks(message)
+    if blocks is None:
         blocks = message.content
     return [block for block in blocks if isinstance(block, Mapping)]
 

@@ -31,8 +31,9 @@ from agentic_backend.streaming.interrupts import asked_again
 
 log = logging.getLogger(__name__)
 
-# A tool may ignore its cancellation; the exchange ends without it after this time.
-_CUT_GRACE_S = 0.5
+# A tool may ignore its cancellation; the exchange ends without it after this time. It is less when the process goes:
+# the end has still to be stored and told.
+_CUT_GRACE_S, _GOING_CUT_GRACE_S = 0.5, 0.2
 _LONGEST_PARTIAL_OUTPUT = 2_000
 
 
@@ -135,7 +136,8 @@ class Exchange:
             await self._stirred_or_silent()
         if self._cut is not None and not graph.done():
             graph.cancel()
-            await asyncio.wait({graph}, timeout=_CUT_GRACE_S)
+            goes = self._ending.process_goes.is_set()
+            await asyncio.wait({graph}, timeout=_GOING_CUT_GRACE_S if goes else _CUT_GRACE_S)
             return self._cut
         if graph.cancelled():
             raise Internal("The agent cancelled itself.")

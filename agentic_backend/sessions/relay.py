@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 # Of the two seconds that a server may go on beyond its grace period: to the next node, to its last messages, to go.
-_DRAIN_S, _LAST_WORDS_S, _CANCEL_S = 0.4, 0.6, 0.1
+_DRAIN_S, _LAST_WORDS_S, _CANCEL_S = 0.3, 0.8, 0.1
 _NAMES = 10_000
 
 

@@ -152,6 +152,20 @@ async def test_a_tool_that_ignores_its_cancellation_does_not_hold_up_the_end(tmp
         await eventually(lambda: hold.gone)
 
 
+async def test_a_slow_store_behind_a_tool_that_ignores_its_cancellation_still_takes_the_end(tmp_path: Path) -> None:
+    hold = Hold(ignores_cancel=True)
+    async with open_sessions(tmp_path, {"held": held_graph(hold)}, grace_s=0.1) as sessions:
+        [log] = await begin_held(sessions, hold, 1)
+        sessions.store.slow_down("append", 0.3)
+        await asyncio.wait_for(sessions.relay.aclose(), 8)
+        told = log.final is not None
+        hold.released.set()
+        await eventually(lambda: hold.gone)
+        assert told, "whoever follows it sees it end before the sockets close"
+        events = await interrupted(log)
+        assert await sessions.stored(log.session_id) == events[-1]["messages"]
+
+
 async def test_an_exchange_that_was_stopped_and_has_a_straggler_needs_no_grace(tmp_path: Path) -> None:
     hold = Hold(ignores_cancel=True)
     async with open_sessions(tmp_path, {"held": held_graph(hold)}, grace_s=3600) as sessions:

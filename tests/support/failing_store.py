@@ -21,6 +21,7 @@ class FailingStore:
         self._is_away: Callable[[str], bool] = lambda operation: False
         self._loses_answer: Callable[[str], bool] = lambda operation: False
         self._held: dict[str, asyncio.Event] = {}
+        self._delays_s: dict[str, float] = {}
 
     @property
     def as_store(self) -> Store:
@@ -44,6 +45,10 @@ class FailingStore:
         self._held[operation] = asyncio.Event()
         return self._held[operation]
 
+    def slow_down(self, operation: str, by_s: float) -> None:
+        """From now on this operation takes so much longer."""
+        self._delays_s[operation] = by_s
+
     def lose_next_answer(self, operation: str) -> None:
         """The next call of `operation` is carried out, but raises StoreUnavailable all the same."""
 
@@ -64,6 +69,8 @@ class FailingStore:
                 raise StoreUnavailable
             if name in self._held:
                 await self._held[name].wait()
+            if name in self._delays_s:
+                await asyncio.sleep(self._delays_s[name])
             result = await operation(*args, **kwargs)
             if self._loses_answer(name):
                 raise StoreUnavailable

@@ -5,7 +5,7 @@ PORT ?= 8000
 DATA ?= ./data
 BIN := .venv/bin
 
-.PHONY: run test faults check lint types imports bench profile lock clean
+.PHONY: run test faults hostile check lint types imports bench profile lock clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
@@ -16,6 +16,10 @@ test: .venv/.installed-dev
 # All that docs/reliability.md promises, at full length, with its figures; some half an hour.
 faults: .venv/.installed-dev
 	FAULTS=long $(BIN)/pytest tests/faults -rP
+
+# All that docs/security.md promises of those who mean harm, in its long form, with its figures.
+hostile: .venv/.installed-dev
+	HOSTILE=long $(BIN)/pytest tests/hostile -rP
 
 check: lint types imports test
 

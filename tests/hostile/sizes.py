@@ -1,0 +1,14 @@
+"""How much the hostile tests send: enough to fail without the guard in every run, all of it with `HOSTILE=long`."""
+
+import os
+from typing import TypeVar
+
+T = TypeVar("T")
+
+LONG = os.environ.get("HOSTILE") == "long"
+TIMEOUT_S = 1_200 if LONG else 120
+
+
+def sized(short: T, long: T) -> T:
+    """`long` in `make hostile`, else `short`."""
+    return long if LONG else short

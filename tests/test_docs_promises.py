@@ -1,0 +1,47 @@
+"""docs/reliability.md and docs/security.md have a row for every test of their folders, and each row's test is there."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+PAGES = {
+    folder: (TESTS.parent / "docs" / f"{page}.md").read_text()
+    for folder, page in [("faults", "reliability"), ("hostile", "security")]
+}
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for page in PAGES.values()
+    for line in page.splitlines()
+    if re.match(r"\| (?!promise)[^-]", line)
+]
+NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
+THE_MEASURE = {("hostile/test_bystander.py", "test_it_feels_a_server_that_stands_still")}
+"""What shows no promise, but that the tests see what they look at."""
+
+
+def names_in(path: Path) -> set[str]:
+    """The names of the test functions of a file."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = ast.parse(path.read_text()).body
+    return {node.name for node in nodes if isinstance(node, functions) and node.name.startswith("test_")}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:40])
+def test_every_promise_has_a_test_and_a_figure(row: list[str]) -> None:
+    promise, how, figure = row
+    assert promise and figure.strip("-")
+    named = NAMED.findall(how)
+    assert named
+    for path, name in named:
+        assert name in names_in(TESTS / path)
+
+
+@pytest.mark.parametrize("folder", PAGES)
+def test_every_test_of_the_folder_has_its_row(folder: str) -> None:
+    named = {(path, name) for path, name in NAMED.findall(PAGES[folder]) if path.startswith(f"{folder}/")}
+    files = (TESTS / folder).glob("test_*.py")
+    written = {(f"{folder}/{path.name}", name) for path in files for name in names_in(path)}
+    assert written - THE_MEASURE == named

@@ -1,8 +1,9 @@
 # The server as an image: settings for production, a user without rights, nothing to write to but /data and /tmp.
 # tests/e2e/test_image.py follows these very steps with the Python of the machine in place of the base image.
+# docs/production.md, "The image", says how the base image's digest is renewed.
 # Agents of your own: mount their catalog and their modules at /srv/agentic.
 
-FROM python:3.11-slim-bookworm AS build
+FROM python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b AS build
 WORKDIR /src
 RUN python3 -m venv /opt/venv
 COPY requirements.lock ./
@@ -13,7 +14,7 @@ COPY agentic_backend agentic_backend
 RUN /opt/venv/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . \
     && /opt/venv/bin/pip install --no-deps --no-index --find-links /dist agentic-backend
 
-FROM python:3.11-slim-bookworm
+FROM python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 COPY --from=build /opt/venv /opt/venv
 RUN mkdir /data && chown 10001:10001 /data
 # Who listens on all addresses must know its users: without auth.mode, which is not set here, the server doesn't start.

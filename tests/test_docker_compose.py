@@ -113,10 +113,14 @@ def test_who_is_waited_for_says_when_it_is_healthy() -> None:
         assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
 
 
-def test_images_are_pinned() -> None:
+def test_every_image_is_pinned_by_its_digest_and_keeps_its_tag() -> None:
+    """The digest says which image it is, whatever the tag is moved to; the tag says where the next one is found."""
     images = {name: service["image"] for name, service in SERVICES.items() if "image" in service}
     assert set(images) == set(SERVICES) - {"server"}
-    assert [image for image in images.values() if not re.search(r":\d+\.\d+(\.\d+)?$", image)] == []
+    steps = [step.words[0] for step in instructions(CHECKOUT / "Dockerfile") if step.keyword == "FROM"]
+    assert len(set(steps)) == 1, "what is built and what it runs on is one image"
+    for image in [*images.values(), *steps]:
+        assert re.fullmatch(r"[\w./-]+:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}", image), image
 
 
 @pytest.mark.keycloak

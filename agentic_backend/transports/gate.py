@@ -22,6 +22,8 @@ _SECURITY_HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
+    # Else a link's host is looked up as soon as the link is shown, and its name may have been made of what was said.
+    "x-dns-prefetch-control": "off",
 }
 
 

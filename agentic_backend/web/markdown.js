@@ -3,10 +3,11 @@
  *
  * markdown-it renders with raw HTML off; DOMPurify then lets only the tags and attributes through that this renderer
  * makes. A text becomes one piece of HTML per top-level block, so that a text that grows changes only its last pieces.
- * Code blocks carry a `button.copy-code`, images of other hosts a `button.show-image` (loading one by itself would
- * let a text that the agent only read send data away); `components/rich-text.js` gives both their click.
+ * Code blocks carry a `button.copy-code`, images of other hosts a `button.show-image` in their place (see images.js);
+ * `components/rich-text.js` gives both their click.
  */
 
+import { imageAt } from "./images.js";
 import MarkdownIt from "./vendor/markdown-it.js";
 import DOMPurify from "./vendor/purify.js";
 
@@ -103,11 +104,12 @@ rules.code_block = (tokens, index) => codeBlock(tokens[index].content, "");
 rules.image = (tokens, index) => {
   const source = tokens[index].attrGet("src") ?? "";
   const alt = escapeHtml(tokens[index].content);
-  const url = URL.parse(source, location.href);
-  const href = escapeHtml(source);
-  if (url?.protocol === "data:" || url?.origin === location.origin)
-    return `<img src="${href}" alt="${alt}" loading="lazy">`;
-  if (url?.protocol !== "https:") return `<a href="${href}">${alt || href}</a>`;
-  const label = alt ? `Show image: ${alt}` : "Show image";
-  return `<button type="button" class="show-image" data-src="${href}" title="${href}">${label}</button>`;
+  const image = imageAt(source);
+  if (!image) return `<a href="${escapeHtml(source)}">${alt || escapeHtml(source)}</a>`;
+  const [href, host] = [image.href, image.host ?? ""].map(escapeHtml);
+  if (!host) return `<img src="${href}" alt="${alt}" loading="lazy">`;
+  return (
+    `<button type="button" class="show-image" data-src="${href}" title="${href}">` +
+    `Show image from <span class="image-host">${host}</span>${alt && `: <span class="image-alt">${alt}</span>`}</button>`
+  );
 };

@@ -125,7 +125,7 @@ async def test_a_picture_of_another_host_is_loaded_when_its_reader_wants_it(page
     assert page.problems == []
     page.provokes(r"outside request: https://outside\.example/cat\.png$|ERR_NAME_NOT_RESOLVED")
     async with page.tab.expect_request("https://outside.example/cat.png") as request:
-        await page.answers.get_by_role("button", name="Show image: a cat").click()
+        await page.answers.get_by_role("button", name="Show image from outside.example: a cat").click()
     assert not (await (await request.value).all_headers()).get("referer")
     await expect(page.answers.get_by_role("img", name="a cat")).to_have_count(1)
 
@@ -141,6 +141,7 @@ async def test_the_page_and_its_files_forbid_what_they_do_not_need(chat_server: 
         assert directives["frame-ancestors"] == directives["base-uri"] == directives["form-action"] == "'none'"
         assert response.headers["x-content-type-options"] == "nosniff"
         assert response.headers["referrer-policy"] == "no-referrer"
+        assert response.headers["x-dns-prefetch-control"] == "off"
 
 
 async def test_the_page_has_no_inline_script_and_no_inline_style(chat_server: RunningServer) -> None:

@@ -1,7 +1,8 @@
 /** The parts of a message. Text is Markdown; everything else is shown by preact from its fields. */
 
 import { formatJson, safeHref } from "../format.js";
-import { html } from "./html.js";
+import { imageAt, unnamedImage } from "../images.js";
+import { html, useEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
 import { RichText } from "./rich-text.js";
 
@@ -41,8 +42,26 @@ function fenced({ code, language }) {
 }
 
 function Picture({ part: { url, alt } }) {
-  const source = url.startsWith("data:image/") ? url : safeHref(url);
-  return source && html`<img class="picture" src=${source} alt=${alt ?? ""} loading="lazy" />`;
+  // Which one was asked for: another image that takes its place was not.
+  const [asked, setAsked] = useState(null);
+  const shown = useRef(null);
+  useEffect(() => shown.current?.focus({ preventScroll: true }), [asked]);
+  const image = imageAt(url);
+  if (!image) return html`<p class="chips"><${LinkChip} href=${url} title=${alt} label="Image" /></p>`;
+  const { href, host } = image;
+  if (!host) return html`<img class="picture" src=${href} alt=${alt ?? ""} loading="lazy" />`;
+  if (asked !== href)
+    return html`<button type="button" class="show-image" title=${href} onClick=${() => setAsked(href)}>
+      Show image from <span class="image-host">${host}</span>${alt && html`: <span class="image-alt">${alt}</span>`}
+    </button>`;
+  return html`<img
+    class="picture"
+    ref=${shown}
+    referrerpolicy="no-referrer"
+    alt=${alt || unnamedImage(host)}
+    tabindex="-1"
+    src=${href}
+  />`;
 }
 
 const LINK_KINDS = {

@@ -31,6 +31,7 @@ from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
 from agentic_backend.transports.rest import RestApi
+from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.sign_in import SignIn
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
@@ -106,19 +107,25 @@ def _routes(
     relay: Relay,
 ) -> list[Route]:
     """The REST calls."""
-    orchestrator, desk = sessions.orchestrator, sessions.desk
+    orchestrator, desk, calls = sessions.orchestrator, sessions.desk, RestCalls(authenticator, limits)
     rest = RestApi(
-        authenticator=authenticator, agents=agents, desk=desk, orchestrator=orchestrator, relay=relay, limits=limits
-    )
-    exchanges = ExchangesApi(
-        authenticator=authenticator,
+        calls=calls,
+        agents=agents,
         desk=desk,
         orchestrator=orchestrator,
         relay=relay,
         connections=connections,
         limits=limits,
     )
-    classic, metrics = ClassicApi(authenticator, desk, limits), MetricsApi(authenticator, store)
+    exchanges = ExchangesApi(
+        calls=calls,
+        desk=desk,
+        orchestrator=orchestrator,
+        relay=relay,
+        connections=connections,
+        limits=limits,
+    )
+    classic, metrics = ClassicApi(calls, desk, limits), MetricsApi(calls, store)
     return [*rest.routes(), *exchanges.routes(), *classic.routes(), *metrics.routes()]
 
 

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from agentic_backend.setting_types import (
     PROVIDER_MODEL,
+    WITH_USERS,
     AnyPath,
     Bytes,
     Count,
@@ -24,6 +25,7 @@ from agentic_backend.setting_types import (
     McpServerId,
     ModelName,
     NonEmpty,
+    PerUser,
     Port,
     RealmUrl,
     Seconds,
@@ -31,6 +33,7 @@ from agentic_backend.setting_types import (
     SigningAlgorithm,
     VariableName,
     WebOrigin,
+    of_a_user,
 )
 from agentic_backend.validation_problems import rule_broken
 
@@ -247,17 +250,24 @@ class LimitsSettings(Section):
     frame_bytes: Bytes = Field(2_097_152, description="Largest frame or request body that is read, in bytes.")
     runtime_context_bytes: Bytes = Field(16_384, description="Largest `runtime_context` of an ask, in bytes of JSON.")
     max_running: Count = Field(500, description="Exchanges that may run at the same time in this process.")
-    running_per_user: Count | None = Field(
-        None, description="Exchanges of one user that may run at the same time in this process; `null` is no limit."
+    running_per_user: PerUser = of_a_user(
+        "running_per_user", "Exchanges of one user that may run at the same time in this process"
     )
-    asks_per_minute: Count | None = Field(
-        None, description="Asks of one user in any minute, in this process; `null` is no limit."
+    waiting_per_user: PerUser = of_a_user(
+        "waiting_per_user", "Exchanges of one user that may wait for a person before one more may begin"
     )
+    asks_per_minute: PerUser = of_a_user("asks_per_minute", "Asks of one user in any minute, in this process")
     max_sockets: Count = Field(
-        10_000, description="WebSockets and followed sessions (SSE) that may be open at the same time in this process."
+        10_000, description="WebSockets and streams (SSE) that may be open at the same time in this process."
     )
-    sockets_per_user: Count | None = Field(
-        None, description="Those of one user that may be open at once in this process; `null` is no limit."
+    sockets_per_user: PerUser = of_a_user(
+        "sockets_per_user", "Those of one user that may be open at once in this process"
+    )
+    requests_per_user: PerUser = of_a_user(
+        "requests_per_user", "REST calls of one user that are worked on at once in this process; more wait for a moment"
+    )
+    empty_sessions_per_user: PerUser = of_a_user(
+        "empty_sessions_per_user", "Sessions of one user that may be open without a message"
     )
     model_timeout_s: Seconds = Field(
         120, description="How long a graph may be silent while no tool runs, in seconds; then the exchange fails."
@@ -343,6 +353,16 @@ class Settings(Section):
     @classmethod
     def _with_default_model(cls, models: dict[str, ModelSettings]) -> dict[str, ModelSettings]:
         return {"default": ModelSettings()} | models
+
+    @model_validator(mode="before")
+    @classmethod
+    def _users_have_limits(cls, values: Any) -> Any:
+        """Where there are users, `auto` and what isn't said is a number; what is no mapping is refused later."""
+        auth, limits = values.get("auth"), values.get("limits", {})
+        if not isinstance(auth, dict) or auth.get("mode") != "keycloak" or not isinstance(limits, dict):
+            return values
+        resolved = {name: limit for name, limit in WITH_USERS.items() if limits.get(name, "auto") == "auto"}
+        return values | {"limits": limits | resolved}
 
     @model_validator(mode="after")
     def _workers_have_what_they_share(self) -> Self:

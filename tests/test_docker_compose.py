@@ -41,6 +41,12 @@ def test_the_server_understands_its_environment(settings: Settings) -> None:
     assert settings.store.url == "mongodb://agentic:s3cret@mongodb:27017/agentic?authSource=admin"
 
 
+def test_each_user_has_limits_though_nothing_is_set(settings: Settings) -> None:
+    assert not any("LIMITS" in name for name in SERVER)
+    limits = settings.limits.model_dump()
+    assert all(limits[name] for name in limits if name.endswith("_per_user") or name == "asks_per_minute")
+
+
 def test_it_stops_only_when_all_that_runs_has_had_its_time(settings: Settings) -> None:
     seconds = int(SERVICES["server"]["stop_grace_period"].removesuffix("s"))
     assert seconds > settings.server.grace_s + settings.agents.close_timeout_s

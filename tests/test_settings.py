@@ -7,7 +7,8 @@ import yaml
 from pydantic import ValidationError
 
 from agentic_backend.located_yaml import ConfigError
-from agentic_backend.settings import Settings, is_loopback
+from agentic_backend.setting_types import WITH_USERS
+from agentic_backend.settings import LimitsSettings, Settings, is_loopback
 from agentic_backend.settings_loading import (
     FLAGS,
     default_catalog,
@@ -101,6 +102,30 @@ def test_options_of_models_do_not_show_in_a_repr() -> None:
     assert "s3cret" not in repr(settings)
 
 
+KEYCLOAK = "auth: {mode: keycloak, keycloak: {realm_url: https://login.example.org/realms/agentic}}\n"
+
+
+def limits_of_users(settings: Settings) -> dict[str, int | None]:
+    return {name: getattr(settings.limits, name) for name in WITH_USERS}
+
+
+def test_limits_per_user_are_on_where_there_are_users(tmp_path: Path) -> None:
+    assert limits_of_users(load_settings(None, {})) == dict.fromkeys(WITH_USERS)
+    assert limits_of_users(load_settings(written(tmp_path, KEYCLOAK), {})) == WITH_USERS
+    assert {name for name in LimitsSettings.model_fields if name.endswith("_per_user")} < set(WITH_USERS)
+
+
+@pytest.mark.parametrize("mode", ["", KEYCLOAK])
+def test_a_limit_per_user_that_is_set_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    path = written(tmp_path, f"{mode}limits: {{running_per_user: 3, asks_per_minute: null, waiting_per_user: auto}}\n")
+    monkeypatch.setenv("AGENTIC_LIMITS__SOCKETS_PER_USER", "7")
+    monkeypatch.setenv("AGENTIC_LIMITS__REQUESTS_PER_USER", "auto")
+    limits = load_settings(path, {}).limits
+    assert (limits.running_per_user, limits.asks_per_minute, limits.sockets_per_user) == (3, None, 7)
+    by_itself = [WITH_USERS[name] if mode else None for name in ("waiting_per_user", "requests_per_user")]
+    assert [limits.waiting_per_user, limits.requests_per_user] == by_itself
+
+
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError):
         Settings().server.port = 1  # type: ignore[misc]
@@ -120,6 +145,7 @@ def test_settings_are_frozen() -> None:
         ("auth: {mode: none}\n", "1:14", "auth.mode: expected 'developer' or 'keycloak', found 'none'"),
         ("server: {port: 65000}\n", "1:16", "server.port: port + 1000 is no port"),
         ("server: {internal_port: 8000}\n", "1:25", "server.internal_port: the internal listener needs another port"),
+        ("limits: {sockets_per_user: many}\n", "1:28", "limits.sockets_per_user: expected an integer"),
         ("limits: {frame_bytes: 2000}\n", "1:23", "limits.frame_bytes: must be at least"),
         ("5: x\n", "1:1", "[5]: this key is not text; put it in quotes"),
         ("models: {on: {}}\n", "1:10", "models[1]: this key is not text; put it in quotes"),

@@ -16,6 +16,7 @@ from agentic_backend.sessions.access import owned_exchange, owned_session
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.titles import UNNAMED
+from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.stores.base import SessionPage, SessionQuery, Store
 from agentic_backend.stores.records import ExchangeRecord
 
@@ -31,20 +32,23 @@ class SessionDesk:
         factory: AgentFactory,
         relay: Relay,
         orchestrator: SessionOrchestrator,
+        user_limits: UserLimits,
     ) -> None:
         self._store = store
         self._agents = agents
         self._factory = factory
         self._relay = relay
         self._orchestrator = orchestrator
+        self._user_limits = user_limits
 
     async def open(self, user: User, agent_id: str | None, title: str | None, chat_profile: str) -> Session:
-        """A new session. Raises AgentNotFound, AgentUnavailable or Forbidden."""
-        now = utc_now()
+        """A new session. Raises AgentNotFound, AgentUnavailable, Forbidden or RateLimited."""
+        agent, now = self._agents.get(agent_id, user), utc_now()
+        await self._user_limits.check_empty_sessions(user.id)
         session = Session(
             id=uuid4().hex,
             user_id=user.id,
-            agent_id=self._agents.get(agent_id, user).settings.id,
+            agent_id=agent.settings.id,
             title=title or UNNAMED,
             created_at=now,
             updated_at=now,

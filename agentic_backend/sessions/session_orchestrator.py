@@ -38,6 +38,7 @@ from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.resumption import Resumption
 from agentic_backend.sessions.titles import provisional_title
+from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import AlreadyAsked, Store, Written
@@ -57,6 +58,7 @@ class SessionOrchestrator:
         waiting: WaitingExchanges,
         resumption: Resumption,
         recovery: Recovery,
+        user_limits: UserLimits,
         limits: LimitsSettings,
     ) -> None:
         self._instance = instance
@@ -68,6 +70,7 @@ class SessionOrchestrator:
         self._waiting = waiting
         self._resumption = resumption
         self._recovery = recovery
+        self._user_limits = user_limits
         self._limits = limits
         self._ask_rate = AskRate(limits.asks_per_minute, asyncio.get_running_loop().time)
         self._admissions: dict[tuple[str, str], asyncio.Task[ExchangeLog | Final]] = {}
@@ -111,7 +114,12 @@ class SessionOrchestrator:
 
     async def resume(self, user: User, exchange_id: str, tokens: Tokens | None, request_id: str) -> ExchangeLog:
         """Go on with an interrupted exchange; the new one's log. Raises as Resumption.resume does."""
-        return await self._admit(user, lambda: self._resumption.resume(user, exchange_id, tokens, request_id))
+
+        async def resume() -> ExchangeLog:
+            await self._user_limits.check_waiting(user.id)
+            return await self._resumption.resume(user, exchange_id, tokens, request_id)
+
+        return await self._admit(user, resume)
 
     async def view(self, user: User, exchange_id: str, session_id: str | None = None) -> ExchangeLog | Final:
         """The log of one exchange or, where its events are gone, its final. Raises ExchangeNotFound."""
@@ -197,6 +205,7 @@ class SessionOrchestrator:
             ledger = QueryLedger(self._store, exchange_id)
             [opening] = await ledger.write([draft])
         else:
+            await self._user_limits.check_waiting(user.id)
             session, entry = await self._session_for(user, ask)
             record = ExchangeRecord(
                 id=exchange_id,

@@ -20,6 +20,7 @@ from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.titles import Titles
 from agentic_backend.sessions.upkeep import Upkeep
+from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import Store
@@ -50,6 +51,7 @@ def wire_sessions(
         instance, store, relay, agents=agents, launcher=launcher, views=views, closing=closing, kpi=kpi
     )
     resumption = Resumption(instance, store, relay, agents=agents, launcher=launcher)
+    user_limits = UserLimits(store, limits)
     recovery = Recovery(closing, resumption.resume_by_itself)
     orchestrator = SessionOrchestrator(
         instance,
@@ -61,11 +63,12 @@ def wire_sessions(
         waiting=waiting,
         resumption=resumption,
         recovery=recovery,
+        user_limits=user_limits,
         limits=limits,
     )
     return SessionServices(
         orchestrator=orchestrator,
-        desk=SessionDesk(store, agents, factory, relay, orchestrator),
+        desk=SessionDesk(store, agents, factory, relay, orchestrator, user_limits),
         upkeep=Upkeep(instance, store, relay, recovery=recovery, waiting=waiting, views=views),
     )
 

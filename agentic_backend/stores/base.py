@@ -214,6 +214,14 @@ class Store(Protocol):
 
     async def find_exchange(self, user_id: str, client_exchange_id: str) -> ExchangeRecord | None: ...
 
+    async def count_waiting(self, user_id: str) -> int:
+        """How many of the user's exchanges wait for a person."""
+        ...
+
+    async def count_empty_sessions(self, user_id: str) -> int:
+        """How many of the user's sessions have no message."""
+        ...
+
     async def exchange_messages(self, exchange_id: str) -> list[ChatMessage]:
         """All messages of one exchange, by rank."""
         ...

@@ -103,7 +103,11 @@ _LEASES = (
     "CREATE INDEX exchanges_due ON exchanges (status, deadline) WHERE status IN ('running', 'awaiting_human')",
     "CREATE INDEX exchanges_resumable ON exchanges (session_id) WHERE checkpoint IS NOT NULL",
 )
-MIGRATIONS = (_FIRST, _CHECKPOINTS, _LEASES)
+_COUNTS_PER_USER = (
+    "CREATE INDEX exchanges_waiting ON exchanges (user_id, status) WHERE status = 'awaiting_human'",
+    "CREATE INDEX sessions_empty ON sessions (user_id, next_rank) WHERE next_rank = 0",
+)
+MIGRATIONS = (_FIRST, _CHECKPOINTS, _LEASES, _COUNTS_PER_USER)
 
 
 class SchemaTooNew(Exception):

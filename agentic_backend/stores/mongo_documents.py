@@ -52,10 +52,12 @@ _LOG = logging.getLogger("agentic_backend.stores.mongo")
 
 INDEXES: list[tuple[str, list[tuple[str, int]], bool]] = [
     ("sessions", [("user_id", 1), ("updated_at", -1), ("_id", -1)], False),
+    ("sessions", [("user_id", 1), ("next_rank", 1)], False),
     ("exchanges", [("asked_as", 1)], True),
     ("exchanges", [("holds", 1)], True),
     ("exchanges", [("session_id", 1), ("first_rank", -1)], False),
     ("exchanges", [("status", 1), ("deadline", 1)], False),
+    ("exchanges", [("user_id", 1), ("status", 1)], False),
     ("messages", [("session_id", 1), ("rank", 1)], True),
     ("messages", [("exchange_id", 1), ("rank", 1)], False),
     ("session_states", [("session_id", 1), ("rank", 1)], False),

@@ -162,6 +162,15 @@ async def overdue_exchanges(database: Database, at: datetime, limit: int) -> lis
     return await found.sort("deadline", 1).limit(limit).to_list(None)
 
 
+async def count_waiting(database: Database, user_id: str) -> int:
+    waiting = {"user_id": user_id, "status": ExchangeStatus.AWAITING_HUMAN.value}
+    return await database["exchanges"].count_documents(waiting)
+
+
+async def count_empty_sessions(database: Database, user_id: str) -> int:
+    return await database["sessions"].count_documents({"user_id": user_id, "next_rank": 0})
+
+
 async def exchange_messages(database: Database, exchange_id: str) -> list[ChatMessage]:
     exchange = await database["exchanges"].find_one({"_id": exchange_id}, {"session_id": 1})
     session = None if exchange is None else await get_session(database, exchange["session_id"])

@@ -140,6 +140,12 @@ class SqliteStore:
             "find_exchange", lambda db: queries.find_exchange(db, user_id, client_exchange_id)
         )
 
+    async def count_waiting(self, user_id: str) -> int:
+        return await self._reader.read("count_waiting", lambda db: queries.count_waiting(db, user_id))
+
+    async def count_empty_sessions(self, user_id: str) -> int:
+        return await self._reader.read("count_empty_sessions", lambda db: queries.count_empty_sessions(db, user_id))
+
     async def exchange_messages(self, exchange_id: str) -> list[ChatMessage]:
         return await self._reader.read("exchange_messages", lambda db: queries.exchange_messages(db, exchange_id))
 

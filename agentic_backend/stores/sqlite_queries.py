@@ -108,6 +108,14 @@ def overdue_exchanges(db: sqlite3.Connection, at: datetime, limit: int) -> list[
     return [exchange_of(row) for row in db.execute(_OVERDUE, {"at": rfc3339(at), "limit": limit})]
 
 
+def count_waiting(db: sqlite3.Connection, user_id: str) -> int:
+    return _count(db, "exchanges WHERE user_id = ? AND status = 'awaiting_human'", [user_id])
+
+
+def count_empty_sessions(db: sqlite3.Connection, user_id: str) -> int:
+    return _count(db, "sessions WHERE user_id = ? AND next_rank = 0", [user_id])
+
+
 def exchange_messages(db: sqlite3.Connection, exchange_id: str) -> list[ChatMessage]:
     return [message_of(row) for row in db.execute(_EXCHANGE_MESSAGES, (exchange_id,))]
 
@@ -148,14 +156,15 @@ def kpi_records_by_exchange(db: sqlite3.Connection, after_id: str, limit: int) -
 
 def count_sessions(db: sqlite3.Connection, session_ids: Sequence[str]) -> Counts:
     among = f"IN ({', '.join('?' * len(session_ids))})"
-
-    def count(table: str, column: str) -> int:
-        number: int = db.execute(f"SELECT count(*) FROM {table} WHERE {column} {among}", session_ids).fetchone()[0]
-        return number
-
-    return Counts(count("sessions", "id"), count("exchanges", "session_id"), count("messages", "session_id"))
+    columns = {"sessions": "id", "exchanges": "session_id", "messages": "session_id"}
+    return Counts(*(_count(db, f"{table} WHERE {column} {among}", session_ids) for table, column in columns.items()))
 
 
 def total(db: sqlite3.Connection) -> Counts:
     tables = ("sessions", "exchanges", "messages", "kpi_records")
-    return Counts(*(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables))
+    return Counts(*(_count(db, table) for table in tables))
+
+
+def _count(db: sqlite3.Connection, rows: str, parameters: Sequence[str] = ()) -> int:
+    number: int = db.execute(f"SELECT count(*) FROM {rows}", parameters).fetchone()[0]
+    return number

@@ -4,12 +4,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agentic_backend.auth.user import Authenticator, User
+from agentic_backend.auth.user import User
 from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import SessionQuery
-from agentic_backend.transports.credentials import authenticated_routes
+from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import json_array_response, json_response
 from agentic_backend.transports.rest_input import OpenSession, body_of
 
@@ -18,8 +18,8 @@ _PAGE = 200
 
 
 class ClassicApi:
-    def __init__(self, authenticator: Authenticator, desk: SessionDesk, limits: LimitsSettings) -> None:
-        self._authenticator = authenticator
+    def __init__(self, calls: RestCalls, desk: SessionDesk, limits: LimitsSettings) -> None:
+        self._calls = calls
         self._desk = desk
         self._limits = limits
 
@@ -30,7 +30,7 @@ class ClassicApi:
             ("GET", "/sessions", self._list),
             ("GET", "/session/{id}/history", self._history),
         ]
-        return authenticated_routes(self._authenticator, _PATH, calls)
+        return self._calls.routes(_PATH, calls)
 
     async def _open(self, request: Request, user: User) -> Response:
         body = await body_of(request, OpenSession, self._limits.frame_bytes)

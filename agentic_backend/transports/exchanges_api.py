@@ -1,12 +1,14 @@
 """REST calls about exchanges: one of them as it stands, going on with one, and a session's events as they come."""
 
+from collections.abc import AsyncIterator
 from uuid import uuid4
 
+from sse_starlette import ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agentic_backend.auth.user import Authenticator, Tokens, User
+from agentic_backend.auth.user import Tokens, User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import BadFrame, ExchangeNotFound
 from agentic_backend.protocol.events import ErrorInfo, Final, HumanRequests
@@ -19,13 +21,14 @@ from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
-from agentic_backend.transports.credentials import authenticated_routes, seconds_left, token_of
+from agentic_backend.transports.credentials import seconds_left, token_of
 from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.rest import PREFIX
+from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import json_response
 from agentic_backend.transports.rest_input import ResumeExchange, body_of
-from agentic_backend.transports.session_events import SessionEvents, SessionStream
-from agentic_backend.transports.sse import event_stream
+from agentic_backend.transports.session_events import SessionEvents
+from agentic_backend.transports.sse import EventStream, exchange_events
 
 _HIGHEST_SEQ = 2**53
 
@@ -59,14 +62,14 @@ class ExchangesApi:
     def __init__(
         self,
         *,
-        authenticator: Authenticator,
+        calls: RestCalls,
         desk: SessionDesk,
         orchestrator: SessionOrchestrator,
         relay: Relay,
         connections: OpenConnections,
         limits: LimitsSettings,
     ) -> None:
-        self._authenticator = authenticator
+        self._calls = calls
         self._desk = desk
         self._orchestrator = orchestrator
         self._relay = relay
@@ -79,7 +82,7 @@ class ExchangesApi:
             ("POST", "/exchanges/{id}/resume", self._resume),
             ("GET", "/sessions/{id}/events", self._events),
         ]
-        return authenticated_routes(self._authenticator, PREFIX, calls)
+        return self._calls.routes(PREFIX, calls)
 
     async def _get(self, request: Request, user: User) -> Response:
         return json_response(ExchangeView.of(await self._desk.exchange(user, request.path_params["id"])))
@@ -88,13 +91,20 @@ class ExchangesApi:
         body = await body_of(request, ResumeExchange, self._limits.frame_bytes)
         exchange_id, token = request.path_params["id"], token_of(request)
         tokens = Tokens(token) if token else None
-        if body.payload is None:
-            exchange = await self._orchestrator.resume(user, exchange_id, tokens, uuid4().hex)
-        else:
-            exchange = await self._orchestrator.human_resume(user, None, exchange_id, body.payload, tokens)
-        return event_stream(exchange, 0, self._relay, self._limits.send_timeout_s)
+        with self._connections.stream(user.id) as place:
+            if body.payload is None:
+                exchange = await self._orchestrator.resume(user, exchange_id, tokens, uuid4().hex)
+            else:
+                exchange = await self._orchestrator.human_resume(user, None, exchange_id, body.payload, tokens)
+            events = exchange_events(exchange, self._relay, seconds_left(user))
+            return EventStream(events, place.pop_all(), self._limits.send_timeout_s)
 
     async def _events(self, request: Request, user: User) -> Response:
+        with self._connections.stream(user.id) as place:
+            events = await self._events_of(request, user)
+            return EventStream(events, place.pop_all(), self._limits.send_timeout_s)
+
+    async def _events_of(self, request: Request, user: User) -> AsyncIterator[ServerSentEvent]:
         last_id = _last_event_id(request)
         session, running = await self._orchestrator.running_in(user, request.path_params["id"])
         resumed: ExchangeLog | Final | None = None
@@ -104,8 +114,7 @@ class ExchangesApi:
             except ExchangeNotFound:
                 raise BadFrame("Last-Event-ID: names no exchange of this session") from None
         seq = last_id[1] if last_id else 0
-        events = SessionEvents(self._relay, session, running).events(resumed, seq, seconds_left(user))
-        return SessionStream(events, user.id, self._connections, self._limits.send_timeout_s)
+        return SessionEvents(self._relay, session, running).events(resumed, seq, seconds_left(user))
 
 
 def _last_event_id(request: Request) -> tuple[str, int] | None:

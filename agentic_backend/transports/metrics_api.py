@@ -6,12 +6,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agentic_backend.auth.user import Authenticator, User
+from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame
 from agentic_backend.sessions.kpi_report import FIELDS, GROUPS, OPERATIONS, Aggregation, Precision, numerical, summary
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import KpiRecord
-from agentic_backend.transports.credentials import authenticated_routes
+from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import json_response
 
 _PATH = "/agentic/v1/metrics/chatbot"
@@ -19,13 +19,13 @@ _RECORDS_AT_MOST = 100_000
 
 
 class MetricsApi:
-    def __init__(self, authenticator: Authenticator, store: Store) -> None:
-        self._authenticator = authenticator
+    def __init__(self, calls: RestCalls, store: Store) -> None:
+        self._calls = calls
         self._store = store
 
     def routes(self) -> list[Route]:
         calls = [("GET", "/numerical", self._numerical), ("GET", "/summary", self._summary)]
-        return authenticated_routes(self._authenticator, _PATH, calls)
+        return self._calls.routes(_PATH, calls)
 
     async def _numerical(self, request: Request, user: User) -> Response:
         precision = _precision(request)

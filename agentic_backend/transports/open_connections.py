@@ -1,8 +1,8 @@
-"""OpenConnections: how many sockets and session streams are open, of each user and in the process."""
+"""OpenConnections: how many sockets and streams (SSE) are open, of each user and in the process."""
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from agentic_backend.errors import RateLimited
 from agentic_backend.settings import LimitsSettings
@@ -28,6 +28,13 @@ class OpenConnections:
         """The one that is open already is this user's. Raises RateLimited where it is one too many."""
         with self._counted(user_id, self._of_user_at_most):
             yield
+
+    def stream(self, user_id: str) -> ExitStack:
+        """The place of a stream of this user's, until it is closed. Raises RateLimited where it is one too many."""
+        with ExitStack() as place:
+            place.enter_context(self.one())
+            place.enter_context(self.of_user(user_id))
+            return place.pop_all()
 
     @contextmanager
     def _counted(self, key: str | None, at_most: int | None) -> Iterator[None]:

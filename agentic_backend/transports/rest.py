@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.agents.tool_names import tool_names
-from agentic_backend.auth.user import Authenticator, Tokens, User
+from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import BadFrame, SessionNotFound
 from agentic_backend.protocol.frames import LONGEST_ID, Ask, Frame
 from agentic_backend.protocol.messages import (
@@ -23,7 +23,9 @@ from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import SessionQuery
-from agentic_backend.transports.credentials import authenticated_routes, token_of
+from agentic_backend.transports.credentials import seconds_left, token_of
+from agentic_backend.transports.open_connections import OpenConnections
+from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import json_response
 from agentic_backend.transports.rest_input import (
     OpenSession,
@@ -33,7 +35,7 @@ from agentic_backend.transports.rest_input import (
     session_state,
     whole_number,
 )
-from agentic_backend.transports.sse import event_stream
+from agentic_backend.transports.sse import EventStream, exchange_events
 
 PREFIX = "/agentic/v1"
 _LONGEST_SEARCH = 200
@@ -77,18 +79,20 @@ class RestApi:
     def __init__(
         self,
         *,
-        authenticator: Authenticator,
+        calls: RestCalls,
         agents: AgentManager,
         desk: SessionDesk,
         orchestrator: SessionOrchestrator,
         relay: Relay,
+        connections: OpenConnections,
         limits: LimitsSettings,
     ) -> None:
-        self._authenticator = authenticator
+        self._calls = calls
         self._agents = agents
         self._desk = desk
         self._orchestrator = orchestrator
         self._relay = relay
+        self._connections = connections
         self._limits = limits
 
     def routes(self) -> list[Route]:
@@ -104,7 +108,7 @@ class RestApi:
             ("POST", "/sessions/{id}/complete", self._complete),
             ("POST", "/sessions/{id}/cancel", self._cancel),
         ]
-        return authenticated_routes(self._authenticator, PREFIX, calls)
+        return self._calls.routes(PREFIX, calls)
 
     async def _list_agents(self, request: Request, user: User) -> Response:
         agents = self._agents.served_for(user)
@@ -153,8 +157,10 @@ class RestApi:
         if len(session_id) > LONGEST_ID:
             raise SessionNotFound
         ask = Ask(message=body.content, session_id=session_id, client_exchange_id=body.client_exchange_id)
-        exchange = await self._orchestrator.ask(user, ask, Tokens(token) if token else None, uuid4().hex)
-        return event_stream(exchange, 0, self._relay, self._limits.send_timeout_s)
+        with self._connections.stream(user.id) as place:
+            exchange = await self._orchestrator.ask(user, ask, Tokens(token) if token else None, uuid4().hex)
+            events = exchange_events(exchange, self._relay, seconds_left(user))
+            return EventStream(events, place.pop_all(), self._limits.send_timeout_s)
 
     async def _complete(self, request: Request, user: User) -> Response:
         await body_of(request, Frame, self._limits.frame_bytes)

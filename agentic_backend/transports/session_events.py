@@ -1,35 +1,16 @@
 """SessionEvents: one session as an SSE client follows it: what runs in it, every later exchange, and its changes."""
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
 from sse_starlette import ServerSentEvent
-from starlette.types import Receive, Scope, Send
 
 from agentic_backend.broadcast.exchange_log import Cursor, ExchangeLog
 from agentic_backend.protocol.events import Event, Final, Idle, SessionChanged
 from agentic_backend.protocol.messages import Session
 from agentic_backend.sessions.relay import Relay
-from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.pacing import Pacer, text_interval_s
-from agentic_backend.transports.sse import TEXT_INTERVAL_S, EventStream, rendered
-
-
-class SessionStream(EventStream):
-    """The response with a session's events; it has no end of its own, and so counts as a connection."""
-
-    def __init__(
-        self, events: AsyncIterator[ServerSentEvent], user_id: str, connections: OpenConnections, send_timeout_s: float
-    ) -> None:
-        super().__init__(events, send_timeout_s)
-        self._user_id = user_id
-        self._connections = connections
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises RateLimited, before anything is sent, where it is one too many."""
-        with self._connections.one(), self._connections.of_user(self._user_id):
-            await super().__call__(scope, receive, send)
+from agentic_backend.transports.sse import TEXT_INTERVAL_S, EndOfTime, rendered
 
 
 class SessionEvents:
@@ -41,7 +22,6 @@ class SessionEvents:
         self._running = running
         self._cursors: dict[str, Cursor] = {}
         self._unsent: deque[Event] = deque()
-        self._is_over = False
         self._pacer = Pacer(lambda: text_interval_s(TEXT_INTERVAL_S, relay.running_count))
 
     def exchange_started(self, log: ExchangeLog) -> None:
@@ -59,11 +39,11 @@ class SessionEvents:
 
         Of `resumed` it has the events up to `seq`; what else runs comes from its beginning.
         """
-        end = None if at_most_s is None else asyncio.get_running_loop().call_later(at_most_s, self._end)
+        end = EndOfTime(at_most_s, self._pacer)
         self._relay.watch(self._session.id, self, exchanges_too=True)
         try:
             self._begin(resumed, seq)
-            while not self._is_over:
+            while not end.has_come:
                 while self._unsent:
                     yield rendered(self._unsent.popleft())
                 for exchange_id, cursor in list(self._cursors.items()):
@@ -74,16 +54,11 @@ class SessionEvents:
                 # Unbounded, as the session is; the response sends pings meanwhile.
                 await self._pacer.due()
         finally:
-            if end is not None:
-                end.cancel()
+            end.cancel()
             self._pacer.cancel()
             self._relay.unwatch(self._session.id, self)
             for exchange_id in list(self._cursors):
                 self._drop(exchange_id)
-
-    def _end(self) -> None:
-        self._is_over = True
-        self._pacer.wake()
 
     def _begin(self, resumed: ExchangeLog | Final | None, seq: int) -> None:
         if isinstance(resumed, ExchangeLog):

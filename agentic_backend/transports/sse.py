@@ -1,7 +1,9 @@
 """Events as server-sent events: `event:` the type, `id:` `exchange_id:seq` where it has one, `data:` the event."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
@@ -18,12 +20,22 @@ TEXT_INTERVAL_S = 0.05
 
 
 class EventStream(EventSourceResponse):
-    """A client that doesn't read is dropped; that is no error of the server's."""
+    """Holds its `place` among the open connections until it ends.
 
-    def __init__(self, events: AsyncIterator[ServerSentEvent], send_timeout_s: float) -> None:
+    A client that doesn't read is dropped; that is no error of the server's.
+    """
+
+    def __init__(
+        self, events: AsyncIterator[ServerSentEvent], place: AbstractContextManager[object], send_timeout_s: float
+    ) -> None:
         super().__init__(events, send_timeout=send_timeout_s, headers={"cache-control": "no-store"})
+        self._place = place
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._place:
+            await self._stream(scope, receive, send)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         except SendTimeoutError:
@@ -34,21 +46,21 @@ class EventStream(EventSourceResponse):
                 pass
 
 
-def event_stream(exchange: ExchangeLog | Final, after_seq: int, relay: Relay, send_timeout_s: float) -> EventStream:
-    """The events after `after_seq`, up to the final. A client that goes away leaves the exchange running."""
-    events = _single(exchange) if isinstance(exchange, Final) else _follow(exchange, after_seq, relay)
-    return EventStream(events, send_timeout_s)
+async def exchange_events(
+    exchange: ExchangeLog | Final, relay: Relay, at_most_s: float | None
+) -> AsyncIterator[ServerSentEvent]:
+    """The events of an exchange up to its final, for `at_most_s` seconds at most.
 
-
-async def _single(final: Final) -> AsyncIterator[ServerSentEvent]:
-    yield rendered(final)
-
-
-async def _follow(exchange: ExchangeLog, after_seq: int, relay: Relay) -> AsyncIterator[ServerSentEvent]:
+    A client that goes away, or whose time is over, leaves the exchange running.
+    """
+    if isinstance(exchange, Final):
+        yield rendered(exchange)
+        return
     pacer = Pacer(lambda: text_interval_s(TEXT_INTERVAL_S, relay.running_count))
-    cursor = exchange.follow(after_seq, pacer.wake, pacer.wake_for_text)
+    cursor = exchange.follow(0, pacer.wake, pacer.wake_for_text)
+    end = EndOfTime(at_most_s, pacer)
     try:
-        while True:
+        while not end.has_come:
             for event in cursor.take():
                 yield rendered(event)
                 if isinstance(event, Final):
@@ -56,8 +68,28 @@ async def _follow(exchange: ExchangeLog, after_seq: int, relay: Relay) -> AsyncI
             # Bounded by the exchange itself, which always ends; the response sends pings meanwhile.
             await pacer.due()
     finally:
+        end.cancel()
         pacer.cancel()
         exchange.unfollow(cursor)
+
+
+class EndOfTime:
+    """Wakes a stream's writer after `at_most_s` seconds, that of its token; None: never."""
+
+    def __init__(self, at_most_s: float | None, pacer: Pacer) -> None:
+        self.has_come = False
+        self._pacer = pacer
+        self._timer = None
+        if at_most_s is not None:
+            self._timer = asyncio.get_running_loop().call_later(at_most_s, self._come)
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _come(self) -> None:
+        self.has_come = True
+        self._pacer.wake()
 
 
 def rendered(event: Event) -> ServerSentEvent:

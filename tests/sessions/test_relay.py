@@ -14,6 +14,7 @@ from support.held_agents import Hold, held_graph, held_tool_graph
 from support.recorded_agents import echoing_graph, eventually, metric
 from support.sessions import USER, Event, Sessions, events_of, open_sessions, until
 
+from agentic_backend.auth.user import User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import ShuttingDown, TooManyRuns
 from agentic_backend.protocol.events import Final
@@ -50,6 +51,25 @@ async def interrupted(log: ExchangeLog) -> list[Event]:
     assert (text_of(partial), partial["metadata"]["finish_reason"]) == ("one two ", "other")
     assert error["channel"] == "error"
     return events
+
+
+async def test_what_is_being_admitted_counts_among_its_user_s(tmp_path: Path) -> None:
+    """Asks that come together are all admitted before the first of them runs."""
+    hold, limits = Hold(), LimitsSettings(running_per_user=2)
+    async with open_sessions(tmp_path, {"held": held_graph(hold)}, limits=limits) as sessions:
+        begins = sessions.store.hold("begin_exchange")
+        asks = [asyncio.create_task(sessions.begin(f"hello {number}")) for number in range(5)]
+        done, admitted = await asyncio.wait(asks, timeout=0.2)
+        assert [type(ask.exception()) for ask in done] == [TooManyRuns] * 3
+        assert sessions.relay.running_count == 0 and len(admitted) == 2
+        other = asyncio.create_task(sessions.begin("hello", user=User(id="bob", name="Bob")))
+        begins.set()
+        for ask in (*admitted, other):
+            await ask
+        await eventually(lambda: hold.held == 3)
+        hold.released.set()
+        for ask in (*admitted, other):
+            await events_of(ask.result())
 
 
 async def test_no_more_exchanges_run_than_may(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from support.mongo_commands import Commands
 from support.sessions import open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
+from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.mongo import MongoStore
 
 BEFORE_THE_MODEL = ["find sessions", "insert exchanges", "insert messages", "findAndModify sessions"]
@@ -28,15 +29,29 @@ def watching_graph(commands: Commands, seen: list[list[str]]) -> CompiledGraph:
     return graph.compile()
 
 
-async def test_a_cached_agent_is_asked_after_four_round_trips(mongodb_url: str, tmp_path: Path) -> None:
+async def asked_in(
+    mongodb_url: str, tmp_path: Path, limits: LimitsSettings, *, times: int
+) -> tuple[list[list[str]], str]:
+    """What was sent before the model, at each of so many asks in a session whose agent is cached; the last answer."""
     commands, seen = Commands(), list[list[str]]()
     store = await MongoStore.open(mongodb_url, timeout_s=5, event_listeners=[commands])
-    async with open_sessions(tmp_path, {"watching": watching_graph(commands, seen)}, database=store) as sessions:
+    agents = {"watching": watching_graph(commands, seen)}
+    async with open_sessions(tmp_path, agents, database=store, limits=limits) as sessions:
         session_id = (await sessions.ask("first"))[0]["session_id"]
-        for number in (2, 3):
+        for number in range(times):
             await sessions.idle(session_id)
             commands.clear()
             events = await sessions.ask("again", session_id=session_id, client_exchange_id=f"mine {number}")
             check_exchange(events)
-            assert seen[-1] == BEFORE_THE_MODEL
-        assert final_text(events) == "5 messages", "the agent remembers"
+    return seen[1:], final_text(events)
+
+
+async def test_a_cached_agent_is_asked_after_four_round_trips(mongodb_url: str, tmp_path: Path) -> None:
+    seen, answer = await asked_in(mongodb_url, tmp_path, LimitsSettings(), times=2)
+    assert seen == [BEFORE_THE_MODEL] * 2
+    assert answer == "5 messages", "the agent remembers"
+
+
+async def test_a_limit_of_what_waits_takes_one_round_trip_more(mongodb_url: str, tmp_path: Path) -> None:
+    seen, _ = await asked_in(mongodb_url, tmp_path, LimitsSettings(waiting_per_user=5), times=1)
+    assert seen == [["aggregate exchanges", *BEFORE_THE_MODEL]]

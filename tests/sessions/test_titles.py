@@ -17,6 +17,7 @@ from support.sessions import USER, Sessions, events_of, open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.offline_model import OfflineChatModel
+from agentic_backend.auth.user import User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.protocol.messages import Session
@@ -244,7 +245,12 @@ async def test_few_titles_are_asked_for_at_the_same_time(tmp_path: Path) -> None
     model = title_model()
     model.go_on.clear()
     async with titled_sessions(tmp_path, model) as sessions:
-        await asyncio.gather(*(answered(sessions, f"hello {number}") for number in range(20)))
+        await asyncio.gather(*(answered(sessions, f"hello {number}") for number in range(10)))
+        assert len(model.journal.prompts) == 4, "one user's do not take all places"
+        users = [User(id=f"user {number}", name="") for number in range(20)]
+        logs = [await sessions.begin("hello", user=user) for user in users]
+        for log in logs:
+            await events_of(log)
         assert len(model.journal.prompts) == 8
         model.go_on.set()
         await asyncio.sleep(0.1)

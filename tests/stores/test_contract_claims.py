@@ -271,3 +271,17 @@ async def test_a_resumed_exchange_takes_its_checkpoint_along(store: Store) -> No
     assert await store.checkpoint(resumed.id) == taken
     await begin(store, session)
     assert await store.checkpoint(resumed.id) is None
+
+
+async def test_a_user_s_waiting_exchanges_are_counted(store: Store) -> None:
+    user = new_id()
+    fences = [await begin_new(store, user, owner="one") for _ in range(3)]
+    await begin_waiting(store)
+    assert await store.count_waiting(user) == 0
+    for fence in fences[:2]:
+        await store.set_waiting(fence, a_pause())
+    assert await store.count_waiting(user) == 2
+    await store.decide(await stored(store, fences[0].exchange_id), [a_decision()], a_lease("one"))
+    assert await store.count_waiting(user) == 1
+    await store.delete_session(fences[1].session_id)
+    assert await store.count_waiting(user) == 0

@@ -264,3 +264,17 @@ async def test_a_running_exchange_of_a_completed_session_can_still_end(store: St
     assert completed is not None and completed.active_exchange_id == exchange.id
     written = await store.append(fence_after(begun, exchange.id), [answer()], an_end())
     assert (written.session.state, written.session.active_exchange_id) == (SessionState.COMPLETED, None)
+
+
+async def test_a_user_s_empty_sessions_are_counted(store: Store) -> None:
+    user = new_id()
+    sessions = [a_session(user) for _ in range(3)]
+    for session in [*sessions, a_session(new_id())]:
+        await store.create_session(session)
+    assert await store.count_empty_sessions(user) == 3
+    await begin(store, sessions[0])
+    await store.complete_session(sessions[1].id, EPOCH)
+    assert await store.count_empty_sessions(user) == 2, "a completed one is empty too"
+    await store.delete_session(sessions[1].id)
+    assert await store.count_empty_sessions(user) == 1
+    assert await store.count_empty_sessions(new_id()) == 0

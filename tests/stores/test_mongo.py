@@ -69,10 +69,12 @@ async def test_indexes_are_made_at_the_start_and_again(open_mongo: OpenMongo) ->
         }
         assert made == {
             ("sessions", ("user_id", "updated_at", "_id")): False,
+            ("sessions", ("user_id", "next_rank")): False,
             ("exchanges", ("asked_as",)): True,
             ("exchanges", ("holds",)): True,
             ("exchanges", ("session_id", "first_rank")): False,
             ("exchanges", ("status", "deadline")): False,
+            ("exchanges", ("user_id", "status")): False,
             ("messages", ("session_id", "rank")): True,
             ("messages", ("exchange_id", "rank")): False,
             ("session_states", ("session_id", "rank")): False,

@@ -83,6 +83,8 @@ async def use_everything(store: SqliteStore) -> None:
     await store.get_exchange(first.exchange_id)
     await store.find_exchange("ann", "key")
     await store.overdue_exchanges(EPOCH)
+    await store.count_waiting("ann")
+    await store.count_empty_sessions("ann")
     await store.exchange_messages(first.exchange_id)
     await store.messages_after(session.id, 0, 10)
     await store.last_exchanges(session.id, 3)
@@ -180,6 +182,17 @@ async def test_what_is_overdue_is_found_by_index(store: SqliteStore, statements:
     assert searches == [
         "SEARCH exchanges USING INDEX exchanges_due (status=? AND deadline=?)",
         "SEARCH exchanges USING INDEX exchanges_due (status=? AND deadline<?)",
+    ]
+
+
+async def test_what_a_user_piles_up_is_counted_by_index(store: SqliteStore, statements: list[str], path: Path) -> None:
+    await store.count_waiting("ann")
+    assert await plan_of(path, statements[-1]) == [
+        "SEARCH exchanges USING COVERING INDEX exchanges_waiting (user_id=? AND status=?)"
+    ]
+    await store.count_empty_sessions("ann")
+    assert await plan_of(path, statements[-1]) == [
+        "SEARCH sessions USING COVERING INDEX sessions_empty (user_id=? AND next_rank=?)"
     ]
 
 

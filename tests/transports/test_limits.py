@@ -1,12 +1,16 @@
 """What one user may take: sockets, running exchanges, asks in a minute; and what one process may."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.approval_agents import ENTRIES as APPROVING
+from support.approval_agents import calls
 from support.chat_client import ChatClient, chat
-from support.rest_client import error_of, rest
+from support.rest_client import error_of, messages_of, rest, sse_events
 from support.running_server import RunningServer, running_server
 from support.signing_realm import signing_realm
 from support.test_agents import ENTRIES
@@ -68,6 +72,99 @@ async def test_a_session_that_is_followed_by_sse_counts_as_a_socket(tmp_path: Pa
         async with asyncio.timeout(10):
             while await close_code(server, "dev:alice") is not None:
                 await asyncio.sleep(0.05)
+
+
+async def test_an_answer_by_sse_counts_as_a_socket_and_is_refused_before_anything_is_stored(tmp_path: Path) -> None:
+    async with limited(tmp_path, sockets_per_user=1) as server, rest(server, "dev:alice") as alice:
+        ids = [(await alice.post("/sessions", json={})).json()["id"] for _ in range(2)]
+        first, second = (f"/sessions/{session_id}/messages" for session_id in ids)
+        async with alice.stream("POST", first, json={"content": "wait 60 seconds"}) as answered:
+            assert answered.status_code == 200
+            events = sse_events(answered)
+            started = await anext(events)
+            assert await close_code(server, "dev:alice") == 4429
+            for call, body in ((second, {"content": "hello"}), (f"/exchanges/{started['exchange_id']}/resume", {})):
+                refusal = await alice.post(call, json=body)
+                assert (refusal.status_code, error_of(refusal)["code"]) == (429, "rate_limited")
+            assert (await messages_of(alice, ids[1])) == []
+            assert (await alice.post(f"/sessions/{ids[0]}/cancel", json={})).json() == {"cancelled": True}
+            assert [event async for event in events][-1]["type"] == "final"
+        async with asyncio.timeout(10):
+            while await close_code(server, "dev:alice") is not None:
+                await asyncio.sleep(0.05)
+
+
+async def test_an_ask_that_is_refused_gives_its_place_back(tmp_path: Path) -> None:
+    async with limited(tmp_path, sockets_per_user=1) as server, rest(server, "dev:alice") as alice:
+        for _ in range(3):
+            assert (await alice.post("/sessions/none/messages", json={"content": "hello"})).status_code == 404
+            assert (await alice.post("/exchanges/none/resume", json={})).status_code == 404
+            assert (await alice.get("/sessions/none/events")).status_code == 404
+        assert await close_code(server, "dev:alice") is None
+
+
+async def test_a_user_has_so_many_empty_sessions(tmp_path: Path) -> None:
+    async with limited(tmp_path, empty_sessions_per_user=3) as server, rest(server, "dev:alice") as alice:
+        opened = [await alice.post("/sessions", json={}) for _ in range(3)]
+        assert [response.status_code for response in opened] == [201] * 3
+        for call in ("/sessions", "/chatbot/session"):
+            refusal = await alice.post(call, json={})
+            assert (refusal.status_code, error_of(refusal)["code"]) == (429, "rate_limited")
+        async with rest(server, "dev:bob") as bob:
+            assert (await bob.post("/sessions", json={})).status_code == 201
+        await alice.delete(f"/sessions/{opened[0].json()['id']}")
+        assert (await alice.post("/sessions", json={})).status_code == 201
+        async with chat(server.address, token="dev:alice") as client:
+            assert (await client.ask("hello", agent_id="echo"))[-1]["status"] == "ok"
+
+
+async def test_a_user_s_requests_at_once_are_so_many_and_others_wait_for_none(tmp_path: Path) -> None:
+    """Bodies that don't come keep their calls at work."""
+
+    async def slow_body() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(60)
+
+    async with limited(tmp_path, requests_per_user=2) as server, AsyncExitStack() as stack:
+        alice, bob = [await stack.enter_async_context(rest(server, f"dev:{name}")) for name in ("alice", "bob")]
+        slow = [asyncio.create_task(alice.post("/sessions", content=slow_body())) for _ in range(2)]
+        try:
+            async with asyncio.timeout(10):
+                while (refusal := await alice.get("/agents")).status_code != 429:
+                    await asyncio.sleep(0.05)
+            assert error_of(refusal)["code"] == "rate_limited" and error_of(refusal)["retry_after_s"]
+            assert (await bob.get("/agents")).status_code == 200
+        finally:
+            for task in slow:
+                task.cancel()
+            await asyncio.wait(slow)
+        async with asyncio.timeout(10):
+            while (await alice.get("/agents")).status_code != 200:
+                await asyncio.sleep(0.05)
+
+
+async def test_a_user_has_so_many_waiting_exchanges(tmp_path: Path) -> None:
+    limits = {"waiting_per_user": 2}
+    async with (
+        running_server(tmp_path, agents=APPROVING, settings={"limits": limits}) as server,
+        chat(server.address, token="dev:alice") as alice,
+        chat(server.address, token="dev:bob") as bob,
+    ):
+        ask = {"message": calls(("send_email", {"to": "ann@example.org"})), "agent_id": "approving"}
+        waiting = []
+        for number in range(2):
+            await alice.send({**ask, "client_exchange_id": str(number)})
+            waiting.append(await alice.until("awaiting_human"))
+        event = await refused(alice, "one more")
+        assert (event["code"], event["retryable"]) == ("too_many_runs", True)
+        async with rest(server, "dev:alice") as http:
+            assert len((await http.get("/sessions")).json()["sessions"]) == 2, "what is refused leaves nothing"
+        # What was asked before is no new ask.
+        await alice.send({**ask, "client_exchange_id": "0"})
+        assert (await bob.ask("What is 1+1?"))[-1]["status"] == "ok"
+        await alice.send({"type": "stop", "session_id": waiting[0]["session_id"]})
+        await alice.until("final")
+        assert (await alice.ask("What is 1+1?"))[-1]["status"] == "ok"
 
 
 async def test_a_socket_counts_before_it_says_whose_it_is(tmp_path: Path) -> None:

@@ -121,3 +121,20 @@ async def test_it_ends_with_its_token(server: RunningServer, monkeypatch: pytest
         refusal = await http.get(f"/sessions/{session_id}/events")
         assert error_of(refusal)["code"] == "token_expired"
         assert (await client.until("final"))["status"] == "ok"
+
+
+async def test_an_answer_ends_with_its_token_and_the_exchange_goes_on(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(credentials, "_EXPIRY_LEEWAY_S", 0)
+    token = f"dev:alice:{int(time.time()) + 2}"
+    async with rest(server, token) as http, chat(server.address, token="dev:alice") as client:
+        session_id = (await http.post("/sessions", json={})).json()["id"]
+        await client.send({"type": "follow", "session_id": session_id})
+        await client.until("idle")
+        call = http.stream("POST", f"/sessions/{session_id}/messages", json={"content": "wait 4 seconds"})
+        async with call as response, asyncio.timeout(PATIENCE_S):
+            assert response.status_code == 200
+            seen = [event["type"] async for event in sse_events(response)]
+        assert "started" in seen and "final" not in seen
+        assert (await client.until("final"))["status"] == "ok"

@@ -1,0 +1,103 @@
+"""RestCalls: what each authenticated REST call passes: who calls, how many calls of theirs go on, how they read."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentic_backend.auth.user import Authenticator, User
+from agentic_backend.sessions.bulkhead import Bulkhead
+from agentic_backend.settings import LimitsSettings
+from agentic_backend.transports.credentials import user_of
+from agentic_backend.transports.sse import EventStream
+
+log = logging.getLogger(__name__)
+
+# How long a call waits for its user's other calls.
+_WAIT_S = 5.0
+# What is handed to the connection at once: the rest waits until the client has read it.
+_SLICE = 65_536
+
+Call = Callable[[Request, User], Awaitable[Response]]
+
+
+class RestCalls:
+    def __init__(self, authenticator: Authenticator, limits: LimitsSettings) -> None:
+        self._authenticator = authenticator
+        self._send_timeout_s = limits.send_timeout_s
+        self._at_once = Bulkhead(
+            per_user=limits.requests_per_user,
+            in_all=None,
+            wait_s=_WAIT_S,
+            content="Too many of your requests are worked on; wait until some are answered.",
+        )
+
+    def routes(self, prefix: str, calls: Iterable[tuple[str, str, Call]]) -> list[Route]:
+        """Routes whose calls (method, path behind `prefix`, call) know who calls them."""
+        return [Route(prefix + path, self._endpoint(call), methods=[method]) for method, path, call in calls]
+
+    def _endpoint(self, call: Call) -> ASGIApp:
+        return _Endpoint(self._authenticator, self._at_once, call, self._send_timeout_s)
+
+
+class _Endpoint:
+    """One call. It counts until its answer is sent, so that answers that nobody reads are bounded too; streams of
+    events are not: they count as connections."""
+
+    def __init__(self, authenticator: Authenticator, at_once: Bulkhead, call: Call, send_timeout_s: float) -> None:
+        self._authenticator = authenticator
+        self._at_once = at_once
+        self._call = call
+        self._send_timeout_s = send_timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        user = await user_of(request, self._authenticator)
+        async with self._at_once.entered(user.id):
+            response = await self._call(request, user)
+            if not isinstance(response, EventStream):
+                await self._answer(response, scope, receive, send)
+                return
+        await response(scope, receive, send)
+
+    async def _answer(self, response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await response(scope, receive, _in_slices(send, self._send_timeout_s))
+        except _TooSlow:
+            log.info("client too slow", extra={"path": scope["path"]})
+            scope["state"]["abort"]()
+            # uvicorn takes a response that ends early for an error, unless it has seen that the client is gone.
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+
+class _TooSlow(Exception):
+    """The client doesn't read."""
+
+
+def _in_slices(send: Send, timeout_s: float) -> Send:
+    """Hands a body on in slices. Raises _TooSlow where a client takes longer than `timeout_s` for what is on its way.
+
+    uvicorn waits with a slice until the client has read of those before it.
+    """
+
+    async def send_slice(message: Message) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await send(message)
+        except TimeoutError:
+            raise _TooSlow from None
+
+    async def send_slices(message: Message) -> None:
+        body = message.get("body", b"")
+        for start in range(0, len(body) - _SLICE, _SLICE):
+            await send_slice({**message, "body": body[start : start + _SLICE], "more_body": True})
+        if len(body) > _SLICE:
+            message = {**message, "body": body[(len(body) - 1) // _SLICE * _SLICE :]}
+        await send_slice(message)
+
+    return send_slices

@@ -17,8 +17,13 @@ from agentic_backend.located_yaml import ConfigProblem, KeyPath
 
 Schema = Mapping[str, Any]
 
-_SECRET = re.compile(r"key(?!cloak)|token|passw|secret|credential", re.IGNORECASE)
+_SECRET = re.compile(r"key(?!cloak)|token|passw|passphrase|pwd|secret|credential", re.IGNORECASE)
 _SHOWN = 80
+
+
+def looks_secret(name: str) -> bool:
+    """Whether what is called `name`, a setting or a variable, may be a secret."""
+    return bool(_SECRET.search(name))
 
 
 class ProblemAt(Protocol):
@@ -174,7 +179,7 @@ def _found(value: object, path: KeyPath, expectation: Schema) -> str:
         # Broken JSON of the environment: any secret may stand in it.
         case str() if accepts(expectation, "object") or accepts(expectation, "array"):
             return "text"
-    if any(isinstance(part, str) and _SECRET.search(part) for part in path):
+    if any(isinstance(part, str) and looks_secret(part) for part in path):
         return f"a value of type {type(value).__name__} (not shown)"
     if isinstance(value, bool):
         return str(value).lower()

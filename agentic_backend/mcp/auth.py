@@ -14,7 +14,8 @@ import httpx
 
 from agentic_backend.auth.user import Tokens
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.settings import McpAuthSettings
+from agentic_backend.mcp.credentials import Credentials, of_environment, of_header, of_url
+from agentic_backend.settings import McpAuthSettings, McpServerSettings
 
 log = logging.getLogger(__name__)
 
@@ -30,24 +31,30 @@ class HasAccessToken(Protocol):
 class BearerToken(httpx.Auth):
     """Sends the token that `token` gives; once more with another where the server refuses the first.
 
-    `token` is told which token was refused, or None. A user without a token sends no header.
+    `token` is told which token was refused, or None. A user without a token sends no header. Each token that is sent
+    is among the `credentials` from before.
     """
 
-    def __init__(self, token: Callable[[str | None], Awaitable[str | None]]) -> None:
+    def __init__(self, token: Callable[[str | None], Awaitable[str | None]], credentials: Credentials) -> None:
         self._token = token
+        self._credentials = credentials
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
         token = await self._token(None)
         if token is None:
             yield request
             return
-        request.headers["Authorization"] = f"Bearer {token}"
+        self._sign(request, token)
         response = yield request
         if response.status_code == httpx.codes.UNAUTHORIZED:
             other = await self._token(token)
-            if other not in (None, token):
-                request.headers["Authorization"] = f"Bearer {other}"
+            if other is not None and other != token:
+                self._sign(request, other)
                 yield request
+
+    def _sign(self, request: httpx.Request, token: str) -> None:
+        self._credentials.add(token)
+        request.headers["Authorization"] = f"Bearer {token}"
 
 
 class UserToken:
@@ -87,15 +94,25 @@ class ExchangedToken:
 
 
 def request_auth(
-    settings: McpAuthSettings, context: Callable[[], HasAccessToken], exchange: ExchangeToken, timeout_s: float
+    settings: McpAuthSettings,
+    context: Callable[[], HasAccessToken],
+    exchange: ExchangeToken,
+    timeout_s: float,
+    credentials: Credentials,
 ) -> httpx.Auth | None:
     """What signs the requests of one session; None where they carry no token of the user."""
     if settings.mode == "user_token":
-        return BearerToken(UserToken(context))
+        return BearerToken(UserToken(context), credentials)
     if settings.mode == "token_exchange":
         assert settings.audience is not None, "the settings are validated"
-        return BearerToken(ExchangedToken(context, exchange, settings.audience, timeout_s))
+        return BearerToken(ExchangedToken(context, exchange, settings.audience, timeout_s), credentials)
     return None
+
+
+def fixed_credentials(settings: McpServerSettings) -> Credentials:
+    """The credentials that every session with the server has, by its settings."""
+    value = os.environ.get(settings.auth.environment or "", "")
+    return Credentials([*of_header(value), *of_url(settings.url or ""), *of_environment(settings.env)])
 
 
 def fixed_headers(settings: McpAuthSettings) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp import ClientSession
+from mcp import ClientSession, types
 from mcp.shared.message import SessionMessage
 from mcp.types import (
     CallToolRequest,
@@ -19,24 +19,36 @@ from mcp.types import (
     Tool,
 )
 
+from agentic_backend.mcp.inbound import MOST_TOOLS
+from agentic_backend.mcp.progress import Progress, Report
+
 ReadStream = MemoryObjectReceiveStream[SessionMessage | Exception]
 WriteStream = MemoryObjectSendStream[SessionMessage]
 
 _NOTIFY_S = 1
-_MOST_TOOLS = 1000
+_MOST_PAGES = 100
 
 
 class CancellingSession(ClientSession):
     """`has_ended` once nothing more can come from the server; `stir` is set then."""
 
-    def __init__(self, read: ReadStream, write: WriteStream, stir: asyncio.Event) -> None:
+    def __init__(self, read: ReadStream, write: WriteStream, stir: asyncio.Event, progress: Progress) -> None:
         super().__init__(read, write)
         self.has_ended = False
+        self._progress = progress
         self._stir = stir
 
     def end(self) -> None:
         self.has_ended = True
         self._stir.set()
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], report: Report, meta: dict[str, Any] | None
+    ) -> types.CallToolResult:
+        """Call a tool; all that it has reported is told to `report` before its result is there."""
+        # What MCP's client makes of the request: the number that it has, which its progress names.
+        with self._progress.of(self._request_id, report):
+            return await self.call_tool(tool, arguments, progress_callback=_told_elsewhere, meta=meta)
 
     async def send_request(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """As MCP's, which forgets a request that is cancelled: the server is told to stop its tool."""
@@ -51,11 +63,11 @@ class CancellingSession(ClientSession):
     async def all_tools(self) -> list[Tool]:
         """The server's tools, page by page, as many as an agent could ever be given."""
         page = await self.list_tools()
-        tools = page.tools
-        while page.nextCursor and len(tools) < _MOST_TOOLS:
+        tools, pages = page.tools, 1
+        while page.nextCursor and len(tools) < MOST_TOOLS and pages < _MOST_PAGES:
             page = await self.list_tools(cursor=page.nextCursor)
-            tools += page.tools
-        return tools[:_MOST_TOOLS]
+            tools, pages = tools + page.tools, pages + 1
+        return tools[:MOST_TOOLS]
 
     async def _tell_cancelled(self, request_id: int) -> None:
         params = CancelledNotificationParams(requestId=request_id, reason="The result is no longer awaited.")
@@ -67,8 +79,15 @@ class CancellingSession(ClientSession):
         ):
             await self.send_notification(notification)
 
+    async def _validate_tool_result(self, name: str, result: types.CallToolResult) -> None:
+        """No check by a schema of the server's: it may hold a pattern that no text is ever done with."""
+
     async def _receive_loop(self) -> None:
         try:
             await super()._receive_loop()
         finally:
             self.end()
+
+
+async def _told_elsewhere(progress: float, total: float | None, message: str | None) -> None:
+    """Has MCP's client ask for progress, which does not come by it (see Inbound)."""

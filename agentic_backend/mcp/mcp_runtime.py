@@ -14,7 +14,8 @@ from mcp.types import Tool
 
 from agentic_backend.auth.user import Tokens
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.mcp.auth import HasAccessToken, request_auth
+from agentic_backend.mcp.auth import HasAccessToken, fixed_credentials, request_auth
+from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.server_session import ServerSession
 from agentic_backend.mcp.tools import langchain_tools
 from agentic_backend.mcp.transport import transport_to
@@ -105,12 +106,19 @@ class MCPRuntime:
         settings = services.mcp_servers.get(server_id)
         if settings is None:
             raise AgentUnavailable(f"There is no MCP server '{server_id}'.")
+        credentials = fixed_credentials(settings)
         auth = request_auth(
-            settings.auth, lambda: self._agent.runtime_context, services.exchange_token, settings.connect_timeout_s
+            settings.auth,
+            lambda: self._agent.runtime_context,
+            services.exchange_token,
+            settings.connect_timeout_s,
+            credentials,
         )
+        inbound = Inbound(server_id, credentials)
         return ServerSession(
             server_id,
-            transport_to(server_id, settings, auth),
+            transport_to(server_id, settings, auth, inbound),
+            inbound.progress,
             connect_timeout_s=settings.connect_timeout_s,
             tool_timeout_s=settings.tool_timeout_s,
             observe=services.mcp_server_up,

@@ -53,7 +53,7 @@ class _Budget:
         kept = text[: self.text]
         self.text -= len(kept)
         left_out = len(text) - len(kept)
-        return f"{kept}\n[{left_out} more characters left out]" if left_out else kept
+        return f"{kept}\n[cut: {left_out} more characters left out]" if left_out else kept
 
     def has_room_for(self, size: int) -> bool:
         if size > min(MAX_IMAGE_BYTES, self.image_bytes):
@@ -123,6 +123,8 @@ def _add_link(link: ResourceLink, made: Converted) -> None:
 def _is_told(structured: dict[str, Any], content: Iterable[ContentBlock]) -> bool:
     """Whether the texts say the same: the protocol advises servers to give both, and many wrap what is no object."""
     texts = [block.text for block in content if isinstance(block, TextContent)]
+    if sum(map(len, texts)) > MAX_TEXT:
+        return False
     values = [_json(text) for text in texts]
     wrapped = structured.get("result")
     return structured in values or wrapped in (*texts, *values, texts, values)

@@ -14,11 +14,11 @@ from typing import Any
 import anyio
 import httpx
 from mcp.shared.exceptions import McpError
-from mcp.shared.session import ProgressFnT
 from mcp.types import CONNECTION_CLOSED, CallToolResult, Tool
 
 from agentic_backend.errors import AgentUnavailable, TokenExpired, Unauthenticated
 from agentic_backend.mcp.client_session import CancellingSession
+from agentic_backend.mcp.progress import Progress, Report
 from agentic_backend.mcp.transport import OpenTransport
 
 log = logging.getLogger(__name__)
@@ -47,6 +47,7 @@ class ServerSession:
         self,
         server_id: str,
         open_transport: OpenTransport,
+        progress: Progress,
         *,
         connect_timeout_s: float,
         tool_timeout_s: float,
@@ -55,6 +56,7 @@ class ServerSession:
         self.server_id = server_id
         self.tools: list[Tool] = []
         self._open_transport = open_transport
+        self._progress = progress
         self._connect_timeout_s = connect_timeout_s
         self._tool_timeout_s = tool_timeout_s
         self._observe = observe
@@ -73,7 +75,7 @@ class ServerSession:
         await opened
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], progress: ProgressFnT, meta: dict[str, Any] | None = None
+        self, tool: str, arguments: dict[str, Any], report: Report, meta: dict[str, Any] | None = None
     ) -> CallToolResult:
         """Call one of the server's tools, with `meta` as the request's `_meta`.
 
@@ -86,7 +88,7 @@ class ServerSession:
         self._calls.add(scope)
         try:
             with scope:
-                return await session.call_tool(tool, arguments, progress_callback=progress, meta=meta)
+                return await session.call(tool, arguments, report, meta)
         except McpError as error:
             raise ToolFailure(self._said(error, session)) from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
@@ -153,7 +155,7 @@ class ServerSession:
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(self._connect_timeout_s):
                 read, write = await stack.enter_async_context(self._open_transport(stir.set))
-                session = await stack.enter_async_context(CancellingSession(read, write, stir))
+                session = await stack.enter_async_context(CancellingSession(read, write, stir, self._progress))
                 await session.initialize()
                 self.tools = self.tools or await session.all_tools()
             self._live, self._unavailable = session, self._says(_RESTARTING)

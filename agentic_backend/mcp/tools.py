@@ -15,10 +15,10 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.config import get_stream_writer
 from langgraph.runtime import Runtime, get_runtime
-from mcp.shared.session import ProgressFnT
 from mcp.types import Tool
 from pydantic import ConfigDict
 
+from agentic_backend.mcp.progress import Report
 from agentic_backend.mcp.results import Converted, converted
 from agentic_backend.mcp.server_session import ServerSession, ToolFailure
 from agentic_backend.mcp.tool_name import tool_name
@@ -118,17 +118,17 @@ def _meta(call_id: str | None) -> dict[str, Any] | None:
     return {_IDEMPOTENCY_KEY: context.idempotency_key(call_id)}
 
 
-def _progress(tool: str, call_id: str | None) -> ProgressFnT:
+def _progress(tool: str, call_id: str | None) -> Report:
     """Tells the graph's custom stream of each notification. Made within the call, whose graph it belongs to."""
     # MCP calls it in the session's task, where no graph runs.
     graph = contextvars.copy_context()
     about: dict[str, Any] = {"tool": tool, "call_id": call_id}
 
-    async def progress(progress: float, total: float | None, message: str | None) -> None:
+    def report(progress: float, total: float | None, message: str | None) -> None:
         told = {"progress": progress, "total": total, "message": message and message[:_LONGEST_MESSAGE]}
         graph.run(_write, {key: value for key, value in (about | told).items() if value is not None})
 
-    return progress
+    return report
 
 
 def _write(data: dict[str, Any]) -> None:

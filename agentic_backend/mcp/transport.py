@@ -1,4 +1,7 @@
-"""The connection to an MCP server, by the transport that its settings name. Opened and closed in one task."""
+"""The connection to an MCP server, by the transport that its settings name. Opened and closed in one task.
+
+Whatever the transport, MCP's client gets only what `Inbound` lets through.
+"""
 
 import asyncio
 import shutil
@@ -10,12 +13,14 @@ from typing import Any
 
 import httpx
 from mcp.client.sse import sse_client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from agentic_backend.mcp.auth import fixed_headers
 from agentic_backend.mcp.client_session import ReadStream, WriteStream
+from agentic_backend.mcp.http_responses import MOST_REDIRECTS, UNCOMPRESSED, bounded_responses
+from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.stderr_log import stderr_log
+from agentic_backend.mcp.stdio import stdio_connection
 from agentic_backend.settings import McpServerSettings
 
 Streams = tuple[ReadStream, WriteStream]
@@ -26,26 +31,29 @@ OpenTransport = Callable[[Callable[[], None]], AbstractAsyncContextManager[Strea
 _BEYOND_THE_TOOL_S, _SILENCE_S = 30, 300
 
 
-def transport_to(server_id: str, settings: McpServerSettings, auth: httpx.Auth | None) -> OpenTransport:
+def transport_to(
+    server_id: str, settings: McpServerSettings, auth: httpx.Auth | None, inbound: Inbound
+) -> OpenTransport:
     """What opens a connection to the server, each time anew; `auth` signs the requests of an HTTP one."""
     match settings.transport:
         case "stdio":
-            return partial(_stdio, server_id, settings)
+            return partial(_stdio, server_id, settings, inbound)
         case "sse":
-            return partial(_sse, settings, auth)
+            return partial(_sse, settings, auth, inbound)
         case "streamable_http":
-            return partial(_streamable_http, settings, auth)
+            return partial(_streamable_http, settings, auth, inbound)
 
 
 @asynccontextmanager
-async def _stdio(server_id: str, settings: McpServerSettings, on_break: Callable[[], None]) -> AsyncIterator[Streams]:
+async def _stdio(
+    server_id: str, settings: McpServerSettings, inbound: Inbound, on_break: Callable[[], None]
+) -> AsyncIterator[Streams]:
     assert settings.command is not None, "the settings are validated"
     program = [*await asyncio.to_thread(_ending_with_us), settings.command, *settings.args]
-    # `env` comes on top of PATH, HOME and the like: nothing else of the server's environment is passed on.
-    parameters = StdioServerParameters(command=program[0], args=program[1:], env=settings.env, cwd=settings.cwd)
-    async with stderr_log(server_id, settings.env.values()) as errors, stdio_client(parameters, errors) as streams:
-        errors.close()
-        yield streams
+    async with stderr_log(server_id, settings.env.values()) as errors:
+        async with stdio_connection(program, settings.env, settings.cwd, errors, inbound) as streams:
+            errors.close()
+            yield streams
 
 
 @cache
@@ -59,24 +67,23 @@ def _ending_with_us() -> tuple[str, ...]:
 
 @asynccontextmanager
 async def _streamable_http(
-    settings: McpServerSettings, auth: httpx.Auth | None, on_break: Callable[[], None]
+    settings: McpServerSettings, auth: httpx.Auth | None, inbound: Inbound, on_break: Callable[[], None]
 ) -> AsyncIterator[Streams]:
-    async def watch(response: httpx.Response) -> None:
-        if response.request.method == "POST" and "event-stream" in response.headers.get("content-type", ""):
-            assert isinstance(response.stream, httpx.AsyncByteStream)
-            response.stream = _Watched(response.stream, on_break)
-
+    answer_s = settings.tool_timeout_s + _BEYOND_THE_TOOL_S
     client = await _client(settings, auth)
-    client.event_hooks["response"].append(watch)
+    client.event_hooks["response"].append(
+        bounded_responses(inbound, answer_s=answer_s, posts_are_answered=True, on_break=on_break)
+    )
     async with client, streamable_http_client(_url(settings), http_client=client) as (read, write, _):
         yield read, write
 
 
 @asynccontextmanager
 async def _sse(
-    settings: McpServerSettings, auth: httpx.Auth | None, on_break: Callable[[], None]
+    settings: McpServerSettings, auth: httpx.Auth | None, inbound: Inbound, on_break: Callable[[], None]
 ) -> AsyncIterator[Streams]:
     client = await _client(settings, auth)
+    client.event_hooks["response"].append(bounded_responses(inbound, answer_s=0, posts_are_answered=False))
 
     def made_already(*_: Any, **__: Any) -> httpx.AsyncClient:
         return client
@@ -85,35 +92,17 @@ async def _sse(
         yield streams
 
 
-class _Watched(httpx.AsyncByteStream):
-    """A stream of events that tells when it ends; MCP's client closes it before, once it has its answer.
-
-    It keeps to itself that an answer broke off: the call would wait for its timeout.
-    """
-
-    def __init__(self, stream: httpx.AsyncByteStream, on_break: Callable[[], None]) -> None:
-        self._stream = stream
-        self._on_break = on_break
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for data in self._stream:
-                yield data
-        except httpx.TransportError:
-            self._on_break()
-            raise
-        self._on_break()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
 async def _client(settings: McpServerSettings, auth: httpx.Auth | None) -> httpx.AsyncClient:
     silence_s = max(settings.tool_timeout_s + _BEYOND_THE_TOOL_S, _SILENCE_S)
-    timeout = httpx.Timeout(settings.connect_timeout_s, read=silence_s)
     # In a thread, for the trusted certificates are read from files.
     tls = await asyncio.to_thread(_tls)
-    return httpx.AsyncClient(auth=auth, headers=fixed_headers(settings.auth), timeout=timeout, verify=tls)
+    return httpx.AsyncClient(
+        auth=auth,
+        headers={**fixed_headers(settings.auth), **UNCOMPRESSED},
+        timeout=httpx.Timeout(settings.connect_timeout_s, read=silence_s),
+        max_redirects=MOST_REDIRECTS,
+        verify=tls,
+    )
 
 
 @cache

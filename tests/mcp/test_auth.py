@@ -8,12 +8,14 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from services.mcp_echo import EchoServer, echo_server
+from services.mcp_echo_server import fingerprint
 from support.mcp_agents import PATIENCE_S, ToolUser, built, call, refused, told, tool_user
 from support.recorded_agents import context_of, exchange_token
 
 from agentic_backend.auth.user import Tokens
 from agentic_backend.errors import AgentUnavailable, Unauthenticated
 from agentic_backend.mcp.auth import BearerToken, ExchangedToken, request_auth
+from agentic_backend.mcp.credentials import Credentials
 from agentic_backend.settings import McpAuthSettings
 from agentic_backend.telemetry import JsonFormatter
 
@@ -41,7 +43,7 @@ async def test_a_server_that_is_told_nothing_gets_no_token(open_echo: EchoServer
 async def test_the_users_token_goes_where_the_settings_say_so(transport: str) -> None:
     with echo_server(transport) as server:
         async with built(tool_user({"echo": server.settings(**USER_TOKEN)}, token="dev:ann")) as agent:
-            assert await told(agent, "whoami") == "dev:ann"
+            assert await told(agent, "whoami") == fingerprint("dev:ann")
 
 
 async def test_a_user_without_a_token_sends_none(open_echo: EchoServer) -> None:
@@ -51,15 +53,15 @@ async def test_a_user_without_a_token_sends_none(open_echo: EchoServer) -> None:
 
 async def test_the_next_call_uses_a_refreshed_token_in_the_same_session(echo: EchoServer) -> None:
     async with built(tool_user({"echo": echo.settings(**USER_TOKEN)}, token="dev:ann:1")) as agent:
-        assert [await told(agent, "whoami"), await told(agent, "count")] == ["dev:ann:1", "1"]
+        assert [await told(agent, "whoami"), await told(agent, "count")] == [fingerprint("dev:ann:1"), "1"]
         agent.runtime_context.access_token = "dev:ann:2"
-        assert [await told(agent, "whoami"), await told(agent, "count")] == ["dev:ann:2", "2"]
+        assert [await told(agent, "whoami"), await told(agent, "count")] == [fingerprint("dev:ann:2"), "2"]
 
 
 async def test_the_next_exchange_brings_its_own_token(echo: EchoServer) -> None:
     async with built(tool_user({"echo": echo.settings(**USER_TOKEN)}, token="dev:ann:1")) as agent:
         agent.runtime_context = context_of("session", token="dev:ann:later")
-        assert await told(agent, "whoami") == "dev:ann:later"
+        assert await told(agent, "whoami") == fingerprint("dev:ann:later")
 
 
 async def test_users_at_the_same_time_never_see_each_others_token_or_state(echo: EchoServer) -> None:
@@ -72,7 +74,7 @@ async def test_users_at_the_same_time_never_see_each_others_token_or_state(echo:
 
     users = ["ann", "bob", "carol"]
     for user, heard in zip(users, await asyncio.gather(*map(use, users)), strict=True):
-        assert heard[::2] == [f"dev:{user}"] * 10
+        assert heard[::2] == [fingerprint(f"dev:{user}")] * 10
         assert heard[1::2] == [str(number) for number in range(1, 11)]
 
 
@@ -80,7 +82,7 @@ async def test_a_header_comes_from_the_environment(open_echo: EchoServer, monkey
     monkeypatch.setenv("SEARCH_API_KEY", "k-123")
     auth = {"mode": "header", "header": "X-Api-Key", "environment": "SEARCH_API_KEY"}
     async with built(tool_user({"echo": open_echo.settings(auth=auth)}, token="dev:ann")) as agent:
-        assert await told(agent, "header", name="x-api-key") == "k-123"
+        assert await told(agent, "header", name="x-api-key") == fingerprint("k-123")
         assert await told(agent, "whoami") == "nobody"
 
 
@@ -99,17 +101,17 @@ async def test_a_token_is_exchanged_once_for_as_long_as_the_users_stays(echo: Ec
     async with built(agent):
         assert (
             await asyncio.gather(*(told(agent, "whoami") for _ in range(5)))
-            == ["exchanged 1 of dev:ann for search"] * 5
+            == [fingerprint("exchanged 1 of dev:ann for search")] * 5
         )
         agent.runtime_context.access_token = "dev:ann:2"
-        assert await told(agent, "whoami") == "exchanged 2 of dev:ann:2 for search"
+        assert await told(agent, "whoami") == fingerprint("exchanged 2 of dev:ann:2 for search")
     assert taken == [("dev:ann", "search"), ("dev:ann:2", "search")]
 
 
 async def test_an_exchanged_token_that_is_refused_is_exchanged_again() -> None:
     taken: list[tuple[str, str]] = []
     context = context_of("session", token="dev:ann")
-    auth = BearerToken(ExchangedToken(lambda: context, exchanging(taken), "search", PATIENCE_S))
+    auth = BearerToken(ExchangedToken(lambda: context, exchanging(taken), "search", PATIENCE_S), Credentials())
     asked: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -129,7 +131,7 @@ async def test_a_users_token_that_is_refused_is_not_sent_again_and_again() -> No
         return httpx.Response(401)
 
     context = context_of("session", token="dev:ann")
-    auth = request_auth(McpAuthSettings(mode="user_token"), lambda: context, exchange_token, PATIENCE_S)
+    auth = request_auth(McpAuthSettings(mode="user_token"), lambda: context, exchange_token, PATIENCE_S, Credentials())
     async with httpx.AsyncClient(auth=auth, transport=httpx.MockTransport(answer)) as client:
         assert (await client.get("http://search/")).status_code == 401
     assert asked == ["Bearer dev:ann"]
@@ -160,7 +162,7 @@ async def test_a_token_that_ends_in_mid_run_fails_the_call_and_a_new_one_helps(e
         agent.runtime_context.access_token = "dev:over"
         assert await refused(agent, "whoami") == "The MCP server 'echo' refused the user."
         agent.runtime_context.access_token = "dev:ann:2"
-        assert await until_told(agent) == "dev:ann:2"
+        assert await until_told(agent) == fingerprint("dev:ann:2")
     assert False not in seen, "the server is up all the time"
 
 

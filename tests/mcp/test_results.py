@@ -83,7 +83,7 @@ def test_many_images_are_bounded_together() -> None:
 
 def test_long_texts_are_cut_together() -> None:
     made = result(text("a" * (MAX_TEXT - 1)), text("bcd"), text("e"))
-    assert texts(made)[1:] == ["b\n[2 more characters left out]", "\n[1 more characters left out]"]
+    assert texts(made)[1:] == ["b\n[cut: 2 more characters left out]", "\n[cut: 1 more characters left out]"]
 
 
 def test_sound_and_files_are_named() -> None:

@@ -6,6 +6,7 @@ port. Over HTTP it takes only bearer tokens that begin with `dev:` or `exchanged
 
 import asyncio
 import base64
+import hashlib
 import logging
 import os
 import socket
@@ -38,6 +39,11 @@ cancelled: list[str] = []
 """The tools whose calls were cancelled."""
 
 
+def fingerprint(secret: str) -> str:
+    """What tells a secret from others, and not what it is."""
+    return f"sha256 {hashlib.sha256(secret.encode()).hexdigest()[:16]}"
+
+
 def _header(context: Calling, name: str) -> str:
     request = context.request_context.request
     return (request.headers.get(name) or "") if request is not None else ""
@@ -57,14 +63,23 @@ def odd_names(config: str, runtime: str, run_manager: str, callbacks: str, self:
 
 @server.tool()
 def whoami(context: Calling) -> str:
-    """Tell the bearer token of this very request."""
-    return _header(context, "authorization").removeprefix("Bearer ") or "nobody"
+    """Tell whose bearer token this very request has, without telling the token."""
+    token = _header(context, "authorization").removeprefix("Bearer ")
+    return fingerprint(token) if token else "nobody"
 
 
 @server.tool()
 def header(name: str, context: Calling) -> str:
-    """Tell a header of this very request."""
-    return _header(context, name) or "none"
+    """Tell what a header of this very request holds, without telling it."""
+    value = _header(context, name)
+    return fingerprint(value) if value else "none"
+
+
+@server.tool()
+def headers(context: Calling) -> str:
+    """Tell all headers of this very request, and the server's environment."""
+    request = context.request_context.request
+    return repr({**(dict(request.headers) if request is not None else {}), **os.environ})
 
 
 @server.tool()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from services.mcp_echo import EchoServer, echo_over_stdio, echo_server
+from services.mcp_echo_server import fingerprint
 from services.mcp_everything import everything_program
 from support.chat_client import PATIENCE_S, ChatClient, Event, chat, check_exchange, final_text
 from support.mcp_agents import MODULE
@@ -97,7 +98,7 @@ async def test_users_at_the_same_time_never_see_each_others_token_or_state(serve
 
     users = ["ann", "bob"]
     for user, heard in zip(users, await asyncio.gather(*map(use, users)), strict=True):
-        assert sorted(heard) == ["1", "2", "3", "4", *[f"dev:{user}"] * 4]
+        assert sorted(heard) == ["1", "2", "3", "4", *[fingerprint(f"dev:{user}")] * 4]
 
 
 async def test_the_next_call_uses_a_token_that_was_refreshed_in_mid_run(server: RunningServer) -> None:
@@ -105,15 +106,16 @@ async def test_the_next_call_uses_a_token_that_was_refreshed_in_mid_run(server: 
         tokens = {"access_token": "dev:ann", "refresh_token": f"dev:ann:{LATER}"}
         events = await client.ask("go", agent_id="refresher", **tokens)
         check_exchange(events)
-        assert final_text(events) == f"dev:ann, then dev:ann:{LATER}"
+        assert final_text(events) == f"{fingerprint('dev:ann')}, then {fingerprint(f'dev:ann:{LATER}')}"
 
 
 async def test_the_next_exchange_uses_the_token_that_it_brings(server: RunningServer) -> None:
     async with chat(server.address, token="dev:ann") as client:
-        assert await result(client, "call whoami()", "remote") == "dev:ann"
+        assert await result(client, "call whoami()", "remote") == fingerprint("dev:ann")
         session_id = client.events[-1]["session_id"]
         token = f"dev:ann:{LATER}"
-        assert await result(client, "call whoami()", "remote", access_token=token, session_id=session_id) == token
+        told = await result(client, "call whoami()", "remote", access_token=token, session_id=session_id)
+        assert told == fingerprint(token)
 
 
 async def test_a_tool_that_fails_is_a_failed_result_and_the_agent_goes_on(server: RunningServer) -> None:

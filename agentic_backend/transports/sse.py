@@ -35,7 +35,10 @@ class EventStream(EventSourceResponse):
 
 
 def event_stream(exchange: ExchangeLog | Final, after_seq: int, relay: Relay, send_timeout_s: float) -> EventStream:
-    """The events after `after_seq`, up to the final. A client that goes away leaves the exchange running."""
+    """The events after `after_seq`, up to the final. A client that goes away leaves the exchange running.
+
+    A server that goes down ends the stream of what doesn't run here, or waits for a person, without a final.
+    """
     events = _single(exchange) if isinstance(exchange, Final) else _follow(exchange, after_seq, relay)
     return EventStream(events, send_timeout_s)
 
@@ -47,17 +50,20 @@ async def _single(final: Final) -> AsyncIterator[ServerSentEvent]:
 async def _follow(exchange: ExchangeLog, after_seq: int, relay: Relay) -> AsyncIterator[ServerSentEvent]:
     pacer = Pacer(lambda: text_interval_s(TEXT_INTERVAL_S, relay.running_count))
     cursor = exchange.follow(after_seq, pacer.wake, pacer.wake_for_text)
-    try:
-        while True:
-            for event in cursor.take():
-                yield rendered(event)
-                if isinstance(event, Final):
+    with relay.departure.tells(pacer.wake) as leaving:
+        try:
+            while True:
+                for event in cursor.take():
+                    yield rendered(event)
+                    if isinstance(event, Final):
+                        return
+                if leaving.is_due and not pacer.is_due and not relay.is_at_work(exchange):
                     return
-            # Bounded by the exchange itself, which always ends; the response sends pings meanwhile.
-            await pacer.due()
-    finally:
-        pacer.cancel()
-        exchange.unfollow(cursor)
+                # Bounded by the exchange itself, which always ends; the response sends pings meanwhile.
+                await pacer.due()
+        finally:
+            pacer.cancel()
+            exchange.unfollow(cursor)
 
 
 def rendered(event: Event) -> ServerSentEvent:

@@ -17,6 +17,7 @@ from agentic_backend.broadcast.base import Alone, Broadcast
 from agentic_backend.event_loop_lag import event_loop_lag
 from agentic_backend.kpi import Kpi
 from agentic_backend.log_tail import LogTail
+from agentic_backend.sessions.departure import Departure
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_services import SessionServices, open_sessions, wire_sessions
@@ -48,9 +49,11 @@ class Application:
 
 @asynccontextmanager
 async def open_application(
-    settings: Settings, agents: AgentManager, models: ChatModels, port: int
+    settings: Settings, agents: AgentManager, models: ChatModels, port: int, departure: Departure
 ) -> AsyncIterator[Application]:
     """Everything wired and open, for a public listener on `port`; leaving it lets running exchanges end first.
+
+    `departure` may cut short the time that they have.
 
     Raises CannotOpenStore, and StoreUnavailable where it fails right after.
     """
@@ -65,7 +68,7 @@ async def open_application(
         stack.push_async_callback(factory.aclose)
         instance = Instance(settings.relay.lease_s)
         broadcast = await stack.enter_async_context(_broadcast(settings.relay, instance.id, kpi))
-        relay = _relay(settings, broadcast)
+        relay = _relay(settings, broadcast, departure)
         stack.push_async_callback(relay.aclose)
         sessions = wire_sessions(
             instance,
@@ -91,7 +94,7 @@ async def open_application(
         )
         routes = _routes(settings.limits, connections, authenticator, agents, store, sessions, relay)
         yield Application(
-            public=_public(settings, controller, routes, kpi, port),
+            public=_public(settings, controller, routes, relay, kpi, port),
             internal=internal_application(kpi, store, relay, authenticator, log_tail),
             relay=relay,
         )
@@ -155,7 +158,7 @@ def _broadcast(settings: RelaySettings, instance_id: str, kpi: Kpi) -> AbstractA
     return redis_broadcast(settings.url, instance_id, kpi.relay_up)
 
 
-def _relay(settings: Settings, broadcast: Broadcast) -> Relay:
+def _relay(settings: Settings, broadcast: Broadcast, departure: Departure) -> Relay:
     return Relay(
         broadcast=broadcast,
         keep_ended_bytes=settings.relay.keep_ended_bytes,
@@ -164,11 +167,12 @@ def _relay(settings: Settings, broadcast: Broadcast) -> Relay:
         max_running=settings.limits.max_running,
         running_per_user=settings.limits.running_per_user,
         grace_s=settings.server.grace_s,
+        departure=departure,
     )
 
 
 def _public(
-    settings: Settings, controller: ChatbotController, routes: Sequence[Route], kpi: Kpi, port: int
+    settings: Settings, controller: ChatbotController, routes: Sequence[Route], relay: Relay, kpi: Kpi, port: int
 ) -> Starlette:
     """What the public listener on `port` serves, and to whom."""
     names = {*_LOOPBACK_NAMES, settings.server.host}
@@ -178,6 +182,7 @@ def _public(
         sign_in=SignIn.of(settings.auth),
         origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
         hosts={*names, *settings.server.allowed_hosts},
+        is_draining=lambda: relay.draining,
         kpi=kpi,
     )
 

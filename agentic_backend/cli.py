@@ -14,6 +14,7 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.located_yaml import ConfigError
 from agentic_backend.migrate import migrate
+from agentic_backend.process_end import outlive_terminal
 from agentic_backend.server import bind, run
 from agentic_backend.settings import Settings
 from agentic_backend.settings_loading import FLAGS, default_catalog, default_settings_file, load_settings
@@ -28,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.command == "migrate":
         return migrate(options.source, options.target)
+    if options.command == "serve":
+        outlive_terminal()
     # Authors' modules lie beside the catalog that they are started with, and a console script doesn't look there.
     sys.path.insert(0, os.getcwd())
     try:

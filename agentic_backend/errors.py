@@ -124,7 +124,7 @@ class StoreUnavailable(AgenticError):
 
 
 class ShuttingDown(AgenticError):
-    code, http_status = "shutting_down", 503
+    code, http_status, close_code = "shutting_down", 503, 1012
     default = "The server is going down; try again in a moment."
 
 

@@ -1,16 +1,14 @@
-"""The process: two uvicorn listeners on one application, and the signals that end it.
+"""The process: two uvicorn listeners on one application, from its start to its end.
 
-uvicorn would close every socket the moment a signal comes. So the signals are ours: what runs comes to its end first,
-then the listeners go.
+uvicorn would close every socket the moment a signal comes. So the signals are ours (see process_end): the public
+listener takes no more connections, idle sockets are sent away, what runs comes to its end, then the listeners go.
 """
 
 import asyncio
 import contextlib
 import logging
-import os
-import signal
+import math
 import socket
-import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +22,8 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.app import open_application
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
+from agentic_backend.process_end import StopOrder, end_in_time, leave_now
+from agentic_backend.sessions.departure import LONGEST_S, Departure
 from agentic_backend.settings import LimitsSettings, Settings
 from agentic_backend.stores.opening import sqlite_file
 from agentic_backend.stores.sole_use import sole_use
@@ -35,8 +35,8 @@ log = logging.getLogger(__name__)
 _BACKLOG = 2048
 # After a send that waits has been given up, which the log tells of.
 _UNREAD_AFTER_S = 2
-# The process is gone two seconds after its grace period: exchanges and sockets have most of that to say their last.
-_LAST_WORDS_S, _GONE_AFTER_S = 0.3, 1.6
+# How long the wait for sockets goes on while none closes, of the two seconds that are left after the grace period.
+_CLOSING_S = 0.3
 _THREADS = "blocking"
 
 
@@ -55,7 +55,8 @@ class Listener(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                timeout_graceful_shutdown=1,
+                # Whoever closes it says when that has taken long enough.
+                timeout_graceful_shutdown=math.ceil(LONGEST_S),
             )
         )
         self._bound = bound
@@ -69,8 +70,22 @@ class Listener(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    @property
+    def open_count(self) -> int:
+        """How many connections are open."""
+        return len(self.server_state.connections)
+
     async def listen(self) -> None:
         await self.serve(sockets=[self._bound])
+
+    def refuse(self) -> None:
+        """Accept no more connections; those that are open stay so.
+
+        A proxy, and a client, then go to another server at once. Where workers share the port, they take what comes.
+        """
+        if self.started:
+            for server in self.servers:
+                server.close()
 
     def close(self) -> None:
         self.should_exit = True
@@ -106,13 +121,18 @@ class Addresses:
 
 @contextlib.asynccontextmanager
 async def running(
-    settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None
+    settings: Settings,
+    agents: AgentManager,
+    models: ChatModels,
+    bound: socket.socket | None = None,
+    departure: Departure | None = None,
 ) -> AsyncIterator[Addresses]:
-    """A running server; leaving it lets what runs come to its end and closes the listeners.
+    """A running server; leaving it lets what runs come to its end, unless `departure` is cut short.
 
     `bound` is the socket of the public listener, where others listen on it too.
     Raises OSError where an address can't be had, CannotOpenStore, and StoreUnavailable where it fails right after.
     """
+    departure = departure or Departure()
     async with contextlib.AsyncExitStack() as stack:
         public = stack.enter_context(bound or bind(settings.server.host, settings.server.port))
         internal_port = settings.server.internal_listener_port
@@ -123,7 +143,7 @@ async def running(
         servers = {OPERATIONS: operations_settings(addresses.internal)} | settings.mcp_servers
         settings = settings.model_copy(update={"mcp_servers": servers})
         application = await stack.enter_async_context(
-            open_application(settings, agents, models, public.getsockname()[1])
+            open_application(settings, agents, models, public.getsockname()[1], departure)
         )
         listeners = [Listener(application.public, public, settings.limits)]
         if internal is not None:
@@ -133,12 +153,13 @@ async def running(
             try:
                 yield addresses
             finally:
+                listeners[0].refuse()
                 # While exchanges come to their end, their clients still see it.
                 await application.relay.aclose()
                 for listener in listeners:
                     listener.close()
                 # Where an exception leaves, the group would cancel them before their sockets are closed.
-                await asyncio.wait(listening, timeout=_LAST_WORDS_S)
+                await departure.wait(lambda: sum(listener.open_count for listener in listeners), _CLOSING_S)
                 for listener in listeners:
                     # A client that doesn't read keeps its socket from closing.
                     listener.force_exit = True
@@ -146,7 +167,7 @@ async def running(
 
 
 def run(settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None) -> None:
-    """Serve on an event loop of its own until SIGINT or SIGTERM; on `bound`, where others listen on it too.
+    """Serve on an event loop of its own until it is told to stop; on `bound`, where others listen on it too.
 
     Raises what `running` raises, and OSError where the directory of the SQLite file can't be had for this server alone.
     """
@@ -172,35 +193,22 @@ def _alone(settings: Settings) -> contextlib.AbstractContextManager[None]:
 async def serve(
     settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None
 ) -> None:
-    """Serve until SIGINT or SIGTERM. Raises what `running` raises."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    """Serve until a signal says to stop. Raises what `running` raises."""
+    loop, departure = asyncio.get_running_loop(), Departure()
+    order = StopOrder(departure)
+    order.listen(loop)
     # Blocking code of agents runs in threads; on a machine of two cores asyncio has six of them for all exchanges.
     threads = ThreadPoolExecutor(settings.limits.max_running, thread_name_prefix=_THREADS)
     loop.set_default_executor(threads)
-    async with running(settings, agents, models, bound) as addresses:
+    async with running(settings, agents, models, bound, departure) as addresses:
         inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
         # In one write: the lines of several workers would run into each other.
         print(f"Chat at {addresses.public}{inside}\n", end="", flush=True)
-        await stop.wait()
+        await order.stop.wait()
         log.info("stopping")
-        _leave_after(settings.server.grace_s + _GONE_AFTER_S)
+        end_in_time(settings.server.grace_s, departure)
     threads.shutdown(wait=False, cancel_futures=True)
     await _end_without_stragglers()
-
-
-def _leave_after(delay_s: float) -> None:
-    """End the process then, whatever still runs. In a thread, for the event loop itself may be blocked."""
-    timer = threading.Timer(delay_s, _leave_now)
-    timer.daemon = True
-    timer.start()
-
-
-def _leave_now() -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
 
 
 async def _end_without_stragglers() -> None:
@@ -214,4 +222,4 @@ async def _end_without_stragglers() -> None:
             task.cancel()
         await asyncio.sleep(0.05)
     log.warning("agents still at work are left behind", extra={"tasks": len(tasks), "threads": len(threads)})
-    _leave_now()
+    leave_now()

@@ -62,7 +62,7 @@ class ServerSettings(Section):
         (), strict=False, description="Names, without port, that a `Host` header may give, besides the server's own."
     )
     grace_s: Annotated[float, Field(ge=0, le=3600)] = Field(
-        10, description="How long running exchanges may go on when the server is told to stop, in seconds."
+        60, description="How long running exchanges may go on when the server is told to stop, in seconds."
     )
     workers: Annotated[int, Field(ge=1, le=64)] = Field(
         1,

@@ -1,8 +1,8 @@
 """Workers: several processes that serve one port, each an instance of its own.
 
 The parent binds the port and serves nothing itself; it is forked before it has an event loop or a thread. A worker that
-dies is replaced, after a while if it dies often. The parent ends when its workers have ended, and they end with it,
-however it does.
+dies is replaced, after a while if it dies often. The parent passes on what it is told, and ends when its workers have
+ended; they end with it, however it does.
 """
 
 import logging
@@ -15,14 +15,17 @@ from collections.abc import Callable
 from multiprocessing import connection, get_context
 from multiprocessing.context import ForkProcess
 
+from agentic_backend.process_end import PASSED_ON, STOP_SIGNALS
+from agentic_backend.sessions.departure import LONGEST_S
 from agentic_backend.settings import Settings
 
 log = logging.getLogger(__name__)
 
 CANNOT_START = 1
 _SETTLED_S, _RETRY_FIRST_S, _RETRY_AT_MOST_S = 10.0, 0.5, 30.0
-# A worker is gone two seconds after its grace period by itself; one that is not is killed.
+# A worker ends by itself, within LONGEST_S after its grace period; one that is not gone so much later is killed.
 _GONE_AFTER_S = 2.0
+_SIGNALS = (*STOP_SIGNALS, PASSED_ON)
 
 Work = Callable[[Settings, socket.socket], int]
 """Serves on the socket until a signal comes; the exit status."""
@@ -47,6 +50,7 @@ class Workers:
         self._has_settled = False
         self._status = 0
         self._stop_by: float | None = None
+        self._times_told = 0
         self._alive, self._parent = os.pipe()
         """A worker's end of it reads nothing until the parent is gone."""
         self._woken, self._wake = os.pipe()
@@ -54,7 +58,7 @@ class Workers:
     def run(self) -> int:
         """Until SIGINT or SIGTERM; the exit status. Only for the main thread of a process that has no other."""
         os.set_blocking(self._wake, False)
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOP_SIGNALS:
             signal.signal(number, lambda *_: self._stop())
         while self._stop_by is None or any(worker.process for worker in self._workers):
             now = time.monotonic()
@@ -78,13 +82,18 @@ class Workers:
     def _start(self, worker: _Worker, now: float) -> None:
         worker.process = get_context("fork").Process(target=self._serve, args=(worker.number,))
         worker.started_at = now
-        worker.process.start()
+        # One that comes while the process is forked would be answered by the worker, with the parent's means.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            worker.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
     def _ended(self, worker: _Worker, status: int, now: float) -> None:
-        assert worker.process is not None
-        worker.process.join()
-        worker.process.close()
-        worker.process = None
+        process, worker.process = worker.process, None
+        assert process is not None
+        process.join()
+        process.close()
         if self._stop_by is not None:
             return
         if status == CANNOT_START and not self._has_settled:
@@ -97,11 +106,16 @@ class Workers:
         worker.retry_s = min(worker.retry_s * 2, _RETRY_AT_MOST_S)
 
     def _stop(self) -> None:
+        self._times_told += 1
         if self._stop_by is None:
-            self._stop_by = time.monotonic() + self._settings.server.grace_s + _GONE_AFTER_S
-        for worker in self._workers:
-            if worker.process is not None and worker.process.exitcode is None:
-                worker.process.terminate()
+            self._stop_by = time.monotonic() + self._settings.server.grace_s + LONGEST_S + _GONE_AFTER_S
+            # Else connections would wait in it for somebody to take them.
+            self._bound.close()
+        if self._times_told <= 2:
+            for worker in self._workers:
+                if worker.process is not None and worker.process.exitcode is None:
+                    assert worker.process.pid is not None
+                    os.kill(worker.process.pid, PASSED_ON)
         os.write(self._wake, b"!")
 
     def _wait(self, now: float) -> None:
@@ -115,9 +129,10 @@ class Workers:
 
     def _serve(self, number: int) -> None:
         """What a worker does, in its process."""
-        for signum in (signal.SIGINT, signal.SIGTERM):
+        for signum in _SIGNALS:
             # Until the server listens to them.
             signal.signal(signum, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         os.close(self._parent)
         threading.Thread(target=_end_with_parent, args=(self._alive,), daemon=True).start()
         raise SystemExit(self._work(_settings_of(self._settings, number), self._bound))
@@ -134,4 +149,4 @@ def _settings_of(settings: Settings, number: int) -> Settings:
 
 def _end_with_parent(alive: int) -> None:
     os.read(alive, 1)
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), PASSED_ON)

@@ -45,6 +45,6 @@ def test_every_error_has_words_for_the_client(error: type[AgenticError]) -> None
     assert error("other words").content == "other words"
 
 
-def test_only_a_token_that_is_not_good_closes_the_socket() -> None:
+def test_only_a_token_that_is_not_good_and_a_server_that_goes_close_the_socket() -> None:
     closing = {error.code: error.close_code for error in CLASSES if error.close_code is not None}
-    assert closing == {"unauthenticated": 4401, "token_expired": 4401}
+    assert closing == {"unauthenticated": 4401, "token_expired": 4401, "shutting_down": 1012}

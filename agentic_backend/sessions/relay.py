@@ -19,13 +19,15 @@ from agentic_backend.broadcast.base import Broadcast
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import AgenticError, ShuttingDown, TooManyRuns
 from agentic_backend.protocol.messages import Session
+from agentic_backend.sessions.departure import Departure
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-# Of the two seconds that a server may go on beyond its grace period: to the next node, to its last messages, to go.
-_DRAIN_S, _LAST_WORDS_S, _CANCEL_S = 0.3, 0.8, 0.1
+# How long nothing may move, beyond the grace period, on the way to the next node, to the last messages, to the close of
+# every connection. Together these leave time within the two seconds that a server may go on.
+_DRAIN_S, _LAST_WORDS_S, _CANCEL_S, _LEAVE_S = 0.3, 0.7, 0.1, 0.3
 _NAMES = 10_000
 
 
@@ -81,6 +83,7 @@ class Relay:
         max_running: int,
         running_per_user: int | None,
         grace_s: float,
+        departure: Departure | None = None,
     ) -> None:
         self._broadcast = broadcast
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -97,7 +100,8 @@ class Relay:
         self._max_running = max_running
         self._running_per_user = running_per_user
         self._grace_s = grace_s
-        self._draining = False
+        self.departure = departure or Departure()
+        """What is open to a client tells itself to it."""
         broadcast.listen(self)
 
     @property
@@ -121,15 +125,15 @@ class Relay:
 
     @property
     def draining(self) -> bool:
-        return self._draining
+        return self.departure.has_begun
 
     def admit(self, user_id: str, begin: Callable[[], Coroutine[Any, Any, Result]]) -> asyncio.Task[Result]:
         """Run `begin`, which starts an exchange of the user's or refuses it; it takes the room of one until it is done.
 
         Raises ShuttingDown or TooManyRuns where no exchange may start now.
         """
-        if self._draining:
-            raise ShuttingDown
+        if self.draining:
+            raise ShuttingDown(retry_after_s=1)
         if len(self._running) + len(self._admissions) >= self._max_running:
             raise TooManyRuns(retry_after_s=1)
         if self._running_per_user is not None and self._running_of(user_id) >= self._running_per_user:
@@ -186,6 +190,10 @@ class Relay:
         if exchange is None or exchange.settled.is_set() or exchange.log.final is not None:
             return None
         return exchange
+
+    def is_at_work(self, log: ExchangeLog) -> bool:
+        """Whether the exchange runs here and is not about to wait for a person: its followers still have it to see."""
+        return self.running(log.exchange_id) is not None and not log.is_waiting
 
     def holds(self, exchange_id: str) -> bool:
         """Whether the exchange runs here, or has ended here and is not stored yet."""
@@ -254,30 +262,54 @@ class Relay:
         for follower in list(self._followers.get(session.id, {})):
             follower.session_changed(session)
 
+    def drain(self) -> None:
+        """Start nothing more, and send clients away, each when nothing is at work here that it follows."""
+        if not self.draining:
+            self.departure.begin(self._grace_s / 2)
+
     async def aclose(self) -> None:
-        """Start nothing more, let what runs finish within the grace period, then interrupt it, and await every task."""
-        self._draining = True
-        await self._wait_settled(self._grace_s)
+        """Drain, let what runs finish within the grace period, then interrupt it, and await every task.
+
+        Where the departure is cut short, the grace period is over.
+        """
+        self.drain()
+        await self._wait_settled()
         for exchange in list(self._running.values()):
             exchange.drain()
-        await self._wait_settled(_DRAIN_S)
+        await self.departure.wait(self._unsettled, _DRAIN_S)
         for exchange in list(self._running.values()):
             exchange.interrupt()
-        await self._wait_settled(_LAST_WORDS_S)
+        await self.departure.wait(self._unsettled, _LAST_WORDS_S)
         # What is left names a session, or ignores that its exchange has ended: nobody waits for either any more.
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CANCEL_S)
+        if not self.departure.cut_short.is_set():
+            await self.departure.wait(lambda: self.departure.open_count, _LEAVE_S)
+        self.departure.hurry()
+        await self.departure.wait(lambda: self.departure.open_count, _LEAVE_S)
 
-    async def _wait_settled(self, timeout_s: float) -> None:
-        """Until everything that was admitted has ended and is stored, at most for `timeout_s`."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                while self._admissions:
-                    await asyncio.wait(self._admissions)
-                for exchange in list(self._running.values()):
-                    await exchange.settled.wait()
+    async def _wait_settled(self) -> None:
+        """Until everything that was admitted has ended and is stored, within the grace period."""
+        settled = asyncio.create_task(self._settled())
+        cut_short = asyncio.create_task(self.departure.cut_short.wait())
+        try:
+            await asyncio.wait({settled, cut_short}, timeout=self._grace_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            settled.cancel()
+            cut_short.cancel()
+            await asyncio.wait({settled, cut_short})
+
+    async def _settled(self) -> None:
+        while self._admissions:
+            await asyncio.wait(self._admissions)
+        for exchange in list(self._running.values()):
+            await exchange.settled.wait()
+
+    def _unsettled(self) -> int:
+        running = sum(not exchange.settled.is_set() for exchange in self._running.values())
+        return running + len(self._admissions)
 
     def _running_of(self, user_id: str) -> int:
         running = sum(exchange.log.user_id == user_id for exchange in self._running.values())

@@ -36,6 +36,7 @@ from agentic_backend.protocol.frames import (
     decode_object,
 )
 from agentic_backend.protocol.messages import Session
+from agentic_backend.sessions.departure import Leaving
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.transports.credentials import seconds_left
@@ -44,7 +45,7 @@ from agentic_backend.transports.pacing import Pacer, text_interval_s
 
 log = logging.getLogger(__name__)
 
-GONE, TRY_AGAIN, TOO_SLOW, SIGN_IN_AGAIN, STAY_AWAY, TOO_MANY = 1006, 1011, 4008, 4401, 4403, 4429
+GONE, TRY_AGAIN, RESTART, TOO_SLOW, SIGN_IN_AGAIN, STAY_AWAY, TOO_MANY = 1006, 1011, 1012, 4008, 4401, 4403, 4429
 # A client that sends without reading is read no further until the writer has caught up.
 _UNSENT_AT_MOST = 256
 _WATCHED_AT_MOST = 1_000
@@ -88,19 +89,21 @@ class Connection:
         self._pacer = Pacer(lambda: text_interval_s(form.text_interval_s, relay.running_count))
         self._caught_up = asyncio.Event()
         self._close_code: int | None = None
+        self._is_answering = False
         self._expiry: asyncio.TimerHandle | None = None
 
     async def serve(self) -> int:
         """Serve the socket until it closes; the close code. Its exchanges go on; its queries end with it."""
         self._expire_with_token()
-        writer = asyncio.create_task(self._write())
-        try:
-            code = await self._read()
-            return self._close_code or code
-        finally:
-            writer.cancel()
-            self._leave()
-            await asyncio.wait({writer})
+        with self._relay.departure.tells(self._pacer.wake) as leaving:
+            writer = asyncio.create_task(self._write(leaving))
+            try:
+                code = await self._read()
+                return self._close_code or code
+            finally:
+                writer.cancel()
+                self._leave()
+                await asyncio.wait({writer})
 
     def exchange_started(self, exchange: ExchangeLog) -> None:
         followed = self._cursors.get(exchange.exchange_id)
@@ -130,6 +133,7 @@ class Connection:
 
     async def _answer(self, data: str | bytes) -> None:
         request_id, raw = uuid4().hex, {}
+        self._is_answering = True
         try:
             raw = decode_object(data)
             await self._dispatch(self._form.read(raw), request_id)
@@ -139,6 +143,10 @@ class Connection:
             # The edge of a connection: one frame that fails must not take the others' socket away.
             log.exception("frame failed", extra={"request_id": request_id, "user_id": self._user.id}, exc_info=error)
             self._refuse(Internal(), raw, request_id)
+        finally:
+            self._is_answering = False
+            if self._relay.draining:
+                self._pacer.wake()
 
     async def _dispatch(self, frame: ClientFrame, request_id: str) -> None:
         first, self._may_sign_in = self._may_sign_in, False
@@ -301,16 +309,27 @@ class Connection:
         if left_s is not None:
             self._expiry = asyncio.get_running_loop().call_later(left_s, self._close_with, SIGN_IN_AGAIN)
 
-    async def _write(self) -> None:
+    def _is_idle(self) -> bool:
+        """Whether a client loses nothing when it goes on elsewhere."""
+        if self._is_answering or self._pacer.is_due:
+            return False
+        return not any(self._relay.is_at_work(cursor.log) for cursor in self._cursors.values())
+
+    async def _write(self, leaving: Leaving) -> None:
         try:
-            while self._close_code is None:
+            close_code: int | None = None
+            while close_code is None:
                 await self._pacer.due()
+                # What says why the socket closes is sent before it does.
+                close_code = self._close_code
                 for event in self._due():
                     frame = self._form.render(event)
                     if frame is not None:
                         await self._transmit(frame)
+                if leaving.is_due and self._close_code is None and self._is_idle():
+                    self._close_with(RESTART)
             async with asyncio.timeout(self._send_timeout_s):
-                await self._websocket.close(self._close_code)
+                await self._websocket.close(close_code)
         except TimeoutError:
             # The client doesn't read: a close frame would wait behind what it has not read either.
             log.info("client too slow", extra={"user_id": self._user.id})

@@ -4,7 +4,7 @@ Foreign pages are refused by their Origin, also where developer authentication a
 same browser could talk to a server on loopback. Host names are checked, because a name can be rebound to loopback.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -30,7 +30,8 @@ _SECURITY_HEADERS = {
 class Gate:
     """ASGI middleware. `origins` are `scheme://host[:port]`, `hosts` names without port.
 
-    `tokens_from` is the one foreign origin that the page may ask, to sign its user in.
+    `tokens_from` is the one foreign origin that the page may ask, to sign its user in. While the server `is_draining`
+    each answer ends its connection: the next request opens another one, which leads elsewhere.
     """
 
     def __init__(
@@ -40,9 +41,11 @@ class Gate:
         origins: Collection[str],
         hosts: Collection[str],
         tokens_from: str | None,
+        is_draining: Callable[[], bool],
         kpi: Kpi,
     ) -> None:
         self._app = app
+        self._is_draining = is_draining
         connect_to = f"'self' {tokens_from}" if tokens_from else "'self'"
         policy = _CONTENT_SECURITY_POLICY.format(connect_to=connect_to)
         self._headers = {"content-security-policy": policy, **_SECURITY_HEADERS}
@@ -57,7 +60,7 @@ class Gate:
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         # A frame of a WebSocket has no headers, and passes here thousands of times.
-        send = _with_headers(send, self._headers) if scope["type"] == "http" else send
+        send = self._with_headers(send) if scope["type"] == "http" else send
         # A WebSocket is refused before it is accepted, by Starlette's denial response.
         if origin is not None and origin.lower() not in self._origins:
             self._note_refusal(scope, "origin")
@@ -67,6 +70,18 @@ class Gate:
             await refusal(BadFrame("This host name is not served."), scope["path"])(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+    def _with_headers(self, send: Send) -> Send:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
+                if self._is_draining():
+                    headers["connection"] = "close"
+            await send(message)
+
+        return send_with_headers
 
     def _note_refusal(self, scope: Scope, reason: str) -> None:
         if scope["type"] == "websocket":
@@ -78,14 +93,3 @@ def _host_name(host: str) -> str:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
-
-
-def _with_headers(send: Send, added: dict[str, str]) -> Send:
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in added.items():
-                headers.setdefault(name, value)
-        await send(message)
-
-    return send_with_headers

@@ -38,6 +38,11 @@ class Pacer:
         if self._timer is None and not self._due.is_set():
             self._timer = self._loop.call_at(self._next_text_at, self._text_is_due)
 
+    @property
+    def is_due(self) -> bool:
+        """Whether something has come since `due` was over."""
+        return self._due.is_set() or self._text_waits
+
     async def due(self) -> None:
         await self._due.wait()
         self._due.clear()

@@ -1,6 +1,6 @@
 """The public listener's application: the WebSocket, the REST calls and the chat page, behind the gate."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -26,6 +26,7 @@ def public_application(
     sign_in: SignIn,
     origins: Collection[str],
     hosts: Collection[str],
+    is_draining: Callable[[], bool],
     kpi: Kpi,
 ) -> Starlette:
     async def page(request: Request) -> Response:
@@ -39,7 +40,9 @@ def public_application(
             sign_in_call(sign_in),
             *calls,
         ],
-        middleware=[Middleware(Gate, origins=origins, hosts=hosts, tokens_from=sign_in.origin, kpi=kpi)],
+        middleware=[
+            Middleware(Gate, origins=origins, hosts=hosts, tokens_from=sign_in.origin, is_draining=is_draining, kpi=kpi)
+        ],
         exception_handlers=EXCEPTION_HANDLERS,
     )
 

@@ -1,7 +1,7 @@
 """SessionEvents: one session as an SSE client follows it: what runs in it, every later exchange, and its changes."""
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 from sse_starlette import ServerSentEvent
 
@@ -37,28 +37,42 @@ class SessionEvents:
     ) -> AsyncIterator[ServerSentEvent]:
         """Until the client has gone, or for `at_most_s` seconds; its exchanges go on.
 
+        Where the server goes down: until nothing of the session is at work here.
+
         Of `resumed` it has the events up to `seq`; what else runs comes from its beginning.
         """
         end = EndOfTime(at_most_s, self._pacer)
         self._relay.watch(self._session.id, self, exchanges_too=True)
-        try:
-            self._begin(resumed, seq)
-            while not end.has_come:
-                while self._unsent:
-                    yield rendered(self._unsent.popleft())
-                for exchange_id, cursor in list(self._cursors.items()):
-                    for event in cursor.take():
+        with self._relay.departure.tells(self._pacer.wake) as leaving:
+            try:
+                self._begin(resumed, seq)
+                while not end.has_come:
+                    for event in self._due():
                         yield rendered(event)
-                        if isinstance(event, Final) and self._cursors.get(exchange_id) is cursor:
-                            self._drop(exchange_id)
-                # Unbounded, as the session is; the response sends pings meanwhile.
-                await self._pacer.due()
-        finally:
-            end.cancel()
-            self._pacer.cancel()
-            self._relay.unwatch(self._session.id, self)
-            for exchange_id in list(self._cursors):
-                self._drop(exchange_id)
+                    if leaving.is_due and self._is_idle():
+                        return
+                    # Unbounded, as the session is; the response sends pings meanwhile.
+                    await self._pacer.due()
+            finally:
+                end.cancel()
+                self._pacer.cancel()
+                self._relay.unwatch(self._session.id, self)
+                for exchange_id in list(self._cursors):
+                    self._drop(exchange_id)
+
+    def _due(self) -> Iterator[Event]:
+        """What is to be sent now."""
+        while self._unsent:
+            yield self._unsent.popleft()
+        for exchange_id, cursor in list(self._cursors.items()):
+            for event in cursor.take():
+                yield event
+                if isinstance(event, Final) and self._cursors.get(exchange_id) is cursor:
+                    self._drop(exchange_id)
+
+    def _is_idle(self) -> bool:
+        at_work = any(self._relay.is_at_work(cursor.log) for cursor in self._cursors.values())
+        return not self._pacer.is_due and not at_work
 
     def _begin(self, resumed: ExchangeLog | Final | None, seq: int) -> None:
         if isinstance(resumed, ExchangeLog):

@@ -51,7 +51,8 @@ async def exchange_events(
 ) -> AsyncIterator[ServerSentEvent]:
     """The events of an exchange up to its final, for `at_most_s` seconds at most.
 
-    A client that goes away, or whose time is over, leaves the exchange running.
+    A client that goes away, or whose time is over, leaves the exchange running. A server that goes down ends the stream
+    of what doesn't run here, or waits for a person, without a final.
     """
     if isinstance(exchange, Final):
         yield rendered(exchange)
@@ -59,18 +60,21 @@ async def exchange_events(
     pacer = Pacer(lambda: text_interval_s(TEXT_INTERVAL_S, relay.running_count))
     cursor = exchange.follow(0, pacer.wake, pacer.wake_for_text)
     end = EndOfTime(at_most_s, pacer)
-    try:
-        while not end.has_come:
-            for event in cursor.take():
-                yield rendered(event)
-                if isinstance(event, Final):
+    with relay.departure.tells(pacer.wake) as leaving:
+        try:
+            while not end.has_come:
+                for event in cursor.take():
+                    yield rendered(event)
+                    if isinstance(event, Final):
+                        return
+                if leaving.is_due and not pacer.is_due and not relay.is_at_work(exchange):
                     return
-            # Bounded by the exchange itself, which always ends; the response sends pings meanwhile.
-            await pacer.due()
-    finally:
-        end.cancel()
-        pacer.cancel()
-        exchange.unfollow(cursor)
+                # Bounded by the exchange itself, which always ends; the response sends pings meanwhile.
+                await pacer.due()
+        finally:
+            end.cancel()
+            pacer.cancel()
+            exchange.unfollow(cursor)
 
 
 class EndOfTime:

@@ -1,0 +1,244 @@
+"""Going away: nobody is held up by another's answer, and on a starved machine nothing is left unsaid."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from hostile.sizes import sized
+from support.chat_client import ChatClient, Event, chat, check_exchange
+from support.rest_client import rest
+from support.server_process import ServerProcess, serving
+from websockets.exceptions import ConnectionClosed
+
+RESTART = 1012
+PATIENCE_S = 60
+IDLE, STARVED = sized(200, 1_000), sized(100, 200)
+
+
+class Client:
+    """One socket, read to its end; `code` is the close code that it got, and `closed_at` when."""
+
+    def __init__(self, client: ChatClient) -> None:
+        self.chat = client
+        self.code: int | None = None
+        self.closed_at = 0.0
+
+    async def read(self) -> None:
+        try:
+            while True:
+                await self.chat.receive(PATIENCE_S)
+        except ConnectionClosed as closed:
+            self.code = closed.rcvd.code if closed.rcvd else None
+        self.closed_at = time.monotonic()
+
+    @property
+    def exchange(self) -> list[Event]:
+        return [event for event in self.chat.events if "seq" in event]
+
+
+@asynccontextmanager
+async def clients(server: ServerProcess, count: int) -> AsyncIterator[list[Client]]:
+    async with AsyncExitStack() as stack:
+        yield [Client(await stack.enter_async_context(chat(server.address))) for _ in range(count)]
+
+
+async def test_nobody_waits_for_the_answer_of_another(directory: Path) -> None:
+    """Idle sockets, one that waits for a person and one that follows over SSE go at once; the answer ends well."""
+    async with serving(cwd=directory) as server, clients(server, IDLE) as idle, clients(server, 2) as (busy, asked):
+        await asked.chat.send({"message": "send a", "agent_id": "approved"})
+        await asked.chat.until("awaiting_human")
+        await busy.chat.send({"message": f"words {sized(60, 150)} 10"})
+        await busy.chat.until("delta")
+        following = asyncio.create_task(followed(server))
+        await asyncio.sleep(0.5)
+        reading = [asyncio.create_task(client.read()) for client in [*idle, asked, busy]]
+        terminated_at = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(PATIENCE_S):
+            await asyncio.gather(*reading)
+            followed_until = await following
+        assert await server.ended() == 0
+    gone_s = sorted(client.closed_at - terminated_at for client in [*idle, asked])
+    answered_s = busy.closed_at - terminated_at
+    assert [client.code for client in [*idle, asked, busy]] == [RESTART] * (IDLE + 2)
+    check_exchange(busy.exchange)
+    assert busy.exchange[-1]["status"] == "ok"
+    assert max(gone_s[-1], followed_until - terminated_at) < answered_s / 2
+    # Not all in one moment: half of them are gone when a good part of the time is over.
+    assert gone_s[len(gone_s) // 2] > gone_s[-1] / 5
+    print(
+        f"figure: {IDLE} idle sockets, one that waits for a person and an SSE follower were gone {gone_s[-1]:.2f} s "
+        f"after SIGTERM, half of them after {gone_s[len(gone_s) // 2]:.2f} s; the answer that ran ended after "
+        f"{answered_s:.1f} s"
+    )
+
+
+async def followed(server: ServerProcess) -> float:
+    """When the server has ended the stream of an idle session, in order."""
+    async with rest(server) as http:
+        session = (await http.post("/sessions", json={})).json()
+        async with http.stream("GET", f"/sessions/{session['id']}/events", timeout=PATIENCE_S) as response:
+            assert "idle" in "".join([line async for line in response.aiter_lines()])
+    return time.monotonic()
+
+
+@pytest.mark.parametrize("how", ["stopped", "crowded"])
+async def test_on_a_starved_machine_everybody_is_told(directory: Path, how: str) -> None:
+    """Each socket gets the final of its exchange, which is cut, and a close code."""
+    environment = {"AGENTIC_SERVER__GRACE_S": "0.5"}
+    async with serving(cwd=directory, environment=environment) as server, clients(server, STARVED) as all_of_them:
+        for client in all_of_them:
+            await client.chat.send({"message": "words 100000 20"})
+            await client.chat.until("delta")
+        reading = [asyncio.create_task(client.read()) for client in all_of_them]
+        async with starved(server, how):
+            server.process.send_signal(signal.SIGTERM)
+            terminated_at = time.monotonic()
+            async with asyncio.timeout(PATIENCE_S):
+                await asyncio.gather(*reading)
+                assert await server.ended(PATIENCE_S) == 0
+            took_s = time.monotonic() - terminated_at
+    told = [client.exchange[-1] for client in all_of_them]
+    finals = [event["status"] for event in told if event["type"] == "final"]
+    codes = [client.code for client in all_of_them]
+    print(
+        f"figure: starved ({how}), {STARVED} sockets: {len(finals)} finals, {codes.count(RESTART)} close codes, gone "
+        f"after {took_s:.1f} s with a grace period of 0.5 s"
+    )
+    assert finals == ["interrupted"] * STARVED
+    assert codes == [RESTART] * STARVED
+
+
+@asynccontextmanager
+async def starved(server: ServerProcess, how: str) -> AsyncIterator[None]:
+    """The server gets little of the processor: it is stopped most of the time, or others crowd it out."""
+    starving = asyncio.create_task(stop_and_go(server.pid)) if how == "stopped" else None
+    crowd: list[asyncio.subprocess.Process] = []
+    if how == "crowded":
+        for thread in Path(f"/proc/{server.pid}/task").iterdir():
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), 5)
+        for _ in range(os.cpu_count() or 2):
+            crowd.append(await asyncio.create_subprocess_exec("sh", "-c", "while :; do :; done"))
+    try:
+        yield
+    finally:
+        if starving is not None:
+            starving.cancel()
+            await asyncio.wait({starving})
+        for process in crowd:
+            process.kill()
+            await process.wait()
+
+
+async def stop_and_go(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        try:
+            while True:
+                os.kill(pid, signal.SIGSTOP)
+                await asyncio.sleep(0.4)
+                os.kill(pid, signal.SIGCONT)
+                await asyncio.sleep(0.1)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+async def test_a_worker_that_drains_alone_leaves_its_clients_to_the_others(
+    mongodb_url: str, redis_url: str, tmp_path: Path
+) -> None:
+    """A refused ask that is sent again on a new socket is answered, while the worker still has an answer to end."""
+    arguments = ["--store", mongodb_url, "--relay", redis_url, "--workers", 2]
+    async with serving(*arguments, cwd=tmp_path) as parent:
+        while parent.stdout.count("Chat at") < 2:
+            await asyncio.sleep(0.05)
+        inside = [line.rsplit(" ", 1)[-1] for line in parent.stdout.splitlines()]
+        async with chat(parent.address) as busy, httpx.AsyncClient() as http:
+            await busy.send({"message": f"count down slowly from {sized(25, 100)}"})
+            await busy.until("delta")
+            running = [await is_running(http, address) for address in inside]
+            drained = worker_at(parent, inside[running.index(True)])
+            os.kill(drained, signal.SIGTERM)
+            await asyncio.sleep(0.5)
+            frame = {"message": "hello", "client_exchange_id": "mine"}
+            await busy.send(frame)
+            refusal = await busy.until("error")
+            refused = Client(busy)
+            await refused.read()
+            assert (refusal["code"], refused.code) == ("shutting_down", RESTART)
+            began = time.monotonic()
+            for _ in range(sized(20, 100)):
+                async with chat(parent.address) as again:
+                    events = await again.ask(**frame)
+                    assert events[-1]["status"] == "ok"
+            took_s = time.monotonic() - began
+            assert runs(drained), "its own answer goes on"
+        print(
+            f"figure: with one of two workers draining, {sized(20, 100)} new sockets all came to the other, and were "
+            f"answered within {took_s:.2f} s"
+        )
+        parent.process.send_signal(signal.SIGTERM)
+        assert await parent.stop(timeout_s=PATIENCE_S) == 0
+
+
+async def is_running(http: httpx.AsyncClient, internal: str) -> bool:
+    return "chat_running_exchanges 1.0" in (await http.get(f"{internal}/metrics")).text
+
+
+def worker_at(parent: ServerProcess, internal: str) -> int:
+    """The process that listens there."""
+    listening = f":{httpx.URL(internal).port:04X}"
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    [inode] = {words[9] for words in lines if words[1].endswith(listening) and words[3] == "0A"}
+    for pid in children(parent.pid):
+        links = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()]
+        if f"socket:[{inode}]" in links:
+            return pid
+    raise AssertionError(f"no worker listens at {internal}")
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGINT, signal.SIGINT], [signal.SIGHUP]], ids=str)
+async def test_what_a_terminal_sends_to_parent_and_workers_counts_once(
+    mongodb_url: str, redis_url: str, tmp_path: Path, signals: list[signal.Signals]
+) -> None:
+    arguments = ["--store", mongodb_url, "--relay", redis_url, "--workers", 2]
+    async with serving(*arguments, cwd=tmp_path, start_new_session=True) as parent:
+        while parent.stdout.count("Chat at") < 2:
+            await asyncio.sleep(0.05)
+        async with clients(parent, 1) as [client]:
+            await client.chat.send({"message": f"count down slowly from {600 if len(signals) > 1 else 15}"})
+            await client.chat.until("delta")
+            began = time.monotonic()
+            for number in signals:
+                os.killpg(parent.pid, number)
+                await asyncio.sleep(0.5)
+            if signals == [signal.SIGHUP]:
+                await client.chat.until("final")
+                assert await parent.stop(timeout_s=PATIENCE_S) == 0
+                status = "ok"
+            else:
+                await client.read()
+                status = client.exchange[-1]["status"]
+                assert await parent.ended(PATIENCE_S) == 0
+            took_s = time.monotonic() - began
+        assert status == ("interrupted" if len(signals) > 1 else "ok"), json.dumps(client.exchange[-1])
+        print(
+            f"figure: {[number.name for number in signals]} to parent and workers: {status}, gone after {took_s:.1f} s"
+        )

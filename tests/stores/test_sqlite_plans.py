@@ -113,7 +113,7 @@ async def test_no_statement_scans_a_table(store: SqliteStore, statements: list[s
             assert not line.startswith("SCAN") or line == "SCAN ended", (line, query)
 
 
-@pytest.mark.parametrize("cursor", [None, cursor_after(a_session())])
+@pytest.mark.parametrize("cursor", [None, cursor_after(a_session())], ids=["first", "next"])
 async def test_a_page_of_sessions_is_read_in_its_order(
     store: SqliteStore, statements: list[str], path: Path, cursor: str | None
 ) -> None:

@@ -8,10 +8,18 @@ it waits, nobody runs it: all of it is in the store, and any instance goes on wi
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 
 from agentic_backend.broadcast.exchange_log import ExchangeLog
-from agentic_backend.errors import AgenticError, AgentUnavailable, Internal, Interrupted, ModelTimeout
+from agentic_backend.errors import (
+    AgenticError,
+    AgentUnavailable,
+    ApprovalNotFound,
+    Internal,
+    Interrupted,
+    ModelTimeout,
+)
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import AwaitingHuman, Started, Stream
 from agentic_backend.protocol.messages import ExchangeStatus, utc_now
@@ -48,7 +56,9 @@ class Exchange:
         recall: Recall,
         kpi: Kpi,
         limits: LimitsSettings,
+        stop_elsewhere: Callable[[], None],
     ) -> None:
+        """`stop_elsewhere` asks another instance, which goes on with the exchange, to stop it."""
         self._asked = asked
         self._graph_run = graph_run
         self._stir = asyncio.Event()
@@ -57,6 +67,7 @@ class Exchange:
         self._kpis = ExchangeKpis(kpi, asked, graph_run)
         self._ending = ExchangeEnding(asked, graph_run, self._delivery, recall, self._kpis)
         self._limits = limits
+        self._stop_elsewhere = stop_elsewhere
         self._clock = asyncio.get_running_loop().time
         self._cut: Outcome | None = None
         self.settled = asyncio.Event()
@@ -183,12 +194,22 @@ class Exchange:
                 # It was stopped in between: nobody else may have taken it over.
                 await self._delivery.ledger.claim()
                 return self._cut
+        except ApprovalNotFound:
+            # Another instance goes on with it since: its end is not ours to tell.
+            if self._cut is STOPPED:
+                self._stop_elsewhere()
         except Exception as error:
             return self._ending.failed(error)
-        self.log.append(AwaitingHuman, payload=pause.pending)
+        else:
+            self._show_pause(pause)
         self._kpis.pause()
-        log.info("exchange waits for a person", extra=self._asked.names)
         return PAUSED
+
+    def _show_pause(self, pause: Pause) -> None:
+        if self.log.last_seq < pause.last_seq:
+            # Else it is shown already: whoever found it in the store was faster, and may have decided.
+            self.log.append(AwaitingHuman, payload=pause.pending)
+        log.info("exchange waits for a person", extra=self._asked.names)
 
     async def _stored_pause(self) -> Pause:
         transcoder = self._graph_run.transcoder

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from agentic_backend.agents.agent_factory import AgentFactory
@@ -77,7 +78,16 @@ class ExchangeLauncher:
         if exchange_log is None:
             exchange_log = self._relay.new_log(opening.session_id, opening.exchange_id, asked.user_id)
         self._relay.start(
-            Exchange(asked, graph_run, ledger, exchange_log, recall=self._recall, kpi=self._kpi, limits=self._limits)
+            Exchange(
+                asked,
+                graph_run,
+                ledger,
+                exchange_log,
+                recall=self._recall,
+                kpi=self._kpi,
+                limits=self._limits,
+                stop_elsewhere=partial(self._relay.stop_elsewhere, opening.exchange_id),
+            )
         )
         log.info("exchange started" if go_on is None else "exchange goes on", extra=asked.names)
         return exchange_log

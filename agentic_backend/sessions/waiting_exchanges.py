@@ -75,6 +75,10 @@ class WaitingExchanges:
                 raise ExchangeNotFound
             if waiting.status is not ExchangeStatus.AWAITING_HUMAN:
                 raise ApprovalNotFound
+            if (pausing := self._relay.running(exchange_id)) is not None:
+                # Its pause is stored, but it has not heard so: until then a stop may still end it.
+                await pausing.settled.wait()
+                continue
             entry, checkpoint = self._agents.get(waiting.agent_id, user), await self._checkpoint(waiting)
             schemas = await asyncio.to_thread(_response_schemas, checkpoint)
             decisions = decided(waiting, payload, user.id, utc_now(), schemas)

@@ -1,12 +1,21 @@
 """A store that can go away for a while."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.base import Store
+
+
+class HeldAnswer:
+    """`reached` is set once the operation has been carried out; its answer comes when `released` is."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self.released = asyncio.Event()
 
 
 class FailingStore:
@@ -22,6 +31,8 @@ class FailingStore:
         self._loses_answer: Callable[[str], bool] = lambda operation: False
         self._held: dict[str, asyncio.Event] = {}
         self._delays_s: dict[str, float] = {}
+        self._held_answers: dict[tuple[str, int], HeldAnswer] = {}
+        self._calls: Counter[str] = Counter()
 
     @property
     def as_store(self) -> Store:
@@ -44,6 +55,11 @@ class FailingStore:
         """From now on this operation begins only when the event is set."""
         self._held[operation] = asyncio.Event()
         return self._held[operation]
+
+    def hold_answer(self, operation: str, number: int = 1) -> HeldAnswer:
+        """Of the calls of this operation from now on, the answer of this one comes only when it is released."""
+        held = self._held_answers[operation, self._calls[operation] + number] = HeldAnswer()
+        return held
 
     def slow_down(self, operation: str, by_s: float) -> None:
         """From now on this operation takes so much longer."""
@@ -71,7 +87,12 @@ class FailingStore:
                 await self._held[name].wait()
             if name in self._delays_s:
                 await asyncio.sleep(self._delays_s[name])
+            self._calls[name] += 1
+            held = self._held_answers.pop((name, self._calls[name]), None)
             result = await operation(*args, **kwargs)
+            if held is not None:
+                held.reached.set()
+                await held.released.wait()
             if self._loses_answer(name):
                 raise StoreUnavailable
             return result

@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.user import Tokens, User
-from agentic_backend.broadcast.base import Alone
+from agentic_backend.broadcast.base import Alone, Broadcast
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.frames import Ask
@@ -112,6 +112,7 @@ async def open_sessions(
     database: Store | None = None,
     lease_s: float = 15,
     alone: bool = True,
+    broadcast: Broadcast | None = None,
 ) -> AsyncIterator[Sessions]:
     """Sessions with these agents by id, the first one being the default; leaving it leaves no task behind.
 
@@ -122,7 +123,7 @@ async def open_sessions(
     limits, kpi, services = limits or LimitsSettings(), Kpi(), agent_services(**models or {})
     store = FailingStore(database or await SqliteStore.open(directory / "chat.sqlite3", timeout_s=5))
     factory = agent_factory(kpi=kpi, services=services, cache_size=cache_size)
-    relay = _relay(limits, keep_ended_bytes, grace_s)
+    relay = _relay(limits, broadcast or Alone(), keep_ended_bytes, grace_s)
     entries = [
         agent if isinstance(agent, CatalogAgent) else entry_of(agent, agent_id) for agent_id, agent in agents.items()
     ]
@@ -148,9 +149,9 @@ async def open_sessions(
     assert not left, f"tasks are left behind: {left}"
 
 
-def _relay(limits: LimitsSettings, keep_ended_bytes: int, grace_s: float) -> Relay:
+def _relay(limits: LimitsSettings, broadcast: Broadcast, keep_ended_bytes: int, grace_s: float) -> Relay:
     return Relay(
-        broadcast=Alone(),
+        broadcast=broadcast,
         keep_ended_bytes=keep_ended_bytes,
         keep_ended_s=60,
         compact_after=512,

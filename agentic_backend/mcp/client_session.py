@@ -19,8 +19,8 @@ from mcp.types import (
     Tool,
 )
 
-from agentic_backend.mcp.inbound import MOST_TOOLS
-from agentic_backend.mcp.progress import Progress, Report
+from agentic_backend.mcp.inbound import MOST_TOOLS, Inbound
+from agentic_backend.mcp.progress import Report
 
 ReadStream = MemoryObjectReceiveStream[SessionMessage | Exception]
 WriteStream = MemoryObjectSendStream[SessionMessage]
@@ -32,10 +32,10 @@ _MOST_PAGES = 100
 class CancellingSession(ClientSession):
     """`has_ended` once nothing more can come from the server; `stir` is set then."""
 
-    def __init__(self, read: ReadStream, write: WriteStream, stir: asyncio.Event, progress: Progress) -> None:
+    def __init__(self, read: ReadStream, write: WriteStream, stir: asyncio.Event, inbound: Inbound) -> None:
         super().__init__(read, write)
         self.has_ended = False
-        self._progress = progress
+        self._inbound = inbound
         self._stir = stir
 
     def end(self) -> None:
@@ -47,14 +47,15 @@ class CancellingSession(ClientSession):
     ) -> types.CallToolResult:
         """Call a tool; all that it has reported is told to `report` before its result is there."""
         # What MCP's client makes of the request: the number that it has, which its progress names.
-        with self._progress.of(self._request_id, report):
+        with self._inbound.progress.of(self._request_id, report):
             return await self.call_tool(tool, arguments, progress_callback=_told_elsewhere, meta=meta)
 
     async def send_request(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """As MCP's, which forgets a request that is cancelled: the server is told to stop its tool."""
         request_id = self._request_id
         try:
-            return await super().send_request(request, *args, **kwargs)
+            with self._inbound.awaiting(request_id):
+                return await super().send_request(request, *args, **kwargs)
         except asyncio.CancelledError:
             if isinstance(request.root, CallToolRequest) and not self.has_ended:
                 await self._tell_cancelled(request_id)

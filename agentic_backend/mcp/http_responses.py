@@ -35,7 +35,7 @@ def bounded_responses(
         assert isinstance(stream, httpx.AsyncByteStream)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         encoded = response.headers.pop("content-encoding", "identity").strip().lower() != "identity"
-        asked = _request_id(request) if request.method == "POST" and posts_are_answered else None
+        asked = await _request_id(request) if request.method == "POST" and posts_are_answered else None
         if response.status_code != httpx.codes.OK or (request.method != "GET" and asked is None):
             response.stream = _Unread(stream)
         elif kind == "text/event-stream" and not encoded:
@@ -51,9 +51,9 @@ def bounded_responses(
     return bound
 
 
-def _request_id(request: httpx.Request) -> RequestId | None:
+async def _request_id(request: httpx.Request) -> RequestId | None:
     """The id of the JSON-RPC request that an HTTP request carries; None where it carries another message."""
-    message = orjson.loads(request.content)
+    message = orjson.loads(await request.aread())
     return message.get("id") if "method" in message else None
 
 
@@ -100,7 +100,7 @@ class _Whole(_Unread):
                     if body.is_cut:
                         inbound.spend(len(data))
                     await asyncio.sleep(0)
-            said = inbound.read(body, self._asked)
+            said = inbound.read(body, self._asked, is_all=True)
         except TooMuch:
             said = inbound.error(self._asked, "gave an answer without end")
         except TimeoutError:

@@ -8,6 +8,8 @@ asked for is dropped; reports of progress go their own way; and credentials are 
 import logging
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -32,6 +34,8 @@ MOST_UNREAD_BYTES = 256 * 1024 * 1024
 """Bytes that a server may send beside what it was asked for, from one answer to the next."""
 
 _LONGEST_ERROR = 2000
+_END_BYTES = 256
+_DIGITS = re.compile(r"\d{1,15}", re.ASCII)
 _LONGEST_REQUEST = 65_536
 _REQUESTS, _PER_S = 50, 60.0
 _LONGEST_NAME, _LONGEST_DESCRIPTION, _LARGEST_SCHEMA = 256, 8_192, 65_536
@@ -39,9 +43,11 @@ _LONGEST_NAME, _LONGEST_DESCRIPTION, _LARGEST_SCHEMA = 256, 8_192, 65_536
 _START = rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"method"\s*:\s*"'
 _NOTIFICATION = re.compile(_START + rb"notifications/")
 _PROGRESS = b"notifications/progress"
+_ID_AT_THE_START = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("?)(\d{1,15})\1\s*,')
 _ID_AT_THE_END = re.compile(rb'"id"\s*:\s*("?)(\d{1,15})\1\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
 
-_SERVER_ERROR = -32000
+# JSON-RPC's "internal error".
+_SERVER_ERROR = -32603
 _KEPT_OF_A_RESULT = (
     *("content", "structuredContent", "isError"),
     *("tools", "nextCursor"),
@@ -49,7 +55,8 @@ _KEPT_OF_A_RESULT = (
 )
 _KEPT_OF_A_TOOL = ("name", "title", "description", "inputSchema", "annotations")
 
-RequestId = int | str
+RequestId = int
+"""Of a request of ours."""
 
 
 class TooMuch(Exception):
@@ -66,11 +73,24 @@ class Inbound:
         self._unread = 0
         self._requests: list[float] = []
         """When the server's latest requests came."""
+        self._awaited: set[RequestId] = set()
+        """The requests of ours that have no answer."""
 
-    def read(self, message: Capped, answers: RequestId | None = None) -> bytes | None:
+    @contextmanager
+    def awaiting(self, request: RequestId) -> Iterator[None]:
+        """Let the answer to a request of ours in, as long as somebody waits for it."""
+        self._awaited.add(request)
+        self._unread = 0
+        try:
+            yield
+        finally:
+            self._awaited.discard(request)
+
+    def read(self, message: Capped, answers: RequestId | None = None, *, is_all: bool = False) -> bytes | None:
         """What MCP's client may read of a message, as one line; None is nothing.
 
-        `answers` is the request that the message answers, if it is an answer and does not say so. Raises TooMuch.
+        `answers` is the one request that its transport has it answer, where that knows it; the message may be all that
+        the server says to that. Raises TooMuch.
         """
         self.spend(len(message.head))
         if not message.is_cut and _NOTIFICATION.match(message.head):
@@ -80,9 +100,9 @@ class Inbound:
             value = from_json(message.head, allow_partial="trailing-strings" if message.is_cut else False)
         except ValueError:
             # No JSON, or nested without end. On stdio it is what programs print beside their messages.
-            return self.error(answers, "gave an answer that is no JSON")
+            value = None
         if not isinstance(value, dict):
-            return self.error(answers, "gave an answer that is no object")
+            return self.error(_id_around(message) or (answers if is_all else None), "gave an answer that can't be read")
         if "method" in value:
             return self._asked(value, message)
         return self._answered(value, message, answers)
@@ -97,9 +117,9 @@ class Inbound:
 
     def error(self, request: RequestId | None, what: str) -> bytes | None:
         """The answer to a request whose own can't be read; None where it is not known which one that is."""
-        log.warning("MCP server %s", what, extra={"mcp_server": self._server_id})
         if request is None:
             return None
+        log.warning("MCP server %s", what, extra={"mcp_server": self._server_id})
         told = {"code": _SERVER_ERROR, "message": f"The MCP server '{self._server_id}' {what}."}
         return orjson.dumps({"jsonrpc": "2.0", "id": request, "error": told})
 
@@ -122,9 +142,8 @@ class Inbound:
 
     def _answered(self, value: dict[str, Any], message: Capped, answers: RequestId | None) -> bytes | None:
         request = _id_of(value, message, answers)
-        if request is None:
-            return self.error(None, "gave an answer to no request")
-        self._unread = 0
+        if request not in self._awaited or answers not in (None, request):
+            return None
         said: dict[str, Any] = {"jsonrpc": "2.0", "id": request}
         result, error = value.get("result"), value.get("error")
         if isinstance(result, dict):
@@ -149,10 +168,17 @@ class Inbound:
 def _id_of(value: dict[str, Any], message: Capped, answers: RequestId | None) -> RequestId | None:
     """Which request an answer is for: as it says, be it behind all else, or as its transport knows."""
     request = value.get("id")
-    if isinstance(request, int | str) and len(str(request)) <= 100:
-        return request
-    at_the_end = _ID_AT_THE_END.search(message.tail) if message.is_cut else None
-    return int(at_the_end[2]) if at_the_end is not None else answers
+    if isinstance(request, str) and _DIGITS.fullmatch(request):
+        # Some servers answer the request 5 as "5"; MCP's client takes that too.
+        return int(request)
+    return request if isinstance(request, int) else _id_around(message) or answers
+
+
+def _id_around(message: Capped) -> RequestId | None:
+    """The id at the beginning or the end of a message that can't be read as a whole."""
+    end = message.tail if message.is_cut else message.head[-_END_BYTES:]
+    found = _ID_AT_THE_START.match(message.head) or _ID_AT_THE_END.search(end)
+    return int(found[2]) if found is not None else None
 
 
 def _cut(result: dict[str, Any], size: int) -> bool:
@@ -165,7 +191,8 @@ def _cut(result: dict[str, Any], size: int) -> bool:
         content.pop()
     result.pop("structuredContent", None)
     del content[MOST_BLOCKS:]
-    content.append(_note(f"cut: the result has {size} bytes, of which the first {MOST_BYTES} were read"))
+    # In front, since the end of a long result is left out again.
+    content.insert(0, _note(f"cut: the result has {size} bytes, of which the first {MOST_BYTES} were read"))
     return True
 
 

@@ -118,7 +118,7 @@ class MCPRuntime:
         return ServerSession(
             server_id,
             transport_to(server_id, settings, auth, inbound),
-            inbound.progress,
+            inbound,
             connect_timeout_s=settings.connect_timeout_s,
             tool_timeout_s=settings.tool_timeout_s,
             observe=services.mcp_server_up,

@@ -18,7 +18,8 @@ from mcp.types import CONNECTION_CLOSED, CallToolResult, Tool
 
 from agentic_backend.errors import AgentUnavailable, TokenExpired, Unauthenticated
 from agentic_backend.mcp.client_session import CancellingSession
-from agentic_backend.mcp.progress import Progress, Report
+from agentic_backend.mcp.inbound import Inbound
+from agentic_backend.mcp.progress import Report
 from agentic_backend.mcp.transport import OpenTransport
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class ServerSession:
         self,
         server_id: str,
         open_transport: OpenTransport,
-        progress: Progress,
+        inbound: Inbound,
         *,
         connect_timeout_s: float,
         tool_timeout_s: float,
@@ -56,7 +57,7 @@ class ServerSession:
         self.server_id = server_id
         self.tools: list[Tool] = []
         self._open_transport = open_transport
-        self._progress = progress
+        self._inbound = inbound
         self._connect_timeout_s = connect_timeout_s
         self._tool_timeout_s = tool_timeout_s
         self._observe = observe
@@ -155,7 +156,7 @@ class ServerSession:
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(self._connect_timeout_s):
                 read, write = await stack.enter_async_context(self._open_transport(stir.set))
-                session = await stack.enter_async_context(CancellingSession(read, write, stir, self._progress))
+                session = await stack.enter_async_context(CancellingSession(read, write, stir, self._inbound))
                 await session.initialize()
                 self.tools = self.tools or await session.all_tools()
             self._live, self._unavailable = session, self._says(_RESTARTING)

@@ -13,12 +13,20 @@ import socket
 import sys
 import time
 from typing import Any
+from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 import uvicorn
 from mcp.server.fastmcp import Context, FastMCP
 from mcp.server.session import ServerSession
-from mcp.types import CallToolResult, ImageContent, ResourceLink, TextContent
+from mcp.types import (
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
 from pydantic import AnyUrl, BaseModel
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -80,6 +88,37 @@ def headers(context: Calling) -> str:
     """Tell all headers of this very request, and the server's environment."""
     request = context.request_context.request
     return repr({**(dict(request.headers) if request is not None else {}), **os.environ})
+
+
+@server.tool()
+async def repeat_token(value: str, context: Calling) -> CallToolResult:
+    """Tell the bearer token of this very request, or the value of the variable SECRET, in a form called `value`."""
+    token = _header(context, "authorization").removeprefix("Bearer ") or os.environ.get("SECRET", "")
+    raw = token.encode()
+    if value == "error":
+        raise ValueError(f"refused {token}")
+    if value == "progress":
+        await context.report_progress(1, 2, f"as {token}")
+    if value == "structured":
+        return CallToolResult(content=[_text("beside")], structuredContent={"a": [{token: {"deep": f"<{token}>"}}]})
+    if value == "resource":
+        resource = TextResourceContents(uri=AnyUrl("demo://a"), text=f"It is {token}.")
+        return CallToolResult(content=[EmbeddedResource(type="resource", resource=resource)])
+    if value == "link":
+        link = ResourceLink(type="resource_link", name=token, uri=AnyUrl(f"https://example.org/?t={quote(token)}"))
+        return CallToolResult(content=[link])
+    forms = {
+        "plain": [f"Bearer {token}"],
+        "url": [quote(token, safe="")],
+        "base64": [base64.b64encode(b"x" * shift + raw).decode() for shift in range(3)],
+        "hex": [raw.hex()],
+        "split": ["a" + token[:5], token[5:9], token[9:] + "z"],
+    }
+    return CallToolResult(content=[_text(text) for text in forms.get(value, ["done"])])
+
+
+def _text(text: str) -> TextContent:
+    return TextContent(type="text", text=text)
 
 
 @server.tool()

@@ -22,7 +22,6 @@ from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_services import SessionServices, open_sessions, wire_sessions
 from agentic_backend.settings import AuthSettings, LimitsSettings, RelaySettings, Settings
-from agentic_backend.stores.base import Store
 from agentic_backend.stores.opening import open_store, sqlite_file
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.classic_api import ClassicApi
@@ -92,7 +91,7 @@ async def open_application(
             connections=connections,
             limits=settings.limits,
         )
-        routes = _routes(settings.limits, connections, authenticator, agents, store, sessions, relay)
+        routes = _routes(settings.limits, connections, authenticator, agents, sessions, relay)
         yield Application(
             public=_public(settings, controller, routes, relay, kpi, port),
             internal=internal_application(kpi, store, relay, authenticator, log_tail),
@@ -105,7 +104,6 @@ def _routes(
     connections: OpenConnections,
     authenticator: Authenticator,
     agents: AgentManager,
-    store: Store,
     sessions: SessionServices,
     relay: Relay,
 ) -> list[Route]:
@@ -128,7 +126,7 @@ def _routes(
         connections=connections,
         limits=limits,
     )
-    classic, metrics = ClassicApi(calls, desk, limits), MetricsApi(calls, store)
+    classic, metrics = ClassicApi(calls, desk, limits), MetricsApi(calls, sessions.reports)
     return [*rest.routes(), *exchanges.routes(), *classic.routes(), *metrics.routes()]
 
 

@@ -1,15 +1,27 @@
-"""KPI reports: figures over KPI records, by time and by group. Pure functions."""
+"""KPI reports: figures over KPI records, by time and by group, which the store computes."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from statistics import fmean
 
+from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.protocol.parts import Value
-from agentic_backend.stores.records import KpiRecord
+from agentic_backend.sessions.bulkhead import Bulkhead
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.kpi_figures import Aggregation, KpiBucket, KpiQuery
+
+BUCKETS_AT_MOST = 10_000
+# How many reports are computed at once, and how long one waits for others.
+_PER_USER, _IN_ALL, _WAIT_S = 1, 2, 5.0
+
+_TOTALS = (
+    Aggregation("latency_ms", "count"),
+    Aggregation("input_tokens", "sum"),
+    Aggregation("output_tokens", "sum"),
+    Aggregation("total_tokens", "sum"),
+    Aggregation("latency_ms", "mean"),
+)
 
 
 class Precision(StrEnum):
@@ -23,46 +35,6 @@ class Precision(StrEnum):
     @property
     def seconds(self) -> int:
         return {"sec": 1, "min": 60, "hour": 3600, "day": 86400}[self.value]
-
-
-FIELDS: dict[str, Callable[[KpiRecord], float | None]] = {
-    "latency_ms": lambda record: record.latency_ms,
-    "first_token_ms": lambda record: record.first_token_ms,
-    "input_tokens": lambda record: record.usage.input_tokens,
-    "output_tokens": lambda record: record.usage.output_tokens,
-    "total_tokens": lambda record: record.usage.total_tokens,
-    "tool_calls": lambda record: len(record.tools),
-    "failed_tools": lambda record: record.failed_tools,
-}
-GROUPS: dict[str, Callable[[KpiRecord], str | None]] = {
-    "agent_id": lambda record: record.agent_id,
-    "status": lambda record: record.status.value,
-    "model": lambda record: record.model,
-    "session_id": lambda record: record.session_id,
-    "user_id": lambda record: record.user_id,
-}
-OPERATIONS: dict[str, Callable[[Sequence[float]], float]] = {
-    "mean": fmean,
-    "sum": sum,
-    "min": min,
-    "max": max,
-    "count": len,
-    "p50": lambda values: _percentile(values, 50),
-    "p95": lambda values: _percentile(values, 95),
-    "p99": lambda values: _percentile(values, 99),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregation:
-    """`field` is a key of FIELDS, `operation` one of OPERATIONS."""
-
-    field: str
-    operation: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.field}:{self.operation}"
 
 
 class Bucket(Value):
@@ -92,60 +64,68 @@ class SummaryReport(Value):
     totals: list[Total]
 
 
-def numerical(
-    records: Iterable[KpiRecord],
-    precision: Precision,
-    aggregations: Sequence[Aggregation],
-    groupby: Sequence[str],
-) -> NumericalReport:
-    """`aggregations` of the records of each bucket of time and group, by time; `groupby` are keys of GROUPS."""
-    gathered: dict[tuple[int, tuple[str | None, ...]], list[KpiRecord]] = defaultdict(list)
-    for record in records:
-        begin = int(record.started_at.timestamp()) // precision.seconds * precision.seconds
-        gathered[begin, tuple(GROUPS[name](record) for name in groupby)].append(record)
-    ordered = sorted(gathered.items(), key=lambda item: (item[0][0], [name or "" for name in item[0][1]]))
-    return NumericalReport(
-        precision=precision,
-        buckets=[
-            Bucket(
-                timestamp=datetime.fromtimestamp(begin, UTC),
-                group=dict(zip(groupby, group, strict=True)),
-                aggregations={aggregation.name: _aggregate(members, aggregation) for aggregation in aggregations},
+class KpiReports:
+    """Over the exchanges of `whose` (None: everybody's) that started in [start, end), for the user `reader`.
+
+    Both raise RateLimited where too many reports are computed, or one takes too long.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        content = "Too many reports are computed; wait until some are answered."
+        self._at_once = Bulkhead(per_user=_PER_USER, in_all=_IN_ALL, wait_s=_WAIT_S, content=content)
+
+    async def numerical(
+        self,
+        reader: str,
+        whose: str | None,
+        start: datetime,
+        end: datetime,
+        precision: Precision,
+        aggregations: Sequence[Aggregation],
+        groupby: Sequence[str],
+    ) -> NumericalReport:
+        """`aggregations` of each bucket of time and group, by time. Raises BadFrame: there are too many buckets."""
+        query = KpiQuery(
+            whose, start, end, precision.seconds, tuple(groupby), tuple(aggregations), limit=BUCKETS_AT_MOST + 1
+        )
+        found = await self._figures(reader, query)
+        return NumericalReport(
+            precision=precision,
+            buckets=[
+                Bucket(
+                    timestamp=datetime.fromtimestamp(bucket.begin, UTC),
+                    group=dict(zip(groupby, bucket.group, strict=True)),
+                    aggregations={a.name: figure for a, figure in zip(aggregations, bucket.figures, strict=True)},
+                )
+                for bucket in found
+            ],
+        )
+
+    async def summary(self, reader: str, whose: str | None, start: datetime, end: datetime) -> SummaryReport:
+        """Totals by agent and status."""
+        query = KpiQuery(whose, start, end, None, ("agent_id", "status"), _TOTALS, limit=BUCKETS_AT_MOST + 1)
+        return SummaryReport(totals=[_total(bucket) for bucket in await self._figures(reader, query)])
+
+    async def _figures(self, reader: str, query: KpiQuery) -> list[KpiBucket]:
+        async with self._at_once.entered(reader):
+            found = await self._store.kpi_figures(query)
+        if len(found) > BUCKETS_AT_MOST:
+            raise BadFrame(
+                f"precision, groupby: more than {BUCKETS_AT_MOST} buckets; take longer ones, fewer groups or less time"
             )
-            for (begin, group), members in ordered
-        ],
+        return found
+
+
+def _total(bucket: KpiBucket) -> Total:
+    agent_id, status = bucket.group
+    count, input_tokens, output_tokens, total_tokens, latency_ms = (figure or 0 for figure in bucket.figures)
+    return Total(
+        agent_id=agent_id or "",
+        status=status or "",
+        count=int(count),
+        input_tokens=int(input_tokens),
+        output_tokens=int(output_tokens),
+        total_tokens=int(total_tokens),
+        latency_ms_mean=latency_ms,
     )
-
-
-def summary(records: Iterable[KpiRecord]) -> SummaryReport:
-    """Totals by agent and status."""
-    gathered: dict[tuple[str, str], list[KpiRecord]] = defaultdict(list)
-    for record in records:
-        gathered[record.agent_id, record.status.value].append(record)
-    return SummaryReport(
-        totals=[
-            Total(
-                agent_id=agent_id,
-                status=status,
-                count=len(members),
-                input_tokens=sum(record.usage.input_tokens for record in members),
-                output_tokens=sum(record.usage.output_tokens for record in members),
-                total_tokens=sum(record.usage.total_tokens for record in members),
-                latency_ms_mean=fmean(record.latency_ms for record in members),
-            )
-            for (agent_id, status), members in sorted(gathered.items())
-        ]
-    )
-
-
-def _aggregate(records: Sequence[KpiRecord], aggregation: Aggregation) -> float | None:
-    values = [value for record in records if (value := FIELDS[aggregation.field](record)) is not None]
-    if not values:
-        return 0 if aggregation.operation == "count" else None
-    return OPERATIONS[aggregation.operation](values)
-
-
-def _percentile(values: Sequence[float], percent: int) -> float:
-    """The least value that at least `percent` of the values do not exceed (nearest rank)."""
-    ordered = sorted(values)
-    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]

@@ -13,6 +13,7 @@ from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import Internal, SessionNotFound
 from agentic_backend.protocol.messages import ChatMessage, Session, SessionState, utc_now
 from agentic_backend.sessions.access import owned_exchange, owned_session
+from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.titles import UNNAMED
@@ -22,6 +23,8 @@ from agentic_backend.stores.records import ExchangeRecord
 
 # Long enough for what an instance ran that has died: somebody ends it once its lease is over.
 _STOP_S = 60
+# How many searches go on at once, each over all texts of its user, and how long one waits for others.
+_SEARCHES_PER_USER, _SEARCHES, _SEARCH_WAIT_S = 1, 2, 5.0
 
 
 class SessionDesk:
@@ -40,6 +43,8 @@ class SessionDesk:
         self._relay = relay
         self._orchestrator = orchestrator
         self._user_limits = user_limits
+        content = "Too many of your searches go on; wait until some are answered."
+        self._searches = Bulkhead(per_user=_SEARCHES_PER_USER, in_all=_SEARCHES, wait_s=_SEARCH_WAIT_S, content=content)
 
     async def open(self, user: User, agent_id: str | None, title: str | None, chat_profile: str) -> Session:
         """A new session. Raises AgentNotFound, AgentUnavailable, Forbidden or RateLimited."""
@@ -58,7 +63,11 @@ class SessionDesk:
         return session
 
     async def page(self, query: SessionQuery) -> SessionPage:
-        return await self._store.list_sessions(query)
+        """Raises BadFrame, and RateLimited where it is a search and too many go on, or it takes too long."""
+        if not query.text:
+            return await self._store.list_sessions(query)
+        async with self._searches.entered(query.user_id):
+            return await self._store.list_sessions(query)
 
     async def get(self, user: User, session_id: str) -> Session:
         return await owned_session(self._store, user.id, session_id)

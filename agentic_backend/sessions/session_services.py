@@ -13,6 +13,7 @@ from agentic_backend.sessions.closing import Closing
 from agentic_backend.sessions.exchange_launcher import ExchangeLauncher
 from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.instance import Instance
+from agentic_backend.sessions.kpi_report import KpiReports
 from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.resumption import Resumption
@@ -30,6 +31,7 @@ from agentic_backend.stores.base import Store
 class SessionServices:
     orchestrator: SessionOrchestrator
     desk: SessionDesk
+    reports: KpiReports
     upkeep: Upkeep
 
 
@@ -69,6 +71,7 @@ def wire_sessions(
     return SessionServices(
         orchestrator=orchestrator,
         desk=SessionDesk(store, agents, factory, relay, orchestrator, user_limits),
+        reports=KpiReports(store),
         upkeep=Upkeep(instance, store, relay, recovery=recovery, waiting=waiting, views=views),
     )
 

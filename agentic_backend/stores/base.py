@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from agentic_backend.errors import RateLimited
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialText
 from agentic_backend.protocol.messages import (
     ChatMessage,
@@ -21,6 +22,7 @@ from agentic_backend.protocol.messages import (
     SessionState,
     TokenUsage,
 )
+from agentic_backend.stores.kpi_figures import KpiBucket, KpiQuery
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision, KpiRecord
 
 Observer = Callable[[str, float, bool], None]
@@ -117,13 +119,21 @@ class FencedOut(Exception):
     """The writer no longer owns its session: it was deleted, or another instance took it over."""
 
 
+def took_too_long() -> RateLimited:
+    """The error of what may read much, where its time is over: a store that does too much is not away."""
+    return RateLimited("That took too long; ask for less, or again in a moment.", retry_after_s=5)
+
+
 class Store(Protocol):
     async def create_session(self, session: Session) -> None: ...
 
     async def get_session(self, session_id: str) -> Session | None: ...
 
     async def list_sessions(self, query: SessionQuery) -> SessionPage:
-        """The user's sessions, the last updated first. Raises BadFrame where the cursor isn't one of ours."""
+        """The user's sessions, the last updated first. Raises BadFrame where the cursor isn't one of ours.
+
+        Raises RateLimited where a search takes longer than an operation may; the work ends then.
+        """
         ...
 
     async def rename_session(self, session_id: str, title: str, *, only_if: str | None = None) -> Session | None:
@@ -238,12 +248,10 @@ class Store(Protocol):
         """Store the KPIs of an exchange that stores nothing else (query mode)."""
         ...
 
-    async def kpi_records(
-        self, *, user_id: str | None, start: datetime, end: datetime, limit: int = 100_000
-    ) -> list[KpiRecord]:
-        """At most `limit` KPI records of exchanges that started in [start, end), oldest first.
+    async def kpi_figures(self, query: KpiQuery) -> list[KpiBucket]:
+        """The first `query.limit` buckets of figures over KPI records, by time and group.
 
-        `user_id` None: everybody's.
+        Raises RateLimited where it takes longer than an operation may; the work ends then.
         """
         ...
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
+from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session
 from agentic_backend.stores import mongo_claims as claims
@@ -27,7 +28,9 @@ from agentic_backend.stores.base import (
     SessionPage,
     SessionQuery,
     Written,
+    took_too_long,
 )
+from agentic_backend.stores.kpi_figures import KpiBucket, KpiQuery
 from agentic_backend.stores.mongo_documents import Database, make_indexes
 from agentic_backend.stores.mongo_driver import Driver, MongoDriver
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, KpiRecord
@@ -92,7 +95,8 @@ class MongoStore:
         return await self._driver.run("get_session", lambda db: queries.get_session(db, session_id))
 
     async def list_sessions(self, query: SessionQuery) -> SessionPage:
-        return await self._driver.run("list_sessions", lambda db: queries.list_sessions(db, query))
+        late = took_too_long if query.text else StoreUnavailable
+        return await self._driver.run("list_sessions", lambda db: queries.list_sessions(db, query), late=late)
 
     async def rename_session(self, session_id: str, title: str, *, only_if: str | None = None) -> Session | None:
         return await self._change(
@@ -187,10 +191,8 @@ class MongoStore:
     async def record_kpi(self, record: KpiRecord) -> None:
         await self._driver.run("record_kpi", lambda db: writes.record_kpi(db, record))
 
-    async def kpi_records(
-        self, *, user_id: str | None, start: datetime, end: datetime, limit: int = 100_000
-    ) -> list[KpiRecord]:
-        return await self._driver.run("kpi_records", lambda db: queries.kpi_records(db, user_id, start, end, limit))
+    async def kpi_figures(self, query: KpiQuery) -> list[KpiBucket]:
+        return await self._driver.run("kpi_figures", lambda db: queries.kpi_figures(db, query), late=took_too_long)
 
     async def clear_sessions(self, session_ids: Sequence[str]) -> None:
         await self._driver.run("clear_sessions", lambda db: copies.clear_sessions(db, session_ids))

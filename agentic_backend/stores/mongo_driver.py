@@ -18,12 +18,13 @@ from pymongo.errors import (
     ConfigurationError,
     ConnectionFailure,
     DuplicateKeyError,
+    ExecutionTimeout,
     OperationFailure,
     PyMongoError,
 )
 from pymongo.write_concern import WriteConcern
 
-from agentic_backend.errors import StoreUnavailable
+from agentic_backend.errors import AgenticError, StoreUnavailable
 from agentic_backend.stores.base import Observer
 from agentic_backend.stores.mongo_documents import Database
 from agentic_backend.stores.observing import observed
@@ -77,12 +78,18 @@ class MongoDriver:
                 else:
                     await asyncio.to_thread(self._client.close)
 
-    async def run(self, operation: str, work: Callable[[Database], Awaitable[T]]) -> T:
-        """What `work` returns, which gets the operation's time for all that it does.
+    async def run(
+        self,
+        operation: str,
+        work: Callable[[Database], Awaitable[T]],
+        *,
+        late: Callable[[], AgenticError] = StoreUnavailable,
+    ) -> T:
+        """What `work` returns, which gets the operation's time for all that it does; the server knows it too.
 
-        Raises StoreUnavailable, and what `work` raises itself.
+        Raises StoreUnavailable, and what `work` raises itself; `late` where the server says that the time is over.
         """
-        with observed(self._observe, operation), _unavailable(operation):
+        with observed(self._observe, operation), _unavailable(operation, late):
             async with asyncio.timeout(self._timeout_s * (_SHARE + _SHARE_OF_GRACE)):
                 with pymongo.timeout(self._timeout_s * _SHARE):
                     return await work(self.database)
@@ -127,9 +134,12 @@ def _client(url: str, driver: Driver, timeout_s: float, options: dict[str, Any])
 
 
 @contextmanager
-def _unavailable(operation: str) -> Iterator[None]:
+def _unavailable(operation: str, late: Callable[[], AgenticError] = StoreUnavailable) -> Iterator[None]:
     try:
         yield
+    except ExecutionTimeout as error:
+        _LOG.warning("MongoDB took too long in %s", operation)
+        raise late() from error
     except (PyMongoError, OSError) as error:
         # TimeoutError is an OSError.
         code = getattr(error, "code", None)

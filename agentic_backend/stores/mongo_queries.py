@@ -4,30 +4,34 @@ An exchange that has not ended counts only while its session names it. Where the
 counted, and only its own document doesn't say so yet (see mongo_writes).
 """
 
+import asyncio
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session
 from agentic_backend.stores.base import Checkpoint, Fence, SessionPage, SessionQuery
 from agentic_backend.stores.cursor import cursor_after, place_of
+from agentic_backend.stores.kpi_figures import KpiBucket, KpiGathering, KpiQuery
 from agentic_backend.stores.mongo_documents import (
     UNENDED,
     WITHOUT_STATE,
     Database,
     Document,
     exchange_in,
-    kpi_in,
     message_in,
     session_in,
 )
-from agentic_backend.stores.records import ExchangeRecord, KpiRecord
+from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.stores.rows import folded, rfc3339
 
 _NEWEST_FIRST = [("updated_at", -1), ("_id", -1)]
 # Sessions whose texts are searched at a time.
 _SEARCHED = 100
+# Messages that hold the text, which are read at a time.
+_HITS = 1_000
+# KPI records that are read at a time.
+_GATHERED = 1_000
 
 
 async def get_session(database: Database, session_id: str) -> Session | None:
@@ -71,13 +75,15 @@ async def _holding(database: Database, sessions: Sequence[Session], text: str) -
     titled = {session.id for session in sessions if text in folded(session.title)}
     others = [session for session in sessions if session.id not in titled and session.next_rank]
     texted: set[str] = set()
-    if others:
-        # Of the regular expression's language, an escaped text has no NUL, which MongoDB refuses in one.
-        pattern = re.escape(text).replace("\x00", r"\x00")
+    # Of the regular expression's language, an escaped text has no NUL, which MongoDB refuses in one.
+    pattern = re.escape(text).replace("\x00", r"\x00")
+    while others:
         counted = [{"session_id": session.id, "rank": {"$lt": session.next_rank}} for session in others]
         conditions = {"$or": counted, "search_text": {"$regex": pattern}}
-        rows = await database["messages"].find(conditions, {"_id": 0, "session_id": 1}).to_list(None)
-        texted = {row["session_id"] for row in rows}
+        rows = await database["messages"].find(conditions, {"_id": 0, "session_id": 1}).limit(_HITS).to_list(None)
+        texted |= {row["session_id"] for row in rows}
+        # One session may have more hits than are read at a time, the others then follow.
+        others = [session for session in others if session.id not in texted] if len(rows) == _HITS else []
     return [session for session in sessions if session.id in titled | texted]
 
 
@@ -209,11 +215,23 @@ async def _messages(database: Database, conditions: Document, limit: int = 0) ->
     return [message_in(row) for row in rows]
 
 
-async def kpi_records(
-    database: Database, user_id: str | None, start: datetime, end: datetime, limit: int
-) -> list[KpiRecord]:
-    conditions: dict[str, Any] = {"started_at": {"$gte": rfc3339(start), "$lt": rfc3339(end)}}
-    if user_id is not None:
-        conditions["user_id"] = user_id
-    rows = await database["kpi_records"].find(conditions).sort("started_at", 1).limit(limit).to_list(None)
-    return [kpi_in(row) for row in rows]
+async def kpi_figures(database: Database, query: KpiQuery) -> list[KpiBucket]:
+    """The database picks and sorts; the rest is done in a thread, batch by batch.
+
+    A record is a JSON text, into which its pipelines can't look.
+    """
+    conditions: Document = {"started_at": {"$gte": rfc3339(query.start), "$lt": rfc3339(query.end)}}
+    if query.user_id is not None:
+        conditions["user_id"] = query.user_id
+    found = database["kpi_records"].find(conditions, {"_id": 0, "started_at": 1, "record": 1})
+    gathering = KpiGathering(query)
+    batch: list[tuple[str, str]] = []
+    async for row in found.sort("started_at", 1).batch_size(_GATHERED):
+        batch.append((row["started_at"], row["record"]))
+        if len(batch) == _GATHERED:
+            await asyncio.to_thread(gathering.add, batch)
+            batch = []
+            if gathering.is_full:
+                break
+    await asyncio.to_thread(gathering.add, batch)
+    return await asyncio.to_thread(gathering.buckets)

@@ -1,18 +1,21 @@
 """The Store on SQLite: one file, for a server that runs as one instance.
 
-Opened by the composition root, closed by `aclose`. One connection writes, each write one transaction; two others read,
-so that a read waits neither for a write nor for a search. A transaction makes a batch whole or absent; a process that
-dies loses nothing that was reported as saved, a machine that loses its power perhaps the last moments before.
+Opened by the composition root, closed by `aclose`. One connection writes, each write one transaction; others read, so
+that a read waits neither for a write nor for a list, and no list for a search or a report. A transaction makes a batch
+whole or absent; a process that dies loses nothing that was reported as saved, a machine that loses its power perhaps
+the last moments before.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import Self
 
+from agentic_backend.errors import AgenticError, StoreUnavailable
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session
+from agentic_backend.stores import sqlite_kpis
 from agentic_backend.stores import sqlite_queries as queries
 from agentic_backend.stores import sqlite_transactions as transactions
 from agentic_backend.stores.base import (
@@ -25,7 +28,9 @@ from agentic_backend.stores.base import (
     SessionPage,
     SessionQuery,
     Written,
+    took_too_long,
 )
+from agentic_backend.stores.kpi_figures import KpiBucket, KpiQuery
 from agentic_backend.stores.migrations import migrate
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, KpiRecord
 from agentic_backend.stores.sqlite_connection import SqliteConnection
@@ -36,12 +41,23 @@ class SqliteStore:
     """Implements `Store`, and `Source` of a transfer; their docstrings hold for the methods here."""
 
     def __init__(
-        self, writer: SqliteConnection, reader: SqliteConnection, searcher: SqliteConnection, closing: AsyncExitStack
+        self,
+        closing: AsyncExitStack,
+        writer: SqliteConnection,
+        reader: SqliteConnection,
+        lister: SqliteConnection,
+        searcher: SqliteConnection,
+        reporter: SqliteConnection,
     ) -> None:
-        """`reader` finds rows by key; `searcher` takes what may read many rows. `closing` closes all three."""
+        """`reader` finds rows by key, `lister` pages by an index; `searcher` and `reporter` may read much.
+
+        `closing` closes them.
+        """
         self._writer = writer
         self._reader = reader
+        self._lister = lister
         self._searcher = searcher
+        self._reporter = reporter
         self._closing = closing
 
     @classmethod
@@ -52,14 +68,15 @@ class SqliteStore:
         """
         async with AsyncExitStack() as opened:
 
-            async def connect() -> SqliteConnection:
-                connection = await SqliteConnection.open(path, timeout_s=timeout_s, observe=observe)
+            async def connect(late: Callable[[], AgenticError] = StoreUnavailable) -> SqliteConnection:
+                connection = await SqliteConnection.open(path, timeout_s=timeout_s, observe=observe, late=late)
                 opened.push_async_callback(connection.aclose)
                 return connection
 
             writer = await connect()
             await migrate(writer)
-            return cls(writer, await connect(), await connect(), opened.pop_all())
+            readers = [await connect(), await connect(), await connect(took_too_long), await connect(took_too_long)]
+            return cls(opened.pop_all(), writer, *readers)
 
     async def aclose(self) -> None:
         await self._closing.aclose()
@@ -71,7 +88,8 @@ class SqliteStore:
         return await self._reader.read("get_session", lambda db: queries.get_session(db, session_id))
 
     async def list_sessions(self, query: SessionQuery) -> SessionPage:
-        return await self._searcher.read("list_sessions", lambda db: queries.list_sessions(db, query))
+        connection = self._searcher if query.text else self._lister
+        return await connection.read("list_sessions", lambda db: queries.list_sessions(db, query))
 
     async def rename_session(self, session_id: str, title: str, *, only_if: str | None = None) -> Session | None:
         return await self._writer.write(
@@ -160,26 +178,24 @@ class SqliteStore:
     async def record_kpi(self, record: KpiRecord) -> None:
         await self._writer.write("record_kpi", lambda db: transactions.record_kpi(db, record))
 
-    async def kpi_records(
-        self, *, user_id: str | None, start: datetime, end: datetime, limit: int = 100_000
-    ) -> list[KpiRecord]:
-        return await self._searcher.read("kpi_records", lambda db: queries.kpi_records(db, user_id, start, end, limit))
+    async def kpi_figures(self, query: KpiQuery) -> list[KpiBucket]:
+        return await self._reporter.read("kpi_figures", lambda db: sqlite_kpis.kpi_figures(db, query))
 
     async def sessions_by_id(self, after_id: str, limit: int) -> list[Session]:
-        return await self._searcher.read("sessions_by_id", lambda db: queries.sessions_by_id(db, after_id, limit))
+        return await self._lister.read("sessions_by_id", lambda db: queries.sessions_by_id(db, after_id, limit))
 
     async def exchanges_by_rank(self, session_id: str, after_rank: int, limit: int) -> list[ExchangeRecord]:
-        return await self._searcher.read(
+        return await self._lister.read(
             "exchanges_by_rank", lambda db: queries.exchanges_by_rank(db, session_id, after_rank, limit)
         )
 
     async def kpi_records_by_exchange(self, after_id: str, limit: int) -> list[KpiRecord]:
-        return await self._searcher.read(
+        return await self._lister.read(
             "kpi_records_by_exchange", lambda db: queries.kpi_records_by_exchange(db, after_id, limit)
         )
 
     async def count_sessions(self, session_ids: Sequence[str]) -> Counts:
-        return await self._searcher.read("count_sessions", lambda db: queries.count_sessions(db, session_ids))
+        return await self._lister.read("count_sessions", lambda db: queries.count_sessions(db, session_ids))
 
     async def total(self) -> Counts:
-        return await self._searcher.read("total", queries.total)
+        return await self._lister.read("total", queries.total)

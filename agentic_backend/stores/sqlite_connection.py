@@ -17,7 +17,7 @@ from typing import Self, TypeVar
 
 import aiosqlite
 
-from agentic_backend.errors import StoreUnavailable
+from agentic_backend.errors import AgenticError, StoreUnavailable
 from agentic_backend.stores.base import Observer
 from agentic_backend.stores.observing import observed
 
@@ -41,17 +41,30 @@ class _Call:
 
 
 class SqliteConnection:
-    def __init__(self, path: Path, *, timeout_s: float, observe: Observer | None = None) -> None:
+    def __init__(
+        self, path: Path, *, timeout_s: float, observe: Observer | None, late: Callable[[], AgenticError]
+    ) -> None:
         self._path = path
+        self._late = late
         self._observe = observe
         self._timeout_s = timeout_s
         self._call = _Call()
         self._thread = aiosqlite.Connection(self._connect, iter_chunk_size=1)
 
     @classmethod
-    async def open(cls, path: Path, *, timeout_s: float, observe: Observer | None = None) -> Self:
-        """Open or create the file at `path`; each later call may take `timeout_s`. Raises StoreUnavailable."""
-        connection = cls(path, timeout_s=timeout_s, observe=observe)
+    async def open(
+        cls,
+        path: Path,
+        *,
+        timeout_s: float,
+        observe: Observer | None = None,
+        late: Callable[[], AgenticError] = StoreUnavailable,
+    ) -> Self:
+        """Open or create the file at `path`; each later call may take `timeout_s`, then it ends with `late`.
+
+        Raises StoreUnavailable.
+        """
+        connection = cls(path, timeout_s=timeout_s, observe=observe, late=late)
         with _unavailable("open"):
             try:
                 async with asyncio.timeout(timeout_s + _GRACE_S):
@@ -86,7 +99,7 @@ class SqliteConnection:
         hop = self._thread._execute(self._perform, call, work)  # type: ignore[no-untyped-call]
         running: asyncio.Task[T] = asyncio.ensure_future(hop)
         running.add_done_callback(_retrieve)
-        with _unavailable(operation):
+        with _unavailable(operation, self._late):
             try:
                 await asyncio.wait({running}, timeout=self._timeout_s)
             finally:
@@ -137,18 +150,22 @@ class SqliteConnection:
 
 
 @contextmanager
-def _unavailable(operation: str) -> Iterator[None]:
-    """Turn SQLite's errors and timeouts into StoreUnavailable; only their names are logged."""
+def _unavailable(operation: str, late: Callable[[], AgenticError] = StoreUnavailable) -> Iterator[None]:
+    """Turn SQLite's errors into StoreUnavailable, and timeouts into `late`; only their names are logged."""
     try:
         yield
     except (sqlite3.Error, TimeoutError) as error:
         _LOG.warning("SQLite failed in %s: %s", operation, getattr(error, "sqlite_errorname", type(error).__name__))
-        raise StoreUnavailable from error
+        raise (late() if _is_late(error) else StoreUnavailable()) from error
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
     # The low byte of an extended code is its primary code; Python's own errors have none.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _is_late(error: Exception) -> bool:
+    return isinstance(error, TimeoutError) or getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT
 
 
 def _retrieve(running: asyncio.Task[T]) -> None:

@@ -128,16 +128,6 @@ def last_exchanges(db: sqlite3.Connection, session_id: str, count: int) -> list[
     return [message_of(row) for row in db.execute(_LAST_EXCHANGES, (session_id, count))]
 
 
-def kpi_records(
-    db: sqlite3.Connection, user_id: str | None, start: datetime, end: datetime, limit: int
-) -> list[KpiRecord]:
-    whose = "" if user_id is None else "user_id = :user_id AND"
-    sql = f"""SELECT record FROM kpi_records WHERE {whose} started_at >= :start AND started_at < :end
-        ORDER BY started_at LIMIT :limit"""
-    parameters = {"user_id": user_id, "start": rfc3339(start), "end": rfc3339(end), "limit": limit}
-    return [kpi_of(row) for row in db.execute(sql, parameters)]
-
-
 def sessions_by_id(db: sqlite3.Connection, after_id: str, limit: int) -> list[Session]:
     sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE id > ? ORDER BY id LIMIT ?"
     return [session_of(row) for row in db.execute(sql, (after_id, limit))]

@@ -1,6 +1,6 @@
 """The metrics calls: figures over the KPI records, of the caller's own exchanges or, for an admin, of all."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -8,20 +8,20 @@ from starlette.routing import Route
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame
-from agentic_backend.sessions.kpi_report import FIELDS, GROUPS, OPERATIONS, Aggregation, Precision, numerical, summary
-from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import KpiRecord
+from agentic_backend.sessions.kpi_report import KpiReports, Precision
+from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, OPERATIONS, Aggregation
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import json_response
+from agentic_backend.transports.rest_input import time_of
 
 _PATH = "/agentic/v1/metrics/chatbot"
-_RECORDS_AT_MOST = 100_000
+_AGGREGATIONS_AT_MOST = 20
 
 
 class MetricsApi:
-    def __init__(self, calls: RestCalls, store: Store) -> None:
+    def __init__(self, calls: RestCalls, reports: KpiReports) -> None:
         self._calls = calls
-        self._store = store
+        self._reports = reports
 
     def routes(self) -> list[Route]:
         calls = [("GET", "/numerical", self._numerical), ("GET", "/summary", self._summary)]
@@ -29,27 +29,44 @@ class MetricsApi:
 
     async def _numerical(self, request: Request, user: User) -> Response:
         precision = _precision(request)
-        aggregations = [_aggregation(text) for text in request.query_params.getlist("agg")]
+        aggregations = [_aggregation(text) for text in _several(request, "agg", _AGGREGATIONS_AT_MOST)]
         if not aggregations:
             raise BadFrame("agg: expected at least one field:op, such as latency_ms:p95")
-        groupby = request.query_params.getlist("groupby")
+        groupby = _several(request, "groupby", len(GROUPS))
         for name in groupby:
             if name not in GROUPS:
                 raise BadFrame(f"groupby: expected one of {', '.join(GROUPS)}")
-        return json_response(numerical(await self._records(request, user), precision, aggregations, groupby))
+        start, end = _span(request)
+        return json_response(
+            await self._reports.numerical(user.id, _whose(user), start, end, precision, aggregations, groupby)
+        )
 
     async def _summary(self, request: Request, user: User) -> Response:
-        return json_response(summary(await self._records(request, user)))
+        start, end = _span(request)
+        return json_response(await self._reports.summary(user.id, _whose(user), start, end))
 
-    async def _records(self, request: Request, user: User) -> list[KpiRecord]:
-        start, end = _time(request, "start"), _time(request, "end")
-        if start >= end:
-            raise BadFrame("end: expected a time after start")
-        whose = None if "admin" in user.roles else user.id
-        records = await self._store.kpi_records(user_id=whose, start=start, end=end, limit=_RECORDS_AT_MOST + 1)
-        if len(records) > _RECORDS_AT_MOST:
-            raise BadFrame(f"start, end: more than {_RECORDS_AT_MOST} exchanges lie between; narrow the time")
-        return records
+
+def _whose(user: User) -> str | None:
+    """Whose exchanges the user sees; None: everybody's."""
+    return None if "admin" in user.roles else user.id
+
+
+def _several(request: Request, name: str, at_most: int) -> list[str]:
+    """The values of a parameter that may come several times. Raises BadFrame."""
+    values = request.query_params.getlist(name)
+    if len(values) > at_most:
+        raise BadFrame(f"{name}: expected at most {at_most}")
+    repeated = next((value for place, value in enumerate(values) if value in values[:place]), None)
+    if repeated is not None:
+        raise BadFrame(f"{name}: {repeated[:100]} is there twice")
+    return values
+
+
+def _span(request: Request) -> tuple[datetime, datetime]:
+    start, end = time_of(request, "start"), time_of(request, "end")
+    if start >= end:
+        raise BadFrame("end: expected a time after start")
+    return start, end
 
 
 def _aggregation(text: str) -> Aggregation:
@@ -64,14 +81,3 @@ def _precision(request: Request) -> Precision:
     if text not in list(Precision):
         raise BadFrame(f"precision: expected one of {', '.join(Precision)}")
     return Precision(text)
-
-
-def _time(request: Request, name: str) -> datetime:
-    """A time in RFC 3339; without an offset it is UTC."""
-    # A plus sign in a query that was not escaped arrives as a space.
-    text = request.query_params.get(name, "").strip().replace(" ", "+")
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise BadFrame(f"{name}: expected a time such as 2026-01-31T00:00:00Z") from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -1,5 +1,6 @@
 """The REST calls: thin adapters from requests to the SessionDesk and the SessionOrchestrator."""
 
+import unicodedata
 from uuid import uuid4
 
 from starlette.requests import Request
@@ -121,8 +122,8 @@ class RestApi:
 
     async def _list_sessions(self, request: Request, user: User) -> Response:
         text = request.query_params.get("q")
-        if text is not None and len(text) > _LONGEST_SEARCH:
-            raise BadFrame(f"q: expected at most {_LONGEST_SEARCH} characters")
+        if text is not None and (len(text) > _LONGEST_SEARCH or any(map(_is_control, text))):
+            raise BadFrame(f"q: expected at most {_LONGEST_SEARCH} characters, and no control characters")
         query = SessionQuery(
             user_id=user.id,
             agent_id=request.query_params.get("agent_id") or None,
@@ -170,6 +171,10 @@ class RestApi:
     async def _cancel(self, request: Request, user: User) -> Response:
         await body_of(request, Frame, self._limits.frame_bytes)
         return json_response(CancelledView(cancelled=await self._desk.cancel(user, request.path_params["id"])))
+
+
+def _is_control(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cs") and not character.isspace()
 
 
 def _agent_view(agent: CatalogAgent, is_default: bool) -> AgentView:

@@ -1,6 +1,8 @@
 """What REST clients send: bodies and query parameters, strict to the last field. Errors name the field."""
 
 import asyncio
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, TypeVar
 
 from pydantic import Field, StringConstraints, ValidationError
@@ -14,6 +16,9 @@ Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 
 Body = TypeVar("Body", bound=Frame)
 _BODY_TIMEOUT_S = 30
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}")
+# No place on earth is farther from UTC.
+_FARTHEST_OFFSET = timedelta(hours=14)
 
 
 class OpenSession(Frame):
@@ -59,17 +64,31 @@ async def body_of(request: Request, model: type[Body], limit: int) -> Body:
 
 
 def whole_number(request: Request, name: str, default: int, *, at_least: int, at_most: int) -> int:
-    """A whole number in the query string. Raises BadFrame, which names it."""
+    """A whole number in the query string, in ASCII digits. Raises BadFrame, which names it."""
     text = request.query_params.get(name)
     if text is None:
         return default
-    try:
-        number = int(text)
-    except ValueError:
-        number = at_least - 1
+    number = int(text) if _WHOLE_NUMBER.fullmatch(text) else at_least - 1
     if not at_least <= number <= at_most:
         raise BadFrame(f"{name}: expected a whole number from {at_least} to {at_most}")
     return number
+
+
+def time_of(request: Request, name: str) -> datetime:
+    """A time in the query string in RFC 3339, in UTC; without an offset it is UTC. Raises BadFrame, which names it."""
+    # A plus sign in a query that was not escaped arrives as a space.
+    text = request.query_params.get(name, "").strip().replace(" ", "+")
+    try:
+        time = datetime.fromisoformat(text)
+        offset = time.utcoffset()
+        if offset is None:
+            return time.replace(tzinfo=UTC)
+        if abs(offset) > _FARTHEST_OFFSET:
+            raise ValueError
+        # At the ends of time there are times whose UTC is in no year that there is.
+        return time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise BadFrame(f"{name}: expected a time such as 2026-01-31T00:00:00Z") from None
 
 
 def session_state(request: Request) -> SessionState | None:

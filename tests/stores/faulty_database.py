@@ -1,7 +1,7 @@
 """A MongoDB database whose round trips a test can delay, refuse, or carry out without an answer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, cast
 
 from pymongo.errors import AutoReconnect
@@ -64,6 +64,13 @@ class _Cursor:
 
     def limit(self, *args: Any) -> "_Cursor":
         return _Cursor(self._real.limit(*args), self._trip)
+
+    def batch_size(self, *args: Any) -> "_Cursor":
+        return _Cursor(self._real.batch_size(*args), self._trip)
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        for row in await self.to_list(None):
+            yield row
 
     async def to_list(self, length: None) -> Any:
         return await self._trip(lambda: self._real.to_list(length))

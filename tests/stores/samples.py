@@ -8,6 +8,7 @@ from agentic_backend.protocol.events import Choice, HumanRequest, HumanRequests,
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageDraft, Role, Session, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, Lease, Pause, Store, Written
+from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, Aggregation, KpiBucket, KpiQuery
 from agentic_backend.stores.records import (
     CheckpointKind,
     CheckpointRecord,
@@ -159,3 +160,40 @@ async def run_exchanges(store: Store, session: Session, count: int) -> list[str]
         await store.append(fence, [answer(f"answer {number}")], an_end())
         ids.append(fence.exchange_id)
     return ids
+
+
+def a_kpi_query(user_id: str | None, **fields: Any) -> KpiQuery:
+    """Of the day of EPOCH, by the second and by everything that there is to group by: one bucket for each record."""
+    values: dict[str, Any] = {
+        "start": EPOCH,
+        "end": EPOCH + timedelta(days=1),
+        "seconds": 1,
+        "groupby": GROUPS,
+        "aggregations": tuple(Aggregation(field, "sum") for field in FIELDS),
+        "limit": 1000,
+    }
+    return KpiQuery(user_id, **(values | fields))
+
+
+async def kpis_of(store: Store, user_id: str | None) -> list[KpiBucket]:
+    return await store.kpi_figures(a_kpi_query(user_id))
+
+
+def as_kpis(*records: KpiRecord) -> list[KpiBucket]:
+    """What `kpis_of` tells of these records, given by time."""
+    return [
+        KpiBucket(
+            int(record.started_at.timestamp()),
+            (record.agent_id, record.status.value, record.model, record.session_id, record.user_id),
+            (
+                record.latency_ms,
+                record.first_token_ms,
+                record.usage.input_tokens,
+                record.usage.output_tokens,
+                record.usage.total_tokens,
+                len(record.tools),
+                record.failed_tools,
+            ),
+        )
+        for record in records
+    ]

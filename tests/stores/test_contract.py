@@ -1,6 +1,6 @@
 """What every store does with exchanges, messages and KPI records, whichever database is beneath it."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -34,9 +34,11 @@ from tests.stores.samples import (
     an_end,
     an_exchange,
     answer,
+    as_kpis,
     begin,
     begin_new,
     fence_after,
+    kpis_of,
     new_id,
     question,
     run_exchanges,
@@ -222,7 +224,7 @@ async def test_the_end_is_written_with_the_last_messages(store: Store) -> None:
     expected = before.model_copy(update=changes | {"pending": None, "deadline": None})
     assert await store.get_exchange(fence.exchange_id) == expected
     assert await store.session_state(fence.session_id) == end.session_state
-    assert await store.kpi_records(user_id=user, start=EPOCH, end=EPOCH + timedelta(days=1)) == [end.kpi]
+    assert end.kpi is not None and await kpis_of(store, user) == as_kpis(end.kpi)
 
 
 async def test_an_end_without_a_state_leaves_the_one_before(store: Store) -> None:
@@ -257,7 +259,7 @@ async def test_a_writer_without_the_fence_writes_nothing(store: Store) -> None:
     assert (await store.get_session(session.id), await store.get_exchange(fence.exchange_id)) == before
     assert len(await store.messages_after(session.id, -1, 100)) == 3
     assert await store.session_state(session.id) is None
-    assert await store.kpi_records(user_id=user, start=EPOCH, end=EPOCH + timedelta(days=1)) == []
+    assert await kpis_of(store, user) == []
 
 
 async def test_an_ended_exchange_ends_only_once(store: Store) -> None:
@@ -329,25 +331,3 @@ async def test_an_exchange_counts_among_the_last_however_it_ended(store: Store, 
     fence = await begin_new(store)
     await store.append(fence, [answer()], an_end(status))
     assert len(await store.last_exchanges(fence.session_id, 1)) == 2
-
-
-async def test_kpi_records_are_found_by_user_and_time(store: Store) -> None:
-    ann, bob = new_id(), new_id()
-    late, early, out = a_kpi(ann, minute=2), a_kpi(ann, minute=1, model=None, first_token_ms=None), a_kpi(ann, minute=3)
-    others = a_kpi(bob, minute=1)
-    for record in (late, early, out, others):
-        await store.record_kpi(record)
-    span = {"start": EPOCH + timedelta(minutes=1), "end": EPOCH + timedelta(minutes=3)}
-    assert await store.kpi_records(user_id=ann, **span) == [early, late]
-    assert await store.kpi_records(user_id=new_id(), **span) == []
-    everybody = await store.kpi_records(user_id=None, **span)
-    assert [record for record in everybody if record.user_id in (ann, bob)][-1] == late
-    assert all(record in everybody for record in (early, late, others)) and out not in everybody
-
-
-async def test_a_kpi_record_sent_again_counts_once(store: Store) -> None:
-    user = new_id()
-    record = a_kpi(user)
-    await store.record_kpi(record)
-    await store.record_kpi(record)
-    assert await store.kpi_records(user_id=user, start=EPOCH, end=datetime(2027, 1, 1, tzinfo=UTC)) == [record]

@@ -26,9 +26,11 @@ from tests.stores.samples import (
     an_end,
     an_exchange,
     answer,
+    as_kpis,
     begin,
     begin_new,
     fence_after,
+    kpis_of,
     new_id,
     question,
     run_exchanges,
@@ -251,7 +253,7 @@ async def test_a_deleted_session_leaves_only_its_kpis(store: Store) -> None:
     assert await store.find_exchange(user, "c1") is None
     with pytest.raises(FencedOut):
         await store.append(running, [answer()], an_end())
-    assert await store.kpi_records(user_id=user, start=EPOCH, end=EPOCH + timedelta(days=1)) == [record]
+    assert await kpis_of(store, user) == as_kpis(record)
     assert await listed(store, user) == [kept.id]
     assert len(await store.exchange_messages(remaining)) == 2
 

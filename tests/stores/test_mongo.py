@@ -3,7 +3,6 @@
 import asyncio
 import random
 from contextlib import suppress
-from datetime import timedelta
 
 import pytest
 
@@ -16,15 +15,16 @@ from agentic_backend.stores.mongo_documents import Database, message_document
 from tests.stores.conftest import OpenMongo
 from tests.stores.faulty_database import make_faulty, once
 from tests.stores.samples import (
-    EPOCH,
     a_kpi,
     a_session,
     an_end,
     an_exchange,
     answer,
+    as_kpis,
     begin,
     begin_new,
     fence_after,
+    kpis_of,
     new_id,
     question,
     run_exchanges,
@@ -164,7 +164,7 @@ async def test_an_end_that_broke_off_after_it_counted_is_an_end(store: MongoStor
 
     await check_ended()
     assert await store.overdue_exchanges(utc_now()) == []
-    assert await store.kpi_records(user_id="ann", start=EPOCH, end=EPOCH + timedelta(days=1)) == [kpi]
+    assert await kpis_of(store, "ann") == as_kpis(kpi)
     stored = await real["exchanges"].find_one({"_id": fence.exchange_id})
     assert stored is not None and (stored["status"], stored["holds"]) == ("ok", fence.exchange_id)
     await check_ended()
@@ -178,7 +178,7 @@ async def test_an_end_that_broke_off_keeps_nobody_from_asking(store: MongoStore)
     session = await store.get_session(fence.session_id)
     assert session is not None
     await run_exchanges(store, session, 1)
-    assert len(await store.kpi_records(user_id="ann", start=EPOCH, end=EPOCH + timedelta(days=1))) == 1
+    assert len(await kpis_of(store, "ann")) == 1
     assert await store.overdue_exchanges(utc_now()) == []
 
 

@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from pymongo.errors import ExecutionTimeout
 from support.mongo_commands import Commands
 
-from agentic_backend.stores.base import SessionQuery
+from agentic_backend.errors import RateLimited, StoreUnavailable
+from agentic_backend.stores.base import SessionQuery, took_too_long
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.mongo_documents import INDEXES
-from tests.stores.samples import a_session, begin, run_exchanges
+from agentic_backend.stores.mongo_documents import INDEXES, Database
+from tests.stores.samples import a_kpi_query, a_session, begin, run_exchanges
 
 EXCHANGES = 12
 
@@ -89,6 +91,24 @@ async def examines_only_what_it_fetches(store: MongoStore, commands: Commands) -
         plan = await store._driver.database.command("explain", query, verbosity="executionStats")
         if "executionStats" in plan:
             assert plan["executionStats"]["totalDocsExamined"] <= len(reply["cursor"]["firstBatch"])
+
+
+async def test_the_server_knows_how_long_a_search_and_a_report_may_take(store: MongoStore, commands: Commands) -> None:
+    commands.clear()
+    await store.list_sessions(SessionQuery("ann", text="text"))
+    await store.kpi_figures(a_kpi_query("ann"))
+    assert {find["find"] for find in commands.sent} == {"sessions", "messages", "kpi_records"}
+    assert all(0 < find["maxTimeMS"] <= 10_000 for find in commands.sent)
+
+
+async def test_what_the_server_ended_is_no_store_that_is_away(store: MongoStore) -> None:
+    async def slow(database: Database) -> None:
+        raise ExecutionTimeout("operation exceeded time limit", 50)
+
+    with pytest.raises(RateLimited):
+        await store._driver.run("search", slow, late=took_too_long)
+    with pytest.raises(StoreUnavailable):
+        await store._driver.run("get_session", slow)
 
 
 async def test_the_messages_of_an_exchange_are_read_by_its_index(store: MongoStore, commands: Commands) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.messages import Session, utc_now
-from agentic_backend.stores.base import Fence
+from agentic_backend.stores.base import Fence, SessionQuery
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite_connection import SqliteConnection
 from tests.stores import endless_writer
@@ -126,15 +126,19 @@ async def test_a_locked_file_is_unavailable_to_writers_until_it_is_free(
     assert await ranks(hasty_store, fence.session_id) == [0, 1]
 
 
-async def test_a_read_waits_neither_for_a_writer_nor_for_a_search(store: SqliteStore, other: SqliteConnection) -> None:
+async def test_a_read_waits_neither_for_a_writer_nor_for_a_search_or_report(
+    store: SqliteStore, other: SqliteConnection
+) -> None:
     fence = await begin_new(store)
     await execute(other, "BEGIN IMMEDIATE")
     writing = asyncio.ensure_future(store.append(fence, [answer()]))
-    searching = asyncio.ensure_future(execute(store._searcher, ENDLESS))
+    endless = [asyncio.ensure_future(execute(connection, ENDLESS)) for connection in (store._searcher, store._reporter)]
     await asyncio.sleep(0.05)
     assert await ranks(store, fence.session_id) == [0]
-    assert not writing.done() and not searching.done()
-    searching.cancel()
+    assert len((await store.list_sessions(SessionQuery("ann"))).sessions) == 1
+    assert not any(task.done() for task in (writing, *endless))
+    for task in endless:
+        task.cancel()
     await execute(other, "ROLLBACK")
     await writing
 

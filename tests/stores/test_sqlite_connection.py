@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agentic_backend.errors import StoreUnavailable
+from agentic_backend.errors import RateLimited, StoreUnavailable
+from agentic_backend.stores.base import took_too_long
 from agentic_backend.stores.sqlite_connection import SqliteConnection
 from tests.stores.samples import ENDLESS
 
@@ -95,6 +96,26 @@ async def test_a_call_out_of_time_is_interrupted(tmp_path: Path, kind: str, capl
         assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
         assert caplog.messages == ["SQLite failed in count: SQLITE_INTERRUPT"]
         await connection.write("create", add_table)
+
+
+async def test_what_may_read_much_and_is_out_of_time_is_no_store_that_is_away(tmp_path: Path) -> None:
+    told: list[tuple[str, bool]] = []
+    connection = await SqliteConnection.open(
+        tmp_path / "test.db",
+        timeout_s=0.2,
+        observe=lambda operation, _, answered: told.append((operation, answered)),
+        late=took_too_long,
+    )
+    try:
+        for _ in range(2):
+            with pytest.raises(RateLimited) as caught:
+                await connection.read("search", lambda db: db.execute(ENDLESS).fetchone())
+            assert caught.value.retry_after_s
+        assert told == [("search", True)] * 2
+        with pytest.raises(StoreUnavailable):
+            await connection.read("search", lambda db: db.execute("SELECT * FROM nothing"))
+    finally:
+        await connection.aclose()
 
 
 async def test_a_write_out_of_time_is_not_committed(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.stores.base import SessionQuery
 from agentic_backend.stores.cursor import cursor_after
+from agentic_backend.stores.kpi_figures import Aggregation
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite_transactions import _DROP_CHECKPOINTS
 from tests.stores.samples import (
@@ -18,6 +19,7 @@ from tests.stores.samples import (
     a_checkpoint,
     a_decision,
     a_kpi,
+    a_kpi_query,
     a_lease,
     a_partial,
     a_pause,
@@ -49,7 +51,7 @@ async def store(path: Path) -> AsyncIterator[SqliteStore]:
 async def statements(store: SqliteStore) -> list[str]:
     """The statements that the store's connections run from now on, with their parameters in place."""
     ran: list[str] = []
-    for connection in (store._writer, store._reader, store._searcher):
+    for connection in (store._writer, store._reader, store._lister, store._searcher, store._reporter):
         await connection.read("trace", lambda db: db.set_trace_callback(ran.append))
     return ran
 
@@ -90,7 +92,7 @@ async def use_everything(store: SqliteStore) -> None:
     await store.last_exchanges(session.id, 3)
     await store.record_kpi(a_kpi())
     for user_id in ("ann", None):
-        await store.kpi_records(user_id=user_id, start=EPOCH, end=EPOCH)
+        await store.kpi_figures(a_kpi_query(user_id, aggregations=(Aggregation("latency_ms", "p50"),)))
     await store.list_sessions(SessionQuery("ann"))
     await store.list_sessions(
         SessionQuery("ann", agent_id="a", state=SessionState.ACTIVE, text="t", cursor=cursor_after(session))

@@ -19,6 +19,7 @@ from tests.stores.samples import (
     a_checkpoint,
     a_decision,
     a_kpi,
+    a_kpi_query,
     a_lease,
     a_pause,
     a_session,
@@ -77,7 +78,7 @@ async def copy(source: SqliteStore, target: MongoStore) -> Transferred:
 
 async def contents(store: Store) -> list[object]:
     """All that the store tells of its sessions and KPIs."""
-    told: list[object] = [await store.kpi_records(user_id=None, start=EPOCH, end=utc_now() + timedelta(days=1))]
+    told: list[object] = [await store.kpi_figures(a_kpi_query(None, end=utc_now() + timedelta(days=1)))]
     for session in (await store.list_sessions(SessionQuery("ann"))).sessions:
         messages = await store.messages_after(session.id, -1, 1000)
         told += [session, messages, await store.session_state(session.id), await store.last_exchanges(session.id, 2)]

@@ -1,14 +1,35 @@
 """The metrics calls, over KPI records that real exchanges left."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 from support.chat_client import chat
+from support.kpi_rows import fill
 from support.running_server import RunningServer
 
+from agentic_backend.sessions.kpi_report import BUCKETS_AT_MOST
+from tests.stores.samples import EPOCH
+
 PATH = "/agentic/v1/metrics/chatbot"
+
+
+NO_TIMES = [
+    "0001-01-01T00:00:00+14:00",
+    "9999-12-31T23:59:59-14:00",
+    "0000-01-01T00:00:00Z",
+    "10000-01-01T00:00:00Z",
+    "2026-01-01T00:00:00+23:59",
+    "2026-01-01T00:00:00-23:59",
+    "2026-01-01T00:00:00+24:00",
+    "0001-01-01T00:00:00+23:59:59.999999",
+    "9" * 5_000,
+    "²026-01-01",
+    "2026-01-01\x00",
+    "",
+]
 
 
 def around_now() -> dict[str, str]:
@@ -72,6 +93,11 @@ async def test_a_user_sees_their_own_and_an_admin_all(server: RunningServer) -> 
         ({"agg": "latency_ms"}, "agg"),
         ({"agg": "texts:mean"}, "agg"),
         ({"groupby": "message"}, "groupby"),
+        ({"agg": ["latency_ms:mean", "latency_ms:max", "latency_ms:mean"]}, "agg: latency_ms:mean is there twice"),
+        ({"agg": ["latency_ms:mean"] * 1_000}, "agg: expected at most 20"),
+        ({"groupby": ["status", "status"]}, "groupby: status is there twice"),
+        ({"groupby": ["status"] * 1_000}, "groupby: expected at most 5"),
+        *[({name: time}, name) for name in ("start", "end") for time in NO_TIMES],
     ],
 )
 async def test_a_wrong_parameter_is_named(server: RunningServer, parameters: dict[str, str], named: str) -> None:
@@ -79,3 +105,20 @@ async def test_a_wrong_parameter_is_named(server: RunningServer, parameters: dic
     assert response.status_code == 400
     assert response.json()["error"]["code"] == "bad_frame"
     assert response.json()["error"]["content"].startswith(named)
+
+
+async def test_times_near_the_ends_of_time_are_times(server: RunningServer) -> None:
+    span = {"start": "0001-01-01T00:00:00Z", "end": "9999-12-31T23:59:59.999999Z"}
+    async with chat(server.address) as client:
+        await client.ask("hello", agent_id="echo")
+    assert (await get(server, "summary", **span)).json()["totals"][0]["count"] == 1
+    response = await get(server, "numerical", agg="latency_ms:count", precision="day", **span)
+    assert [bucket["aggregations"] for bucket in response.json()["buckets"]] == [{"latency_ms:count": 1}]
+
+
+async def test_an_answer_has_so_many_buckets(server: RunningServer) -> None:
+    await asyncio.to_thread(fill, server.data / "chat.sqlite3", "developer", BUCKETS_AT_MOST + 1)
+    span = {"start": EPOCH.isoformat(), "end": (EPOCH + timedelta(days=1)).isoformat(), "agg": "latency_ms:p95"}
+    refusal = await get(server, "numerical", precision="sec", **span)
+    assert (refusal.status_code, refusal.json()["error"]["content"][:9]) == (400, "precision")
+    assert len((await get(server, "numerical", precision="min", **span)).json()["buckets"]) == 167

@@ -1,0 +1,133 @@
+"""Figures over KPI records: what can be asked of a store, and how they are gathered where a database can't do it."""
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import fmean
+from typing import Any
+
+from pydantic_core import from_json
+
+_Record = Mapping[str, Any]
+
+FIELDS: dict[str, Callable[[_Record], float | None]] = {
+    "latency_ms": lambda record: record["latency_ms"],
+    "first_token_ms": lambda record: record["first_token_ms"],
+    "input_tokens": lambda record: record["usage"]["input_tokens"],
+    "output_tokens": lambda record: record["usage"]["output_tokens"],
+    "total_tokens": lambda record: record["usage"]["total_tokens"],
+    "tool_calls": lambda record: len(record["tools"]),
+    "failed_tools": lambda record: record["failed_tools"],
+}
+"""From a record as it is stored, in JSON."""
+
+GROUPS = ("agent_id", "status", "model", "session_id", "user_id")
+
+PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
+
+OPERATIONS: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": fmean,
+    "sum": sum,
+    "min": min,
+    "max": max,
+    "count": len,
+    "p50": lambda values: _percentile(values, 50),
+    "p95": lambda values: _percentile(values, 95),
+    "p99": lambda values: _percentile(values, 99),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """`field` is a key of FIELDS, `operation` one of OPERATIONS."""
+
+    field: str
+    operation: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.field}:{self.operation}"
+
+
+@dataclass(frozen=True, slots=True)
+class KpiQuery:
+    """Of the exchanges of `user_id` (None: everybody's) that started in [start, end).
+
+    `seconds` is how long a bucket of time is; None puts all into one. `groupby` are some of GROUPS.
+    """
+
+    user_id: str | None
+    start: datetime
+    end: datetime
+    seconds: int | None
+    groupby: tuple[str, ...]
+    aggregations: tuple[Aggregation, ...]
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class KpiBucket:
+    """`begin` is in seconds since 1970. `figures` go with the query's aggregations: None where no record has the field.
+
+    A count of none is 0.
+    """
+
+    begin: int
+    group: tuple[str | None, ...]
+    figures: tuple[float | None, ...]
+
+
+class KpiGathering:
+    """Gathers records in batches, for a thread: a long list of them is work. Only numbers of them are kept."""
+
+    def __init__(self, query: KpiQuery) -> None:
+        self._query = query
+        self._fields = tuple({aggregation.field for aggregation in query.aggregations})
+        self._values: dict[tuple[int, tuple[str | None, ...]], dict[str, array[float]]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many buckets as the query wants, so that later records are of no use."""
+        return len(self._values) > self._query.limit
+
+    def add(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Each row is when an exchange started, in RFC 3339 in UTC, and its record in JSON."""
+        for started_at, text in rows:
+            record = from_json(text)
+            key = self._begin(started_at), tuple(record[name] for name in self._query.groupby)
+            values = self._values.get(key)
+            if values is None:
+                values = self._values[key] = {name: array("d") for name in self._fields}
+            for name in self._fields:
+                value = FIELDS[name](record)
+                if value is not None:
+                    values[name].append(value)
+
+    def buckets(self) -> list[KpiBucket]:
+        """By time, then by group."""
+        ordered = sorted(self._values.items(), key=lambda item: (item[0][0], [name or "" for name in item[0][1]]))
+        return [
+            KpiBucket(begin, group, tuple(_figure(values[a.field], a.operation) for a in self._query.aggregations))
+            for (begin, group), values in ordered[: self._query.limit]
+        ]
+
+    def _begin(self, started_at: str) -> int:
+        seconds = self._query.seconds
+        if seconds is None:
+            return 0
+        # Without its fraction, which is of no matter here.
+        at = datetime.fromisoformat(f"{started_at[:19]}+00:00")
+        return int(at.timestamp()) // seconds * seconds
+
+
+def _figure(values: Sequence[float], operation: str) -> float | None:
+    if not values:
+        return 0 if operation == "count" else None
+    return OPERATIONS[operation](values)
+
+
+def _percentile(values: Sequence[float], percent: int) -> float:
+    """The least value that at least `percent` of the values do not exceed (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]

@@ -186,6 +186,9 @@ class MongoStore:
     ) -> list[KpiRecord]:
         return await self._driver.run("kpi_records", lambda db: queries.kpi_records(db, user_id, start, end, limit))
 
+    async def prove_write(self) -> None:
+        await self._driver.run("prove_write", writes.prove_write)
+
     async def clear_sessions(self, session_ids: Sequence[str]) -> None:
         await self._driver.run("clear_sessions", lambda db: copies.clear_sessions(db, session_ids))
 

@@ -5,8 +5,9 @@ so that a read waits neither for a write nor for a search. A transaction makes a
 dies loses nothing that was reported as saved, a machine that loses its power perhaps the last moments before.
 """
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -27,6 +28,7 @@ from agentic_backend.stores.base import (
     Written,
 )
 from agentic_backend.stores.migrations import migrate
+from agentic_backend.stores.private_files import private_database
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, KpiRecord
 from agentic_backend.stores.sqlite_connection import SqliteConnection
 from agentic_backend.stores.transfer import Counts
@@ -50,6 +52,9 @@ class SqliteStore:
 
         Every operation has `timeout_s`. Raises StoreUnavailable, and SchemaTooNew where a newer server wrote the file.
         """
+        # What is wrong with the place is told when it is opened.
+        with suppress(OSError):
+            await asyncio.to_thread(private_database, path)
         async with AsyncExitStack() as opened:
 
             async def connect() -> SqliteConnection:
@@ -158,6 +163,9 @@ class SqliteStore:
         self, *, user_id: str | None, start: datetime, end: datetime, limit: int = 100_000
     ) -> list[KpiRecord]:
         return await self._searcher.read("kpi_records", lambda db: queries.kpi_records(db, user_id, start, end, limit))
+
+    async def prove_write(self) -> None:
+        await self._writer.write("prove_write", transactions.prove_write)
 
     async def sessions_by_id(self, after_id: str, limit: int) -> list[Session]:
         return await self._searcher.read("sessions_by_id", lambda db: queries.sessions_by_id(db, after_id, limit))

@@ -9,6 +9,7 @@ from starlette.routing import Route
 from agentic_backend.auth.user import Authenticator, Tokens, User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import BadFrame, ExchangeNotFound
+from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import ErrorInfo, Final, HumanRequests
 from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.protocol.messages import ExchangeStatus, Timestamp, TokenUsage
@@ -64,6 +65,7 @@ class ExchangesApi:
         orchestrator: SessionOrchestrator,
         relay: Relay,
         connections: OpenConnections,
+        kpi: Kpi,
         limits: LimitsSettings,
     ) -> None:
         self._authenticator = authenticator
@@ -71,6 +73,7 @@ class ExchangesApi:
         self._orchestrator = orchestrator
         self._relay = relay
         self._connections = connections
+        self._kpi = kpi
         self._limits = limits
 
     def routes(self) -> list[Route]:
@@ -85,13 +88,15 @@ class ExchangesApi:
         return json_response(ExchangeView.of(await self._desk.exchange(user, request.path_params["id"])))
 
     async def _resume(self, request: Request, user: User) -> Response:
-        body = await body_of(request, ResumeExchange, self._limits.frame_bytes)
+        with self._kpi.refusals("resume"):
+            body = await body_of(request, ResumeExchange, self._limits.frame_bytes)
         exchange_id, token = request.path_params["id"], token_of(request)
         tokens = Tokens(token) if token else None
-        if body.payload is None:
-            exchange = await self._orchestrator.resume(user, exchange_id, tokens, uuid4().hex)
-        else:
-            exchange = await self._orchestrator.human_resume(user, None, exchange_id, body.payload, tokens)
+        with self._kpi.refusals("resume" if body.payload is None else "decision"):
+            if body.payload is None:
+                exchange = await self._orchestrator.resume(user, exchange_id, tokens, uuid4().hex)
+            else:
+                exchange = await self._orchestrator.human_resume(user, None, exchange_id, body.payload, tokens)
         return event_stream(exchange, 0, self._relay, self._limits.send_timeout_s)
 
     async def _events(self, request: Request, user: User) -> Response:

@@ -10,6 +10,7 @@ from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.agents.tool_names import tool_names
 from agentic_backend.auth.user import Authenticator, Tokens, User
 from agentic_backend.errors import BadFrame, SessionNotFound
+from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.frames import LONGEST_ID, Ask, Frame
 from agentic_backend.protocol.messages import (
     ChatMessage,
@@ -82,6 +83,7 @@ class RestApi:
         desk: SessionDesk,
         orchestrator: SessionOrchestrator,
         relay: Relay,
+        kpi: Kpi,
         limits: LimitsSettings,
     ) -> None:
         self._authenticator = authenticator
@@ -89,6 +91,7 @@ class RestApi:
         self._desk = desk
         self._orchestrator = orchestrator
         self._relay = relay
+        self._kpi = kpi
         self._limits = limits
 
     def routes(self) -> list[Route]:
@@ -148,12 +151,13 @@ class RestApi:
         return json_response(MessagesView(messages=messages, next_rank=session.next_rank))
 
     async def _send(self, request: Request, user: User) -> Response:
-        body = await body_of(request, SendMessage, self._limits.frame_bytes)
-        token, session_id = token_of(request), request.path_params["id"]
-        if len(session_id) > LONGEST_ID:
-            raise SessionNotFound
-        ask = Ask(message=body.content, session_id=session_id, client_exchange_id=body.client_exchange_id)
-        exchange = await self._orchestrator.ask(user, ask, Tokens(token) if token else None, uuid4().hex)
+        with self._kpi.refusals("ask"):
+            body = await body_of(request, SendMessage, self._limits.frame_bytes)
+            token, session_id = token_of(request), request.path_params["id"]
+            if len(session_id) > LONGEST_ID:
+                raise SessionNotFound
+            ask = Ask(message=body.content, session_id=session_id, client_exchange_id=body.client_exchange_id)
+            exchange = await self._orchestrator.ask(user, ask, Tokens(token) if token else None, uuid4().hex)
         return event_stream(exchange, 0, self._relay, self._limits.send_timeout_s)
 
     async def _complete(self, request: Request, user: User) -> Response:

@@ -25,7 +25,7 @@ from agentic_backend.protocol.parts import (
     ToolCallPart,
     ToolResultPart,
 )
-from agentic_backend.stores.base import AlreadyAsked, ExchangeEnd, Fence, FencedOut, Store
+from agentic_backend.stores.base import AlreadyAsked, ExchangeEnd, Fence, FencedOut, SessionQuery, Store
 from tests.stores.samples import (
     EPOCH,
     a_kpi,
@@ -351,3 +351,10 @@ async def test_a_kpi_record_sent_again_counts_once(store: Store) -> None:
     await store.record_kpi(record)
     await store.record_kpi(record)
     assert await store.kpi_records(user_id=user, start=EPOCH, end=datetime(2027, 1, 1, tzinfo=UTC)) == [record]
+
+
+async def test_a_proof_of_writing_changes_nothing_that_counts(store: Store) -> None:
+    before = await store.list_sessions(SessionQuery(user_id="alice"))
+    for _ in range(2):
+        await store.prove_write()
+    assert await store.list_sessions(SessionQuery(user_id="alice")) == before

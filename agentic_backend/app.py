@@ -23,6 +23,7 @@ from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_services import SessionServices, open_sessions, wire_sessions
 from agentic_backend.settings import AuthSettings, LimitsSettings, RelaySettings, Settings
 from agentic_backend.stores.opening import open_store, sqlite_file
+from agentic_backend.stores.sqlite_pages import watched_pages
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.classic_api import ClassicApi
 from agentic_backend.transports.exchanges_api import ExchangesApi
@@ -30,6 +31,7 @@ from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
+from agentic_backend.transports.readiness import Readiness
 from agentic_backend.transports.rest import RestApi
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.sign_in import SignIn
@@ -60,6 +62,8 @@ async def open_application(
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
         await stack.enter_async_context(event_loop_lag(kpi))
+        file = sqlite_file(settings.store.url, settings.data.directory)
+        pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
         store = await open_store(settings, kpi.store_operation)
         stack.push_async_callback(store.aclose)
         authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
@@ -80,8 +84,7 @@ async def open_application(
             limits=settings.limits,
         )
         # A SQLite file is one instance's alone; what runs in it can't be anybody else's.
-        alone = sqlite_file(settings.store.url, settings.data.directory) is not None
-        await stack.enter_async_context(open_sessions(sessions, alone=alone))
+        await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
         connections = OpenConnections(settings.limits)
         controller = ChatbotController(
             authenticator=authenticator,
@@ -91,10 +94,10 @@ async def open_application(
             connections=connections,
             limits=settings.limits,
         )
-        routes = _routes(settings.limits, connections, authenticator, agents, sessions, relay)
+        routes = _routes(settings.limits, connections, authenticator, agents, sessions, relay, kpi)
         yield Application(
             public=_public(settings, controller, routes, relay, kpi, port),
-            internal=internal_application(kpi, store, relay, authenticator, log_tail),
+            internal=internal_application(kpi, Readiness(store, relay, authenticator, pages), log_tail),
             relay=relay,
         )
 
@@ -106,6 +109,7 @@ def _routes(
     agents: AgentManager,
     sessions: SessionServices,
     relay: Relay,
+    kpi: Kpi,
 ) -> list[Route]:
     """The REST calls."""
     orchestrator, desk, calls = sessions.orchestrator, sessions.desk, RestCalls(authenticator, limits)
@@ -116,6 +120,7 @@ def _routes(
         orchestrator=orchestrator,
         relay=relay,
         connections=connections,
+        kpi=kpi,
         limits=limits,
     )
     exchanges = ExchangesApi(
@@ -124,6 +129,7 @@ def _routes(
         orchestrator=orchestrator,
         relay=relay,
         connections=connections,
+        kpi=kpi,
         limits=limits,
     )
     classic, metrics = ClassicApi(calls, desk, limits), MetricsApi(calls, sessions.reports)

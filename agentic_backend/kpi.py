@@ -5,11 +5,14 @@ the KPI records in the store, in the logs, and in exemplars. What each metric me
 """
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
+
+from agentic_backend.errors import AgenticError, Internal
 
 _LONG = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 _SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
@@ -73,6 +76,8 @@ class Kpi:
             buckets=_TOKENS,
         )
         self._up = self._gauge("chat_dependency_up", "1 while a dependency answers.", "dependency")
+        self._damaged = self._gauge("chat_store_damaged", "1 where pages of the SQLite file are damaged.")
+        self._refusals = self._counter("chat_refused", "Asks and decisions that were refused.", "call", "code")
         self._lag = self._histogram("chat_event_loop_lag_seconds", "How late the event loop is.", buckets=_SHORT)
         self._gauge("chat_build_info", "What runs; always 1.", "version", "python").labels(
             version("agentic-backend"), platform.python_version()
@@ -136,6 +141,26 @@ class Kpi:
     def store_operation(self, operation: str, duration_s: float, ok: bool) -> None:
         self._store.labels(operation, "ok" if ok else "error").observe(duration_s)
         self._up.labels("store").set(int(ok))
+
+    def store_damaged(self, damaged: bool) -> None:
+        """What the last look at the pages of the SQLite file has found."""
+        self._damaged.set(int(damaged))
+
+    def refused(self, call: str, code: str) -> None:
+        """An `ask`, a `decision` or a `resume` was refused, with one of the codes of `errors`."""
+        self._refusals.labels(call, code).inc()
+
+    @contextmanager
+    def refusals(self, call: str) -> Iterator[None]:
+        """Count what keeps the call inside from being taken."""
+        try:
+            yield
+        except AgenticError as error:
+            self.refused(call, error.code)
+            raise
+        except Exception:
+            self.refused(call, Internal.code)
+            raise
 
     def keycloak_up(self, up: bool) -> None:
         """Whether the realm's keys could be fetched when they were asked for last."""

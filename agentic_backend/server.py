@@ -26,6 +26,7 @@ from agentic_backend.process_end import StopOrder, end_in_time, leave_now
 from agentic_backend.sessions.departure import LONGEST_S, Departure
 from agentic_backend.settings import LimitsSettings, Settings
 from agentic_backend.stores.opening import sqlite_file
+from agentic_backend.stores.private_files import private_directory
 from agentic_backend.stores.sole_use import sole_use
 from agentic_backend.transports.abortable_websocket import AbortableWebSocket
 from agentic_backend.transports.bounded_http import BoundedHttp
@@ -186,7 +187,9 @@ def _alone(settings: Settings) -> contextlib.AbstractContextManager[None]:
     file = sqlite_file(settings.store.url, settings.data.directory)
     if file is None:
         return contextlib.nullcontext()
-    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.parent == settings.data.directory or not file.parent.exists():
+        # Another directory may hold what others have to read.
+        private_directory(file.parent)
     return sole_use(file.parent)
 
 

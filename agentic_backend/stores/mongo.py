@@ -194,6 +194,9 @@ class MongoStore:
     async def kpi_figures(self, query: KpiQuery) -> list[KpiBucket]:
         return await self._driver.run("kpi_figures", lambda db: queries.kpi_figures(db, query), late=took_too_long)
 
+    async def prove_write(self) -> None:
+        await self._driver.run("prove_write", writes.prove_write)
+
     async def clear_sessions(self, session_ids: Sequence[str]) -> None:
         await self._driver.run("clear_sessions", lambda db: copies.clear_sessions(db, session_ids))
 

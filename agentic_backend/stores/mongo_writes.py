@@ -143,6 +143,12 @@ async def append(
     return Written(session, messages)
 
 
+async def prove_write(database: Database) -> None:
+    """Change a document that is there for this alone."""
+    proof = {"$set": {"proof": uuid4().hex}}
+    await database["write_proofs"].update_one({"_id": "proof"}, proof, upsert=True)
+
+
 async def record_kpi(database: Database, record: KpiRecord) -> None:
     """Recorded again, after an answer that got lost, it replaces itself."""
     document = kpi_document(record)

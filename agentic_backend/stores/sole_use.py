@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agentic_backend.stores.private_files import private_file
+
 
 @contextmanager
 def sole_use(directory: Path) -> Iterator[None]:
     """Hold `directory` for this server. Raises OSError where another one holds it, or nothing can be written to it."""
+    private_file(directory / "server.lock")
     with open(directory / "server.lock", "ab") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

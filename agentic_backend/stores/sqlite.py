@@ -6,8 +6,9 @@ whole or absent; a process that dies loses nothing that was reported as saved, a
 the last moments before.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -32,6 +33,7 @@ from agentic_backend.stores.base import (
 )
 from agentic_backend.stores.kpi_figures import KpiBucket, KpiQuery
 from agentic_backend.stores.migrations import migrate
+from agentic_backend.stores.private_files import private_database
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, KpiRecord
 from agentic_backend.stores.sqlite_connection import SqliteConnection
 from agentic_backend.stores.transfer import Counts
@@ -66,6 +68,9 @@ class SqliteStore:
 
         Every operation has `timeout_s`. Raises StoreUnavailable, and SchemaTooNew where a newer server wrote the file.
         """
+        # What is wrong with the place is told when it is opened.
+        with suppress(OSError):
+            await asyncio.to_thread(private_database, path)
         async with AsyncExitStack() as opened:
 
             async def connect(late: Callable[[], AgenticError] = StoreUnavailable) -> SqliteConnection:
@@ -180,6 +185,9 @@ class SqliteStore:
 
     async def kpi_figures(self, query: KpiQuery) -> list[KpiBucket]:
         return await self._reporter.read("kpi_figures", lambda db: sqlite_kpis.kpi_figures(db, query))
+
+    async def prove_write(self) -> None:
+        await self._writer.write("prove_write", transactions.prove_write)
 
     async def sessions_by_id(self, after_id: str, limit: int) -> list[Session]:
         return await self._lister.read("sessions_by_id", lambda db: queries.sessions_by_id(db, after_id, limit))

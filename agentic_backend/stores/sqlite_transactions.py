@@ -36,6 +36,9 @@ from agentic_backend.stores.rows import (
 from agentic_backend.stores.sqlite_columns import INSERT_EXCHANGE, INSERT_MESSAGE, INSERT_SESSION, SESSION_COLUMNS
 from agentic_backend.stores.sqlite_queries import get_session
 
+# What an ask of a few sentences writes.
+_PROOF_BYTES = 32_768
+
 _RENAME = f"""
     UPDATE sessions SET title = :title, search_title = :search_title
     WHERE id = :id AND title = coalesce(:only_if, title)
@@ -278,3 +281,9 @@ def _fenced(fence: Fence) -> Row:
         "next_rank": fence.next_rank,
         "owner": fence.owner,
     }
+
+
+def prove_write(db: sqlite3.Connection) -> None:
+    """Fill some pages of a table that is there for this alone, and belongs to no schema version."""
+    db.execute("CREATE TABLE IF NOT EXISTS write_proofs (id INTEGER PRIMARY KEY, filler BLOB NOT NULL) STRICT")
+    db.execute("INSERT OR REPLACE INTO write_proofs VALUES (0, randomblob(?))", (_PROOF_BYTES,))

@@ -49,6 +49,8 @@ GONE, TRY_AGAIN, RESTART, TOO_SLOW, SIGN_IN_AGAIN, STAY_AWAY, TOO_MANY = 1006, 1
 # A client that sends without reading is read no further until the writer has caught up.
 _UNSENT_AT_MOST = 256
 _WATCHED_AT_MOST = 1_000
+# What is counted where it is refused, and how it is called then.
+_COUNTED = {"ask": "ask", "human_resume": "decision"}
 
 
 class Connection:
@@ -289,6 +291,9 @@ class Connection:
                 exchange_id=echoed("exchange_id"),
             )
         )
+        # What can't be read counts as an ask, as a frame without a type is one.
+        if (call := _COUNTED.get(echoed("type") or "ask")) is not None:
+            self._kpi.refused(call, error.code)
         log.info("frame refused", extra={"request_id": request_id, "user_id": self._user.id, "code": error.code})
         if isinstance(error, Unauthenticated) or error.close_code is not None:
             self._close_with(error.close_code or SIGN_IN_AGAIN)

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import BadFrame, ExchangeNotFound
+from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import ErrorInfo, Final, HumanRequests
 from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.protocol.messages import ExchangeStatus, Timestamp, TokenUsage
@@ -67,6 +68,7 @@ class ExchangesApi:
         orchestrator: SessionOrchestrator,
         relay: Relay,
         connections: OpenConnections,
+        kpi: Kpi,
         limits: LimitsSettings,
     ) -> None:
         self._calls = calls
@@ -74,6 +76,7 @@ class ExchangesApi:
         self._orchestrator = orchestrator
         self._relay = relay
         self._connections = connections
+        self._kpi = kpi
         self._limits = limits
 
     def routes(self) -> list[Route]:
@@ -88,10 +91,12 @@ class ExchangesApi:
         return json_response(ExchangeView.of(await self._desk.exchange(user, request.path_params["id"])))
 
     async def _resume(self, request: Request, user: User) -> Response:
-        body = await body_of(request, ResumeExchange, self._limits.frame_bytes)
+        with self._kpi.refusals("resume"):
+            body = await body_of(request, ResumeExchange, self._limits.frame_bytes)
         exchange_id, token = request.path_params["id"], token_of(request)
         tokens = Tokens(token) if token else None
-        with self._connections.stream(user.id) as place:
+        kind = "resume" if body.payload is None else "decision"
+        with self._kpi.refusals(kind), self._connections.stream(user.id) as place:
             if body.payload is None:
                 exchange = await self._orchestrator.resume(user, exchange_id, tokens, uuid4().hex)
             else:

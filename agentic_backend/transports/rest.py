@@ -11,6 +11,7 @@ from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.agents.tool_names import tool_names
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import BadFrame, SessionNotFound
+from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.frames import LONGEST_ID, Ask, Frame
 from agentic_backend.protocol.messages import (
     ChatMessage,
@@ -86,6 +87,7 @@ class RestApi:
         orchestrator: SessionOrchestrator,
         relay: Relay,
         connections: OpenConnections,
+        kpi: Kpi,
         limits: LimitsSettings,
     ) -> None:
         self._calls = calls
@@ -94,6 +96,7 @@ class RestApi:
         self._orchestrator = orchestrator
         self._relay = relay
         self._connections = connections
+        self._kpi = kpi
         self._limits = limits
 
     def routes(self) -> list[Route]:
@@ -153,15 +156,16 @@ class RestApi:
         return json_response(MessagesView(messages=messages, next_rank=session.next_rank))
 
     async def _send(self, request: Request, user: User) -> Response:
-        body = await body_of(request, SendMessage, self._limits.frame_bytes)
-        token, session_id = token_of(request), request.path_params["id"]
-        if len(session_id) > LONGEST_ID:
-            raise SessionNotFound
-        ask = Ask(message=body.content, session_id=session_id, client_exchange_id=body.client_exchange_id)
-        with self._connections.stream(user.id) as place:
-            exchange = await self._orchestrator.ask(user, ask, Tokens(token) if token else None, uuid4().hex)
-            events = exchange_events(exchange, self._relay, seconds_left(user))
-            return EventStream(events, place.pop_all(), self._limits.send_timeout_s)
+        with self._kpi.refusals("ask"):
+            body = await body_of(request, SendMessage, self._limits.frame_bytes)
+            token, session_id = token_of(request), request.path_params["id"]
+            if len(session_id) > LONGEST_ID:
+                raise SessionNotFound
+            ask = Ask(message=body.content, session_id=session_id, client_exchange_id=body.client_exchange_id)
+            with self._connections.stream(user.id) as place:
+                exchange = await self._orchestrator.ask(user, ask, Tokens(token) if token else None, uuid4().hex)
+                events = exchange_events(exchange, self._relay, seconds_left(user))
+                return EventStream(events, place.pop_all(), self._limits.send_timeout_s)
 
     async def _complete(self, request: Request, user: User) -> Response:
         await body_of(request, Frame, self._limits.frame_bytes)

@@ -1,5 +1,6 @@
 """The server as a process: how it starts, what it says, and what it says when it can't."""
 
+import contextlib
 import socket
 import sqlite3
 from pathlib import Path
@@ -167,11 +168,22 @@ def newer_database(data: Path) -> None:
     connection.close()
 
 
+def damaged_database(data: Path) -> None:
+    data.mkdir()
+    with contextlib.closing(sqlite3.connect(data / "chat.sqlite3")) as db:
+        db.execute("CREATE TABLE kept (id INTEGER)")
+        db.commit()
+    with (data / "chat.sqlite3").open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 100)
+
+
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
         (no_directory, "File exists"),
         (no_database, "not a database"),
+        (damaged_database, "chat.sqlite3 is damaged ("),
         (newer_database, "schema version 999"),
     ],
 )

@@ -25,7 +25,7 @@ from agentic_backend.protocol.parts import (
     ToolCallPart,
     ToolResultPart,
 )
-from agentic_backend.stores.base import AlreadyAsked, ExchangeEnd, Fence, FencedOut, Store
+from agentic_backend.stores.base import AlreadyAsked, ExchangeEnd, Fence, FencedOut, SessionQuery, Store
 from tests.stores.samples import (
     EPOCH,
     a_kpi,
@@ -331,3 +331,10 @@ async def test_an_exchange_counts_among_the_last_however_it_ended(store: Store, 
     fence = await begin_new(store)
     await store.append(fence, [answer()], an_end(status))
     assert len(await store.last_exchanges(fence.session_id, 1)) == 2
+
+
+async def test_a_proof_of_writing_changes_nothing_that_counts(store: Store) -> None:
+    before = await store.list_sessions(SessionQuery(user_id="alice"))
+    for _ in range(2):
+        await store.prove_write()
+    assert await store.list_sessions(SessionQuery(user_id="alice")) == before

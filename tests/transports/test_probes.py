@@ -18,6 +18,7 @@ from agentic_backend.log_tail import LogTail
 from agentic_backend.server import Listener, address_of, bind
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.transports.probes import internal_application
+from agentic_backend.transports.readiness import Readiness
 
 
 @asynccontextmanager
@@ -26,7 +27,9 @@ async def probed(directory: Path, hold: Hold, grace_s: float = 30) -> AsyncItera
     async with open_sessions(directory, {"held": held_graph(hold)}, grace_s=grace_s) as sessions:
         bound = bind("127.0.0.1", 0)
         application = internal_application(
-            sessions.kpi, sessions.store.as_store, sessions.relay, DeveloperAuthenticator("ann"), LogTail()
+            sessions.kpi,
+            Readiness(sessions.store.as_store, sessions.relay, DeveloperAuthenticator("ann"), None),
+            LogTail(),
         )
         listener = Listener(application, bound, LimitsSettings())
         listening = asyncio.create_task(listener.listen())
@@ -46,10 +49,33 @@ async def test_without_its_store_the_server_is_alive_but_not_ready(tmp_path: Pat
     async with probed(tmp_path, Hold()) as (sessions, client):
         assert await seen(client, "/health/ready") == (200, "ok")
         with sessions.store.away():
-            assert await seen(client, "/health/ready") == (503, "store_unavailable")
+            assert await becomes(client, (503, "store_unavailable"))
             assert await seen(client, "/health/live") == (200, "ok")
             assert (await client.get("/metrics")).status_code == 200
-        assert await seen(client, "/health/ready") == (200, "ok")
+        assert await becomes(client, (200, "ok"))
+
+
+async def becomes(client: httpx.AsyncClient, expected: tuple[int, str]) -> bool:
+    """Readiness is looked at once a second."""
+    async with asyncio.timeout(10):
+        while await seen(client, "/health/ready") != expected:
+            await asyncio.sleep(0.05)
+    return True
+
+
+async def test_readiness_takes_a_write_and_however_often_it_is_asked_one_a_second(tmp_path: Path) -> None:
+    async with probed(tmp_path, Hold()) as (sessions, client):
+        with sessions.store.away("prove_write"):
+            for _ in range(30):
+                assert await seen(client, "/health/ready") == (503, "store_unavailable")
+            assert sessions.store.refused.count("prove_write") < 10
+        sessions.store.hold("prove_write")
+        began = asyncio.get_running_loop().time()
+        await asyncio.sleep(1)
+        # A store that doesn't answer is not waited for long, by however many.
+        answers = await asyncio.gather(*(seen(client, "/health/ready") for _ in range(20)))
+        assert set(answers) == {(503, "store_unavailable")}
+        assert asyncio.get_running_loop().time() - began < 15
 
 
 async def test_a_server_that_goes_down_is_alive_but_not_ready(tmp_path: Path) -> None:

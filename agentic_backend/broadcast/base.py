@@ -31,8 +31,8 @@ class Broadcast(Protocol):
         """Tell `listener`, the only one, from now on."""
         ...
 
-    def publish(self, log: ExchangeLog, after_seq: int) -> None:
-        """Show the events of an exchange that runs here to the other instances, from `after_seq` on, to its end."""
+    def publish(self, log: ExchangeLog) -> None:
+        """Show the events of an exchange that runs here to the other instances, to its end."""
         ...
 
     def mirror(self, log: ExchangeLog) -> bool:
@@ -58,7 +58,7 @@ class Alone:
 
     def listen(self, listener: Listener) -> None: ...
 
-    def publish(self, log: ExchangeLog, after_seq: int) -> None: ...
+    def publish(self, log: ExchangeLog) -> None: ...
 
     def mirror(self, log: ExchangeLog) -> bool:
         return False

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sys import getsizeof
 from typing import Any, Literal, TypeVar
 
+from agentic_backend.growing_text import GrowingText
 from agentic_backend.protocol.events import (
     Activity,
     AwaitingHuman,
@@ -24,6 +25,7 @@ from agentic_backend.protocol.events import (
     Stream,
 )
 from agentic_backend.protocol.messages import Channel, ChatMessage
+from agentic_backend.protocol.seq import epoch_of, is_beginning
 
 AnyEvent = TypeVar("AnyEvent", bound=ExchangeEvent)
 
@@ -40,7 +42,7 @@ class _TextRun:
     seq: int
     block: int
     channel: Channel
-    texts: list[str]
+    text: GrowingText
 
 
 _Entry = _TextRun | ExchangeEvent
@@ -59,6 +61,8 @@ class Cursor:
         self.position = position
         self.wake = wake
         self.wake_for_text = wake_for_text
+        self.was_unreached = False
+        """Whether the log ended before this place when somebody last looked."""
 
     def take(self) -> list[ExchangeEvent]:
         """All that is there after the cursor's place, which moves behind it."""
@@ -72,6 +76,8 @@ class ExchangeLog:
     """`user_id` is whose exchange it is.
 
     While it `is_filling` with what another instance has shown already, its readers wait: their places mean nothing yet.
+    While it `is_mirrored` it lags behind the owner's log: whoever comes from there with a place beyond its end waits
+    until it is there, so that what he is shown next is never what he has seen.
     """
 
     def __init__(
@@ -86,7 +92,7 @@ class ExchangeLog:
         self.exchange_id = exchange_id
         self.user_id = user_id
         self.last_seq = 0
-        self.is_filling = False
+        self.is_filling = self.is_mirrored = False
         self.final: Final | None = None
         self._ended = asyncio.Event()
         self._before: list[ChatMessage] = []
@@ -101,8 +107,10 @@ class ExchangeLog:
         self, after_seq: int, wake: Callable[[], None], wake_for_text: Callable[[], None] | None = None
     ) -> Cursor:
         """A cursor that has everything up to `after_seq`; give it back with `unfollow`."""
-        # A place beyond the end is unknown, and stays so though the log may grow beyond it before it is read.
-        position = after_seq if after_seq <= self.last_seq or self.is_filling else _UNKNOWN
+        # A place beyond the end is unknown, and stays so though the log may grow beyond it before it is read. Nobody
+        # has anything of what began anew before there was any place.
+        is_unknown = self._is_beyond(after_seq) or (after_seq == 0 and bool(self._before))
+        position = _UNKNOWN if is_unknown else after_seq
         self._read_up_to = max(self._read_up_to, min(position, self.last_seq))
         cursor = Cursor(self, position, wake, wake_for_text or wake)
         self._cursors.add(cursor)
@@ -124,7 +132,7 @@ class ExchangeLog:
     def size(self) -> int:
         """About how many bytes of memory it takes; to be asked once, for it looks at every event."""
         runs = [entry for entry in self._entries if isinstance(entry, _TextRun)]
-        texts = sum(sum(map(getsizeof, run.texts)) + _REFERENCE * len(run.texts) for run in runs)
+        texts = sum(getsizeof(part) + _REFERENCE for run in runs for part in run.text.parts)
         # The messages of a final are those of the events before it.
         told = [entry for entry in self._entries if not isinstance(entry, _TextRun | Final)]
         events = sum(len(value.model_dump_json()) for value in [*told, *self._before])
@@ -152,10 +160,10 @@ class ExchangeLog:
         # While it is filling, a reader's place may lie between any two.
         is_unread = isinstance(last, _TextRun) and last.first_seq > self._read_up_to and not self.is_filling
         if isinstance(last, _TextRun) and is_unread and last.block == block:
-            last.texts.append(text)
+            last.text.add(text)
             last.seq = seq
         else:
-            self._add(_TextRun(first_seq, seq, block, channel, [text]))
+            self._add(_TextRun(first_seq, seq, block, channel, GrowingText(text)))
         for cursor in self._cursors:
             cursor.wake_for_text()
 
@@ -179,7 +187,7 @@ class ExchangeLog:
         """Forget every event up to `seq`: all readers get a `reset` with these messages, and this text."""
         self._before, self._begins_after = list(messages), seq
         self.last_seq = self._read_up_to = seq
-        self._entries = [_TextRun(seq, seq, text.block, text.channel, [text.text]) for text in partial]
+        self._entries = [_TextRun(seq, seq, text.block, text.channel, GrowingText(text.text)) for text in partial]
         self.filled()
 
     def filled(self) -> None:
@@ -191,6 +199,15 @@ class ExchangeLog:
     def jump_to(self, seq: int) -> None:
         """Go on above `seq`, which other logs of the same exchange may have reached."""
         self.last_seq = max(self.last_seq, seq)
+
+    def give_up_unreached(self) -> None:
+        """Who has waited since the last call for a place that the log doesn't reach gets a `reset`."""
+        for cursor in self._cursors:
+            is_unreached = not self.is_filling and cursor.position > self.last_seq
+            if is_unreached and cursor.was_unreached:
+                cursor.position = _UNKNOWN
+                cursor.wake()
+            cursor.was_unreached = is_unreached
 
     def end_with(self, final: Final) -> None:
         """The exchange has ended without this log: all readers get a `reset` and the `final`."""
@@ -222,7 +239,7 @@ class ExchangeLog:
             if not isinstance(entry, _TextRun):
                 events.append(entry)
                 continue
-            texts += entry.texts
+            texts.append(entry.text.joined())
             following = self._entries[index + 1] if index + 1 < len(self._entries) else None
             if not isinstance(following, _TextRun) or following.block != entry.block:
                 events.append(self._delta(entry, "".join(texts)))
@@ -231,13 +248,15 @@ class ExchangeLog:
 
     def replay_from(self, after_seq: int) -> Literal["live", "reset", "replayed"]:
         """What `read` would give: nothing yet, a reset, or the events after `after_seq`."""
+        if after_seq == _UNKNOWN:
+            return "live" if self.is_filling else "reset"
         if after_seq == self.last_seq or self.is_filling:
             return "live"
-        if after_seq == _UNKNOWN or after_seq > self.last_seq:
-            return "reset"
+        if after_seq > self.last_seq:
+            return "reset" if self._is_beyond(after_seq) else "live"
         start = bisect_right(self._entries, after_seq, key=_seq)
         is_lost = after_seq < self._begins_after or self._inside_run(start, after_seq)
-        return "reset" if is_lost else "replayed"
+        return "reset" if is_lost or self._is_elsewhere(start, after_seq) else "replayed"
 
     @property
     def messages(self) -> list[ChatMessage]:
@@ -251,13 +270,30 @@ class ExchangeLog:
         channels: dict[int, Channel] = {}
         for entry in self._entries:
             if isinstance(entry, _TextRun):
-                texts.setdefault(entry.block, []).extend(entry.texts)
+                texts.setdefault(entry.block, []).append(entry.text.joined())
                 channels[entry.block] = entry.channel
             elif isinstance(entry, Stream) and entry.block is not None:
                 texts.pop(entry.block, None)
         return [
             PartialText(block=block, channel=channels[block], text="".join(pieces)) for block, pieces in texts.items()
         ]
+
+    def _is_beyond(self, after_seq: int) -> bool:
+        """Whether the log will never come to the end of what lies before this place."""
+        will_grow = self.is_filling or (self.is_mirrored and self.final is None)
+        return after_seq > self.last_seq and not will_grow
+
+    def _is_elsewhere(self, start: int, after_seq: int) -> bool:
+        """Whether this place, before the entry at `start`, is none of this log.
+
+        An owner may have given more elsewhere than came here; and where an epoch begins stands what was made of the
+        store alone.
+        """
+        if after_seq in (0, self._begins_after) or (start > 0 and self._entries[start - 1].seq == after_seq):
+            return False
+        following = self._entries[start] if start < len(self._entries) else None
+        next_seq = following.first_seq if isinstance(following, _TextRun) else following.seq if following else None
+        return is_beginning(after_seq) or epoch_of(after_seq) != epoch_of(next_seq or self.last_seq)
 
     def _inside_run(self, start: int, after_seq: int) -> bool:
         for entry in self._entries[start:]:
@@ -320,7 +356,7 @@ def _merged(entries: Sequence[_Entry]) -> list[_Entry]:
                 run = entry
             else:
                 run.seq = entry.seq
-                run.texts += entry.texts
+                run.text.add_all(entry.text)
             runs[entry.block] = run
         elif entry is last_progress or not _is_progress(entry):
             merged += [*runs.values(), entry]
@@ -328,7 +364,7 @@ def _merged(entries: Sequence[_Entry]) -> list[_Entry]:
     merged += runs.values()
     for entry in merged:
         if isinstance(entry, _TextRun):
-            entry.texts = ["".join(entry.texts)]
+            entry.text.joined()
     return merged
 
 

@@ -58,8 +58,7 @@ class RedisBroadcast:
     def listen(self, listener: Listener) -> None:
         self._listener = listener
 
-    def publish(self, log: ExchangeLog, after_seq: int) -> None:
-        # Where others have its events up to there already, they drop what comes again.
+    def publish(self, log: ExchangeLog) -> None:
         self._mirrors.end(log.exchange_id)
         self._publisher.publish(log)
 

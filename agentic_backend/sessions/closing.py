@@ -19,14 +19,12 @@ from agentic_backend.protocol.messages import (
     utc_now,
 )
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart, text_of
+from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.sessions.delivery import error_message
 from agentic_backend.sessions.outcome import Outcome
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut, Store
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord, KpiRecord
-
-# The last seq of a process that died is unknown; a jump leaves every place that it could have given behind.
-_SEQ_JUMP = 1_000_000
 
 
 class Closing:
@@ -46,11 +44,13 @@ class Closing:
         drafts = _last_drafts(record, messages, outcome.status, error)
         log = self._relay.find(record.id)
         waiting_log = log if log is not None and log.is_waiting else None
+        # What the owner before gave last is unknown, where it has died.
+        first_seq = next_epoch(record.last_seq)
         end = ExchangeEnd(
             status=outcome.status,
             ended_at=utc_now(),
             usage=record.usage,
-            last_seq=waiting_log.last_seq + len(drafts) + 1 if waiting_log else record.last_seq + _SEQ_JUMP,
+            last_seq=first_seq + len(drafts) + 1,
             error=error,
             kpi=_kpi_of(record, outcome.status, messages),
         )
@@ -68,7 +68,8 @@ class Closing:
         )
         if waiting_log is not None and waiting_log.is_waiting:
             # Nothing is missing in it: it goes on to the end.
-            self._relay.publish(waiting_log, waiting_log.last_seq)
+            waiting_log.jump_to(first_seq)
+            self._relay.publish(waiting_log)
             for message in written.messages:
                 waiting_log.append(Stream, message=message)
             waiting_log.take_over(final)

@@ -24,6 +24,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import AwaitingHuman, Started, Stream
 from agentic_backend.protocol.messages import ExchangeStatus, utc_now
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.delivery import Delivery
 from agentic_backend.sessions.exchange_ending import ExchangeEnding
@@ -192,6 +193,7 @@ class Exchange:
             pause = await self._stored_pause()
             if self._cut is not None:
                 # It was stopped in between: nobody else may have taken it over.
+                self.log.jump_to(next_epoch(pause.last_seq))
                 await self._delivery.ledger.claim()
                 return self._cut
         except ApprovalNotFound:

@@ -3,7 +3,7 @@
 from agentic_backend.auth.user import User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import ExchangeNotFound
-from agentic_backend.protocol.events import AwaitingHuman, Final
+from agentic_backend.protocol.events import AwaitingHuman, Final, HumanRequests
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.approvals import remaining
@@ -12,9 +12,11 @@ from agentic_backend.sessions.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord
 
-# A log that is made anew for an exchange that waits leaves the seqs of its other logs behind; once it goes on, its seqs
-# leave those behind that any of these logs may have given since.
-SEQ_JUMP = 1_000
+
+def waiting_seq(record: ExchangeRecord, rest: HumanRequests) -> int:
+    """The seq of what tells that an exchange which waits, as `record` says, waits for the `rest`."""
+    asked = record.pending.requests if record.pending is not None else rest.requests
+    return record.last_seq + len(asked) - len(rest.requests)
 
 
 class ExchangeViews:
@@ -51,19 +53,27 @@ class ExchangeViews:
             # The store has begun it, and its log is about to be made.
             await self._relay.admitted()
         log = self._relay.mirror(record.session_id, record.id, record.user_id)
-        if log.last_seq == 0 and not log.is_filling:
-            # Nobody shows it to us: what the store has is all that can be seen until it ends.
+        if not log.is_mirrored and log.last_seq <= record.last_seq:
+            # Nobody shows it to us: what the store has is all that can be seen until it ends. It stands where the
+            # owner's epoch begins, which is no place in the owner's own log.
             messages = await self._store.exchange_messages(record.id)
-            if log.last_seq == 0:
-                log.start_anew(messages, record.partial, max(record.last_seq, 1))
+            if log.last_seq <= record.last_seq:
+                log.start_anew(messages, record.partial, record.last_seq)
         return log
 
     async def waiting_log(self, record: ExchangeRecord) -> ExchangeLog:
-        """The log of an exchange that waits: as it is here, else made anew; others may go on with it."""
+        """The log of an exchange that waits: as it is here, else made anew; others may go on with it.
+
+        Made anew it has the seqs that it has everywhere, for all of it is in the store.
+        """
         log = self._relay.mirror(record.session_id, record.id, record.user_id)
-        if log.last_seq < record.last_seq:
-            log.start_anew(await self._store.exchange_messages(record.id), (), record.last_seq + SEQ_JUMP)
-            log.append(AwaitingHuman, payload=remaining(record, ()))
+        rest = remaining(record, ())
+        last_seq = waiting_seq(record, rest)
+        if log.last_seq < last_seq:
+            messages = await self._store.exchange_messages(record.id)
+            if log.last_seq < last_seq:
+                log.start_anew(messages, (), last_seq - 1)
+                log.append(AwaitingHuman, payload=rest)
         return log
 
     async def final_of(self, record: ExchangeRecord) -> Final:

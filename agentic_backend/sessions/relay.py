@@ -157,7 +157,7 @@ class Relay:
             self._by_name[started.user_id, exchange.client_exchange_id] = started.exchange_id
         if started.session_id is not None:
             self._by_session[started.session_id] = started.exchange_id
-            self._broadcast.publish(started, started.last_seq)
+            self.publish(started)
             self._broadcast.started(started)
         self.spawn(self._run(exchange))
         self._show(started)
@@ -214,14 +214,15 @@ class Relay:
         log = self.find(exchange_id)
         if log is None:
             log = self.new_log(session_id, exchange_id, user_id)
-            log.is_filling = self._broadcast.mirror(log)
+            log.is_filling = log.is_mirrored = self._broadcast.mirror(log)
         else:
-            self._broadcast.mirror(log)
+            log.is_mirrored = self._broadcast.mirror(log)
         return log
 
-    def publish(self, log: ExchangeLog, after_seq: int) -> None:
-        """Show the other instances what is added to the log of an exchange that waits."""
-        self._broadcast.publish(log, after_seq)
+    def publish(self, log: ExchangeLog) -> None:
+        """Show the other instances what is added here to the log of an exchange."""
+        log.is_mirrored = False
+        self._broadcast.publish(log)
 
     def stop_elsewhere(self, exchange_id: str) -> None:
         """Ask whoever runs the exchange to stop it."""

@@ -101,6 +101,7 @@ class Upkeep:
             await self._look_after_overdue(record)
         self._looks += 1
         for followed in self._relay.foreign_logs:
+            followed.give_up_unreached()
             if not followed.is_waiting or self._looks % _LOOKS_PER_LOOK_AT_WAITING == 0:
                 await self._views.refresh(followed)
 

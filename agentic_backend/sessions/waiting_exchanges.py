@@ -18,12 +18,13 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import AwaitingHuman
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, utc_now
+from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.approvals import decided, expired, remaining
 from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.closing import Closing
 from agentic_backend.sessions.exchange_launcher import ExchangeLauncher
-from agentic_backend.sessions.exchange_views import SEQ_JUMP, ExchangeViews
+from agentic_backend.sessions.exchange_views import ExchangeViews, waiting_seq
 from agentic_backend.sessions.graph_run import GoOn
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.ledger import StoredLedger
@@ -126,7 +127,8 @@ class WaitingExchanges:
             names = {"exchange_id": waiting.id, "session_id": waiting.session_id, "user_id": decision.by}
             log.info("decided", extra={**names, "action": decision.action, "tool": decision.name})
         if rest.requests:
-            self._relay.publish(exchange_log, exchange_log.last_seq)
+            self._relay.publish(exchange_log)
+            exchange_log.jump_to(waiting_seq(waiting, rest) - 1)
             exchange_log.append(AwaitingHuman, payload=rest)
             return exchange_log
         settled = [*waiting.decisions, *decisions]
@@ -158,7 +160,7 @@ class WaitingExchanges:
             ran_ms=waiting.ran_ms,
             first_token_ms=waiting.first_token_ms,
         )
-        exchange_log.jump_to(waiting.last_seq + 2 * SEQ_JUMP)
+        exchange_log.jump_to(next_epoch(waiting.last_seq))
         return self._launcher.launch(
             asked,
             entry,

@@ -194,7 +194,8 @@ class Store(Protocol):
     ) -> None:
         """Add `decisions` to those of an exchange that still waits as `waiting` says; each counts once.
 
-        With `lease` it runs again, as its owner's; without, it goes on waiting for the rest. Raises ApprovalNotFound
+        With `lease` it runs again, as its owner's, whose seqs are of the next epoch: `last_seq` becomes its beginning.
+        Without, it goes on waiting for the rest. Raises ApprovalNotFound
         where it no longer waits, or somebody has decided since `waiting` was read; nothing is written then. Where it
         raises StoreUnavailable the decisions may be kept, and the exchange may run until the lease is over.
         """

@@ -19,6 +19,7 @@ from pymongo import UpdateOne
 from agentic_backend.errors import ApprovalNotFound, Internal
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Fence, FencedOut, Lease, Pause
 from agentic_backend.stores.mongo_documents import Database, Document, checkpoint_changes, held_by
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
@@ -64,7 +65,8 @@ async def decide(
     }
     changes: Document = {"decisions": json_text([*waiting.decisions, *decisions])}
     if lease is not None:
-        changes |= _run_by(lease.owner) | {"deadline": rfc3339(lease.until)}
+        claimed_seq = next_epoch(waiting.last_seq)
+        changes |= _run_by(lease.owner) | {"deadline": rfc3339(lease.until), "last_seq": claimed_seq}
     if (await database["exchanges"].update_one(undecided, {"$set": changes})).matched_count == 0:
         raise ApprovalNotFound
     if lease is not None:

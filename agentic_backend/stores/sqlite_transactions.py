@@ -11,6 +11,7 @@ from datetime import datetime
 from agentic_backend.errors import ApprovalNotFound, SessionBusy, SessionCompleted, SessionNotFound
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session, SessionState, place, utc_now
+from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import (
     AlreadyAsked,
     Checkpoint,
@@ -76,7 +77,8 @@ _SET_WAITING = f"""
 
 _DECIDE = """
     UPDATE exchanges SET decisions = :decisions, status = iif(:owner IS NULL, status, 'running'),
-        deadline = iif(:owner IS NULL, deadline, :until), owner = :owner
+        deadline = iif(:owner IS NULL, deadline, :until), owner = :owner,
+        last_seq = iif(:owner IS NULL, last_seq, :claimed_seq)
     WHERE id = :exchange_id AND status = 'awaiting_human' AND last_seq = :last_seq AND decisions IS :decided
     RETURNING id
 """
@@ -193,6 +195,7 @@ def decide(
         "decided": json_text(waiting.decisions),
         "decisions": json_text([*waiting.decisions, *decisions]),
         "owner": None if lease is None else lease.owner,
+        "claimed_seq": next_epoch(waiting.last_seq),
         "until": None if lease is None else rfc3339(lease.until),
     }
     if db.execute(_DECIDE, claim).fetchone() is None:

@@ -1,7 +1,8 @@
 """ModelStream: the tokens of every model call within a graph's run, the moment they come.
 
 It gives what LangGraph's stream mode `messages` gives of model calls, without a queue and a wake-up of the event loop
-per token, which are half of that mode's cost.
+per token, which are half of that mode's cost. It sees to it that a long answer is no burden: what LangChain keeps of
+it is folded, and others have their say however fast the tokens come.
 """
 
 import asyncio
@@ -18,10 +19,14 @@ from langgraph.constants import TAG_NOSTREAM
 
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.model_failures import ModelFailures
+from agentic_backend.streaming.chunk_folding import ChunkFolding
 from agentic_backend.streaming.content import model_of, usage_of
 
 Output = TypeVar("Output")
 _Call = tuple[tuple[str, ...], dict[str, Any]]
+
+# For how long the tokens of a model that never waits may keep the event loop to themselves.
+_SLICE_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +54,11 @@ class ModelStream(ModelFailures):
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._calls: dict[UUID, _Call] = {}
-        self._streamed: set[UUID] = set()
+        self._streamed: dict[UUID, ChunkFolding] = {}
         self._begun: dict[UUID, tuple[float, str]] = {}
         self.ended: list[ModelCall] = []
         self._is_cut = False
+        self._slice_began = time.monotonic()
 
     def cut(self) -> None:
         """The run is over. A model in a thread, which nothing can cancel, ends at its next token or call."""
@@ -82,12 +88,27 @@ class ModelStream(ModelFailures):
             # A provider may give its own id to some of a message's chunks only; the run's is that of all.
             self._calls[run_id] = (_namespace(metadata), {**metadata, "run_id": str(run_id)})
 
-    def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
+    @property
+    def on_llm_new_token(self) -> Callable[..., Any]:
+        """LangChain awaits a handler's method where that is a coroutine's; in a thread none is awaited cheaply."""
+        return self._token if threading.get_ident() == self._thread else self._token_in_thread
+
+    async def _token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
+        self._token_in_thread(token, chunk=chunk, run_id=run_id)
+        if time.monotonic() - self._slice_began > _SLICE_S:
+            await asyncio.sleep(0)
+            self._slice_began = time.monotonic()
+
+    def _token_in_thread(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
         if self._is_cut:
             self._end_thread()
+        if not isinstance(chunk, ChatGenerationChunk):
+            return
+        if (folding := self._streamed.get(run_id)) is None:
+            folding = self._streamed[run_id] = ChunkFolding()
+        folding.add(chunk)
         call = self._calls.get(run_id)
-        if call is not None and isinstance(chunk, ChatGenerationChunk):
-            self._streamed.add(run_id)
+        if call is not None:
             self._give((call[0], "messages", (chunk.message, call[1])))
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
@@ -96,9 +117,7 @@ class ModelStream(ModelFailures):
         generation = response.generations[0][0] if response.generations and response.generations[0] else None
         message = generation.message if isinstance(generation, ChatGeneration) else None
         self._note_end(run_id, message if isinstance(message, AIMessage) else None)
-        if run_id in self._streamed:
-            self._streamed.discard(run_id)
-        elif call is not None and message is not None:
+        if self._streamed.pop(run_id, None) is None and call is not None and message is not None:
             self._give((call[0], "messages", (message, call[1])))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID | None = None, **kwargs: Any) -> None:
@@ -106,7 +125,7 @@ class ModelStream(ModelFailures):
         if run_id is not None:
             self._note_end(run_id, None, type(error).__name__)
             self._calls.pop(run_id, None)
-            self._streamed.discard(run_id)
+            self._streamed.pop(run_id, None)
 
     def _note_end(self, run_id: UUID, message: AIMessage | None, error: str = "") -> None:
         began, model = self._begun.pop(run_id, (time.monotonic(), "unknown"))

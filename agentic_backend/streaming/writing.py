@@ -7,6 +7,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
+from agentic_backend.growing_text import GrowingText
 from agentic_backend.protocol.parts import Part, TextPart
 from agentic_backend.streaming.content import delta_of, parts_of
 
@@ -24,11 +25,11 @@ class Writing:
     call: str
     place: Place
     ids: list[str | None] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    thoughts: list[str] = field(default_factory=list)
     text_block: int | None = None
     thought_block: int | None = None
     ended: bool = False
+    _text: GrowingText = field(default_factory=GrowingText)
+    _thought: GrowingText = field(default_factory=GrowingText)
     _usage: UsageMetadata | None = None
     _metadata: dict[str, Any] = field(default_factory=dict)
 
@@ -36,8 +37,8 @@ class Writing:
         """Add a chunk, which has brought this thought and this text."""
         if chunk.id not in self.ids:
             self.ids.append(chunk.id)
-        self.thoughts.append(thought)
-        self.texts.append(text)
+        self._thought.add(thought)
+        self._text.add(text)
         self.ended = self.ended or chunk.chunk_position == "last"
         self._metadata |= chunk.response_metadata
         if chunk.usage_metadata is not None:
@@ -45,11 +46,11 @@ class Writing:
 
     @property
     def text(self) -> str:
-        return "".join(self.texts)
+        return self._text.joined()
 
     @property
     def thought(self) -> str:
-        return "".join(self.thoughts)
+        return self._thought.joined()
 
     def message(self) -> AIMessage:
         """What has been shown and told of it, without calls. LangChain's own sum of chunks may fail; this can't."""

@@ -16,6 +16,7 @@ from agentic_backend.protocol.events import ErrorInfo, Final, HumanRequests
 from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.protocol.messages import ExchangeStatus, Timestamp, TokenUsage
 from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.protocol.seq import HIGHEST_SEQ
 from agentic_backend.sessions.approvals import remaining
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_desk import SessionDesk
@@ -30,8 +31,6 @@ from agentic_backend.transports.rest_errors import json_response
 from agentic_backend.transports.rest_input import ResumeExchange, body_of
 from agentic_backend.transports.session_events import SessionEvents
 from agentic_backend.transports.sse import EventStream, exchange_events
-
-_HIGHEST_SEQ = 2**53
 
 
 class ExchangeView(Value):
@@ -130,4 +129,4 @@ def _last_event_id(request: Request) -> tuple[str, int] | None:
     exchange_id, _, seq = text.rpartition(":")
     if not exchange_id or len(exchange_id) > LONGEST_ID or not (seq.isascii() and seq.isdigit()):
         raise BadFrame("Last-Event-ID: expected the id of an event")
-    return exchange_id, min(int(seq[:17]), _HIGHEST_SEQ)
+    return exchange_id, min(int(seq[:17]), HIGHEST_SEQ)

@@ -24,6 +24,7 @@ from support.log_client import LogClient
 
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.broadcast.redis_messages import stream_of
+from agentic_backend.broadcast.redis_publisher import STREAM_MAX_EVENTS
 from agentic_backend.protocol.events import (
     Activity,
 )
@@ -164,3 +165,27 @@ async def test_garbage_is_told_without_its_content_and_hurts_nobody(
     await until(lambda: there.listener.told == [("stopped", "x")])
     assert "not understood" in caplog.text and "s3cret" not in caplog.text
     assert here.ups == there.ups == [True]
+
+
+async def test_a_stream_holds_no_more_events_than_it_may(opened: AsyncExitStack, redis: Redis) -> None:
+    """What is oldest goes; who comes then begins with a reset, and has all of it."""
+    here, there = await two(opened, redis.url)
+    log = here.publish(a_log("long"))
+    start(log)
+    early = there.follow("long")
+    for number in range(STREAM_MAX_EVENTS + 500):
+        log.append(Activity, kind="agent_switch", data={"n": number})
+        if number % 500 == 0:
+            await same(early.log, log)
+    await same(early.log, log)
+    with redis.client() as client:
+        # Redis takes whole nodes away, of 100 entries each.
+        assert STREAM_MAX_EVENTS <= client.xlen(stream_of("long")) < STREAM_MAX_EVENTS + 100
+    say(log, "the answer")
+    late = (await an_instance(opened, redis.url, "c")).follow("long")
+    await same(late.log, log)
+    end(log)
+    for client_of in (early, late):
+        await same(client_of.log, log)
+        client_of.catch_up()
+    assert early.blocks == late.blocks and early.final == late.final is not None

@@ -34,11 +34,13 @@ from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPar
 from agentic_backend.sessions.closing import Closing
 from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.relay import Relay
-from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Pause, Store
+from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Lease, Pause, Store
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord
 from agentic_backend.stores.sqlite import SqliteStore
 
 DEAD = "the instance that died"
+MANY = 1_000_000_000
+"""More events than any exchange gives."""
 
 
 @pytest.fixture
@@ -69,8 +71,12 @@ async def leave(
     *drafts: MessageDraft,
     waiting: bool = False,
     partial: Sequence[PartialText] = (),
+    last_seq: int = 7,
 ) -> None:
-    """A session and an exchange of this name, running or waiting, with these messages after the user's."""
+    """A session and an exchange of this name, running or waiting, with these messages after the user's.
+
+    `last_seq` is that of its pause.
+    """
     now = utc_now()
     session = Session(id=name, user_id=USER.id, agent_id="echo", title=name, created_at=now, updated_at=now)
     record = ExchangeRecord(
@@ -97,7 +103,7 @@ async def leave(
             checkpoint=Checkpoint(kept, b"state"),
             deadline=None,
             usage=TokenUsage(),
-            last_seq=7,
+            last_seq=last_seq,
             ran_ms=1,
             first_token_ms=None,
         )
@@ -240,7 +246,17 @@ async def test_the_final_of_an_interrupted_exchange_is_far_above_what_was_seen(
 ) -> None:
     await leave(store, "s")
     async with open_sessions(tmp_path, {"echo": echoing_graph()}) as sessions:
-        assert (await final_of(sessions, "s"))["seq"] >= 1_000_000
+        assert (await final_of(sessions, "s"))["seq"] > MANY
+
+
+async def test_what_had_paused_after_very_many_events_goes_on_above_them(tmp_path: Path, store: SqliteStore) -> None:
+    """Also of an older version, whose seqs were counted otherwise."""
+    await leave(store, "s", waiting=True, last_seq=MANY)
+    waiting = await store.get_exchange("exchange of s")
+    assert waiting is not None
+    await store.decide(waiting, [], Lease(DEAD, utc_now()))
+    async with open_sessions(tmp_path, {"echo": echoing_graph()}) as sessions:
+        assert (await final_of(sessions, "s"))["seq"] > 2 * MANY
 
 
 async def test_an_ask_that_is_sent_again_starts_nothing(tmp_path: Path, store: SqliteStore) -> None:

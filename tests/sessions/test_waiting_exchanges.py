@@ -130,7 +130,9 @@ async def test_it_goes_on_in_another_process(tmp_path: Path) -> None:
     async with open_sessions(tmp_path, AGENTS) as sessions:
         session, found = await sessions.orchestrator.running_in(USER, log.session_id or "")
         assert found is not None and session.active_exchange_id == log.exchange_id
-        assert [event.type for event in found.read(seen)] == ["reset", "awaiting_human"]
+        assert found.read(seen) == [], "the places of a waiting exchange are the same everywhere"
+        assert found.read(seen - 1) == log.read(seen - 1)
+        assert [event.type for event in found.read(0)] == ["reset", "awaiting_human"]
         await decide(sessions, found, {question: "right"})
         events = await events_of(found)
         assert [event["type"] for event in events] == ["reset", "final"]

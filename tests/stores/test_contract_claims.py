@@ -7,6 +7,7 @@ import pytest
 
 from agentic_backend.errors import ApprovalNotFound
 from agentic_backend.protocol.messages import ExchangeStatus, utc_now
+from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Lease, Store
 from agentic_backend.stores.records import CheckpointKind
 from tests.stores.conftest import OpenStore
@@ -95,7 +96,12 @@ async def test_a_decision_hands_the_exchange_to_its_new_owner(store: Store) -> N
     await store.set_waiting(fence, a_pause())
     waiting = await stored(store, fence.exchange_id)
     await store.decide(waiting, [a_decision()], a_lease("two", minute=1))
-    expected = {"status": ExchangeStatus.RUNNING, "owner": "two", "deadline": EPOCH + timedelta(minutes=1)}
+    expected = {
+        "status": ExchangeStatus.RUNNING,
+        "owner": "two",
+        "deadline": EPOCH + timedelta(minutes=1),
+        "last_seq": next_epoch(waiting.last_seq),
+    }
     running = await stored(store, waiting.id)
     assert running == waiting.model_copy(update=expected | {"decisions": [a_decision()]})
     for end in (None, an_end()):

@@ -47,7 +47,7 @@ class Instance:
         broadcast.listen(self.listener)
 
     def publish(self, log: ExchangeLog) -> ExchangeLog:
-        self.broadcast.publish(log, log.last_seq)
+        self.broadcast.publish(log)
         return log
 
     def follow(self, exchange_id: str) -> Follower:

@@ -1,8 +1,9 @@
 """An agent that does, step by step, what the ask says; the working directory of a server gets a copy of this file.
 
-An ask is steps parted by `|`: `words 40 100` writes forty words, a hundred a second (0: at once); `hold 5` is silent
-for so many seconds; anything else calls the tool of that name, as `note a` or `pause 30`. The words are numbered, so
-that one that is missing or comes twice is seen. A call ends a message of the model, whose text stands before it.
+An ask is steps parted by `|`: `words 40 100` writes forty words, a hundred a second (0: at once); `spout 40` writes
+them without ever letting anybody else run; `hold 5` is silent for so many seconds; anything else calls the tool of that
+name, as `note a` or `pause 30`. The words are numbered, so that one that is missing or comes twice is seen. A call ends
+a message of the model, whose text stands before it.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ NOTES = "notes.txt"
 """The file in the server's directory to which `note`, `send` and `stumble` add a line each time that they run."""
 
 _STEP = "|"
-_TOKENS = ("words", "hold")
+_TOKENS = ("words", "spout", "hold")
 
 ENTRIES: list[dict[str, Any]] = [
     {"id": "scripted", "class_path": "fault_agents:Scripted", "default": True},
@@ -87,6 +88,9 @@ class ScriptedModel(BaseChatModel):
             if name == "words":
                 async for word in _paced(int(values[0]), float(values[1])):
                     yield _chunk(word)
+            elif name == "spout":
+                for word in _numbered(int(values[0])):
+                    yield _chunk(word)
             elif name == "hold":
                 await asyncio.sleep(float(values[0]))
             else:
@@ -103,10 +107,14 @@ def _chunk(text: str, **fields: Any) -> ChatGenerationChunk:
 async def _paced(count: int, per_second: float) -> AsyncIterator[str]:
     # By the clock, so that a busy machine makes the pieces larger and not the text slower.
     began = time.monotonic()
-    for number in range(1, count + 1):
+    for number, word in enumerate(_numbered(count), start=1):
         due_s = began + number / per_second - time.monotonic() if per_second else 0
         await asyncio.sleep(max(0.0, due_s))
-        yield f"{' ' if number > 1 else ''}{number}"
+        yield word
+
+
+def _numbered(count: int) -> Iterator[str]:
+    return (f"{' ' if number > 1 else ''}{number}" for number in range(1, count + 1))
 
 
 def _next_steps(messages: Sequence[BaseMessage]) -> Iterator[list[str]]:

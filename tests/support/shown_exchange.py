@@ -50,7 +50,9 @@ class ShownExchange:
         """Take an event of this exchange, which is none that was asked for again."""
         assert self.final is None, "nothing comes after the final"
         assert self.exchange_id in (None, event["exchange_id"])
-        assert event["seq"] > self.seq or event["type"] == "reset", f"{event['type']} {event['seq']} came again"
+        assert event["seq"] > self.seq or event["type"] in ("started", "reset"), (
+            f"{event['type']} {event['seq']} came again"
+        )
         self.session_id, self.exchange_id, self.seq = event["session_id"], event["exchange_id"], event["seq"]
         match event["type"]:
             case "delta":

@@ -138,3 +138,20 @@ async def test_an_answer_ends_with_its_token_and_the_exchange_goes_on(
             seen = [event["type"] async for event in sse_events(response)]
         assert "started" in seen and "final" not in seen
         assert (await client.until("final"))["status"] == "ok"
+
+
+@pytest.mark.parametrize("whose", ["the same user's", "another user's"])
+@pytest.mark.parametrize("ended", [True, False])
+async def test_the_id_of_an_event_of_another_session_is_refused(server: RunningServer, whose: str, ended: bool) -> None:
+    """It shows nothing of that one, whoever it belongs to and whether or not it still runs."""
+    theirs = "dev:alice" if whose == "the same user's" else "dev:bob"
+    async with rest(server, "dev:alice") as http, chat(server.address, token=theirs) as client:
+        session_id = (await http.post("/sessions", json={"agent_id": "echo"})).json()["id"]
+        if ended:
+            exchange_id = (await client.ask("a secret", agent_id="echo"))[-1]["exchange_id"]
+        else:
+            await client.send({"message": "hang after 20 tokens"})
+            exchange_id = (await client.until("delta"))["exchange_id"]
+        response = await http.get(f"/sessions/{session_id}/events", headers={"Last-Event-ID": f"{exchange_id}:0"})
+        assert response.status_code == 400
+        assert error_of(response)["code"] == "bad_frame" and "secret" not in response.text

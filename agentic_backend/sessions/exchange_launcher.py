@@ -13,6 +13,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.exchange import Exchange
+from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.graph_run import GoOn, GraphRun
 from agentic_backend.sessions.ledger import Ledger
 from agentic_backend.sessions.recall import Recall
@@ -32,12 +33,14 @@ class ExchangeLauncher:
         factory: AgentFactory,
         relay: Relay,
         titles: Titles,
+        views: ExchangeViews,
         kpi: Kpi,
         limits: LimitsSettings,
     ) -> None:
         self._factory = factory
         self._relay = relay
         self._titles = titles
+        self._views = views
         self._kpi = kpi
         self._limits = limits
         self._recall = Recall(store)
@@ -77,7 +80,16 @@ class ExchangeLauncher:
         if exchange_log is None:
             exchange_log = self._relay.new_log(opening.session_id, opening.exchange_id, asked.user_id)
         self._relay.start(
-            Exchange(asked, graph_run, ledger, exchange_log, recall=self._recall, kpi=self._kpi, limits=self._limits)
+            Exchange(
+                asked,
+                graph_run,
+                ledger,
+                exchange_log,
+                recall=self._recall,
+                views=self._views,
+                kpi=self._kpi,
+                limits=self._limits,
+            )
         )
         log.info("exchange started" if go_on is None else "exchange goes on", extra=asked.names)
         return exchange_log

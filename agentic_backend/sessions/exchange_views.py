@@ -53,9 +53,11 @@ class ExchangeViews:
         log = self._relay.mirror(record.session_id, record.id, record.user_id)
         if log.last_seq == 0 and not log.is_filling:
             # Nobody shows it to us: what the store has is all that can be seen until it ends.
+            # In this order no text shows twice: what is stored in between is not partial any more.
             messages = await self._store.exchange_messages(record.id)
+            partial = await self._store.partial(record.id)
             if log.last_seq == 0:
-                log.start_anew(messages, record.partial, max(record.last_seq, 1))
+                log.start_anew(messages, partial, max(record.last_seq, 1))
         return log
 
     async def waiting_log(self, record: ExchangeRecord) -> ExchangeLog:
@@ -79,14 +81,18 @@ class ExchangeViews:
             error=record.error,
         )
 
-    async def refresh(self, log: ExchangeLog) -> None:
-        """Show those who follow an exchange that doesn't run here its end, or its pause, if only the store has it."""
+    async def refresh(self, log: ExchangeLog) -> bool:
+        """Show those who follow an exchange that doesn't run here its end, or its pause, if only the store has it.
+
+        False where there is no such exchange.
+        """
         record = await self._store.get_exchange(log.exchange_id)
         if record is None or record.status is ExchangeStatus.RUNNING:
-            return
+            return record is not None
         if record.status is ExchangeStatus.AWAITING_HUMAN:
             await self.waiting_log(record)
         elif log.final is None:
             final = await self.final_of(record)
             if log.final is None:
                 log.end_with(final)
+        return True

@@ -42,6 +42,7 @@ from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import AlreadyAsked, Store, Written
 from agentic_backend.stores.records import ExchangeRecord
+from agentic_backend.streaming.drafts import CompleteDraft
 
 
 class SessionOrchestrator:
@@ -195,7 +196,7 @@ class SessionOrchestrator:
         if ask.mode == "query":
             entry = self._agents.get(ask.agent_id, user)
             ledger = QueryLedger(self._store, exchange_id)
-            [opening] = await ledger.write([draft])
+            [opening] = await ledger.write([CompleteDraft(draft, None)])
         else:
             session, entry = await self._session_for(user, ask)
             record = ExchangeRecord(

@@ -148,6 +148,11 @@ async def open_sessions(
     assert not left, f"tasks are left behind: {left}"
 
 
+def idle_relay() -> Relay:
+    """The relay of an instance that runs nothing."""
+    return _relay(LimitsSettings(), 0, 0)
+
+
 def _relay(limits: LimitsSettings, keep_ended_bytes: int, grace_s: float) -> Relay:
     return Relay(
         broadcast=Alone(),

@@ -91,6 +91,10 @@ class Kpi:
         self._running.dec()
         self._pauses.labels(agent_id).inc()
 
+    def exchange_left(self) -> None:
+        """It runs here no more, and another ends it or has done so."""
+        self._running.dec()
+
     def exchange_closed(self, agent_id: str, status: str) -> None:
         """It ended though nobody ran it: its instance had died, or it waited."""
         self._exchanges.labels(agent_id, status).inc()

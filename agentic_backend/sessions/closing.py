@@ -5,6 +5,7 @@ and whoever follows it here is shown its end; who follows it elsewhere finds tha
 """
 
 from collections.abc import Sequence
+from uuid import uuid4
 
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import ErrorInfo, Final, PartialText, Stream
@@ -18,13 +19,17 @@ from agentic_backend.protocol.messages import (
     Role,
     utc_now,
 )
-from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart, text_of
+from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.sessions.delivery import error_message
+from agentic_backend.sessions.outages import for_seconds, until_stored
 from agentic_backend.sessions.outcome import Outcome
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut, Store
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord, KpiRecord
+
+# Only an answer may be lost: then the end should be known as ours. Whoever wants it closed tries again later.
+_TRIES_FOR_S = 0.5
 
 
 class Closing:
@@ -41,7 +46,8 @@ class Closing:
         messages = await self._store.exchange_messages(record.id)
         error = ErrorInfo.of(outcome.error, record.request_id) if outcome.error is not None else None
         checkpoint = None if outcome.status is ExchangeStatus.INTERRUPTED else _nothing_to_go_on_from(record)
-        drafts = _last_drafts(record, messages, outcome.status, error)
+        partial = await self._store.partial(record.id)
+        drafts = _last_drafts(record, messages, partial, outcome.status, error)
         log = self._relay.find(record.id)
         waiting_log = log if log is not None and log.is_waiting else None
         # What the owner before gave last is unknown, where it has died.
@@ -54,7 +60,10 @@ class Closing:
             error=error,
             kpi=_kpi_of(record, outcome.status, messages),
         )
-        written = await self._store.append(fence, drafts, end, checkpoint)
+        token = uuid4().hex
+        written = await until_stored(
+            lambda: self._store.append(fence, drafts, end, checkpoint, token=token), for_seconds(_TRIES_FOR_S)
+        )
         self._kpi.exchange_closed(record.agent_id, outcome.status)
         final = Final(
             session_id=record.session_id,
@@ -86,12 +95,16 @@ def _nothing_to_go_on_from(record: ExchangeRecord) -> Checkpoint:
 
 
 def _last_drafts(
-    record: ExchangeRecord, messages: Sequence[ChatMessage], status: ExchangeStatus, error: ErrorInfo | None
+    record: ExchangeRecord,
+    messages: Sequence[ChatMessage],
+    partial: Sequence[PartialText],
+    status: ExchangeStatus,
+    error: ErrorInfo | None,
 ) -> list[MessageDraft]:
     stopped = status is ExchangeStatus.STOPPED
     reason = FinishReason.CANCELLED if stopped else FinishReason.OTHER
     content = "Stopped before it gave a result." if stopped else "The server went away before the tool gave a result."
-    texts = _unstored(record.partial, messages)
+    texts = [text for text in partial if text.text]
     final = next((text for text in reversed(texts) if text.channel is not Channel.THOUGHT), None)
     metadata = MessageMetadata(agent_id=record.agent_id)
     drafts = [
@@ -112,12 +125,6 @@ def _last_drafts(
     if error is not None:
         drafts.append(error_message(record.agent_id, error).message)
     return drafts
-
-
-def _unstored(partial: Sequence[PartialText], messages: Sequence[ChatMessage]) -> list[PartialText]:
-    """The texts that were being written, but for those whose message was stored since they were kept."""
-    stored = [text_of(message.parts) for message in messages if message.role is Role.ASSISTANT]
-    return [text for text in partial if text.text and not any(whole.startswith(text.text) for whole in stored)]
 
 
 def _results_of_open_calls(

@@ -57,7 +57,7 @@ class Delivery:
     @property
     def unwritten(self) -> list[MessageDraft]:
         """The messages that wait."""
-        return _messages(self._waiting)
+        return [draft.message for draft in _complete(self._waiting)]
 
     @property
     def seq_after_all(self) -> int:
@@ -71,8 +71,8 @@ class Delivery:
         """
         while self._waiting or end is not None:
             batch = list(self._waiting)
-            complete = _messages(batch)
-            boundary = _last_of_a_tool(complete)
+            complete = _complete(batch)
+            boundary = _last_of_a_tool([draft.message for draft in complete])
             if boundary is not None and end is None:
                 checkpoint = await self._checkpoint_at(boundary)
             stored = iter(await self.ledger.write(complete, end, checkpoint) if complete or end else [])
@@ -111,8 +111,8 @@ class Delivery:
             self.log.append(Activity, kind=draft.kind, data=draft.data)
 
 
-def _messages(drafts: Iterable[Draft]) -> list[MessageDraft]:
-    return [draft.message for draft in drafts if isinstance(draft, CompleteDraft)]
+def _complete(drafts: Iterable[Draft]) -> list[CompleteDraft]:
+    return [draft for draft in drafts if isinstance(draft, CompleteDraft)]
 
 
 def _last_of_a_tool(messages: Sequence[MessageDraft]) -> ToolCallPart | ToolResultPart | None:

@@ -19,6 +19,7 @@ from agentic_backend.errors import (
     Internal,
     Interrupted,
     ModelTimeout,
+    StoreUnavailable,
 )
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import AwaitingHuman, Started, Stream
@@ -29,8 +30,10 @@ from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.delivery import Delivery
 from agentic_backend.sessions.exchange_ending import ExchangeEnding
 from agentic_backend.sessions.exchange_kpis import ExchangeKpis
+from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.graph_run import Drained, GraphRun
 from agentic_backend.sessions.ledger import Ledger
+from agentic_backend.sessions.outages import until_stored
 from agentic_backend.sessions.outcome import OK, PAUSED, STOPPED, Outcome
 from agentic_backend.sessions.recall import Recall
 from agentic_backend.settings import LimitsSettings
@@ -43,6 +46,8 @@ log = logging.getLogger(__name__)
 # A tool may ignore its cancellation; the exchange ends without it after this time. It is less when the process goes:
 # the end has still to be stored and told.
 _CUT_GRACE_S, _GOING_CUT_GRACE_S = 0.5, 0.2
+# An agent works on for so long while nothing of what it does can be stored.
+LONGEST_OUTAGE_S = 60.0
 _LONGEST_PARTIAL_OUTPUT = 2_000
 
 
@@ -55,6 +60,7 @@ class Exchange:
         exchange_log: ExchangeLog,
         *,
         recall: Recall,
+        views: ExchangeViews,
         kpi: Kpi,
         limits: LimitsSettings,
         stop_elsewhere: Callable[[], None],
@@ -66,7 +72,7 @@ class Exchange:
         """Set when there is something to do: messages to write, a cut, the graph's end."""
         self._delivery = Delivery(ledger, exchange_log, self._stir, self._checkpoint_at)
         self._kpis = ExchangeKpis(kpi, asked, graph_run)
-        self._ending = ExchangeEnding(asked, graph_run, self._delivery, recall, self._kpis)
+        self._ending = ExchangeEnding(asked, graph_run, self._delivery, recall=recall, kpis=self._kpis, views=views)
         self._limits = limits
         self._stop_elsewhere = stop_elsewhere
         self._clock = asyncio.get_running_loop().time
@@ -142,9 +148,9 @@ class Exchange:
 
     async def _await_outcome(self, graph: asyncio.Task[None]) -> Outcome:
         """Write what the graph gives until it ends, pauses, is cut or falls silent."""
-        while not graph.done() and self._cut is None:
+        while not self._is_over(graph):
             self._stir.clear()
-            await self._delivery.write()
+            await self._write(graph)
             await self._stirred_or_silent()
         if self._cut is not None and not graph.done():
             graph.cancel()
@@ -160,6 +166,30 @@ class Exchange:
         if self._asked.session is None:
             raise Internal("The agent asks for a decision, which a query can't give.")
         return PAUSED
+
+    def _is_over(self, graph: asyncio.Task[None]) -> bool:
+        return graph.done() or self._cut is not None
+
+    async def _write(self, graph: asyncio.Task[None]) -> None:
+        """Write what waits. The graph goes on while the store is away, and what it gives waits too.
+
+        Raises StoreUnavailable where that takes too long; where the run is over first, its end is written later.
+        """
+        gives_up_at = self._clock() + LONGEST_OUTAGE_S
+
+        async def wait(longest_s: float) -> bool:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(longest_s):
+                    while not self._is_over(graph):
+                        self._stir.clear()
+                        await self._stir.wait()
+            return not self._is_over(graph) and self._clock() < gives_up_at
+
+        try:
+            await until_stored(self._delivery.write, wait)
+        except StoreUnavailable:
+            if not self._is_over(graph):
+                raise
 
     async def _stirred_or_silent(self) -> None:
         """Wait until there is something to do; cut a graph that gives no sign of life."""
@@ -191,15 +221,17 @@ class Exchange:
         """The graph waits for a person: leave all of it to the store. Another outcome where it ends instead."""
         try:
             pause = await self._stored_pause()
-            if self._cut is not None:
+            if self._cut is not None and not self._ending.process_goes.is_set():
                 # It was stopped in between: nobody else may have taken it over.
                 self.log.jump_to(next_epoch(pause.last_seq))
-                await self._delivery.ledger.claim()
+                await until_stored(self._delivery.ledger.claim, self._ending.time_left)
                 return self._cut
         except ApprovalNotFound:
             # Another instance goes on with it since: its end is not ours to tell.
             if self._cut is STOPPED:
                 self._stop_elsewhere()
+        except StoreUnavailable as error:
+            return self._cut or self._ending.failed(error)
         except Exception as error:
             return self._ending.failed(error)
         else:
@@ -217,7 +249,7 @@ class Exchange:
         transcoder = self._graph_run.transcoder
         assert transcoder is not None and transcoder.waiting is not None, "a graph that has paused waits for something"
         self._delivery.accept(transcoder.pause(self._clock()))
-        await self._delivery.write()
+        await until_stored(self._delivery.write, self._unless_cut)
         checkpoint = await self._checkpoint(CheckpointKind.APPROVAL_PENDING)
         if checkpoint is None:
             raise Internal("The agent can't wait for a person: its state can't be kept.")
@@ -233,8 +265,19 @@ class Exchange:
             ran_ms=self._kpis.ran_ms,
             first_token_ms=self._kpis.first_token_ms,
         )
-        await self._delivery.ledger.set_waiting(pause)
+        await until_stored(lambda: self._delivery.ledger.set_waiting(pause), self._unless_cut)
         return pause
+
+    async def _unless_cut(self, longest_s: float) -> bool:
+        """Wait so long, or until the exchange is cut; False where it was cut already."""
+        if self._cut is not None:
+            return False
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(longest_s):
+                while self._cut is None:
+                    self._stir.clear()
+                    await self._stir.wait()
+        return True
 
     async def _checkpoint_at(self, boundary: ToolCallPart | ToolResultPart) -> Checkpoint | None:
         if isinstance(boundary, ToolCallPart):

@@ -1,7 +1,8 @@
 """ExchangeEnding: brings an exchange that ran to its end: its last messages, its final, what it cost, what is kept.
 
-Owned by its exchange. The end is stored once; where the store is away, it is shown at once and stored as soon as that
-is back.
+Owned by its exchange. An end is shown once it is stored, and never before: while the store is away, the exchange goes
+on trying. Where another instance has ended the exchange, that end is shown. Where the process goes first, none is, and
+recovery ends the exchange from what is stored.
 """
 
 import asyncio
@@ -14,7 +15,9 @@ from agentic_backend.protocol.messages import ExchangeStatus, FinishReason, Toke
 from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.delivery import Delivery, error_message
 from agentic_backend.sessions.exchange_kpis import ExchangeKpis
+from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.graph_run import GraphRun
+from agentic_backend.sessions.outages import until_stored
 from agentic_backend.sessions.outcome import Outcome
 from agentic_backend.sessions.recall import Recall
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
@@ -22,21 +25,31 @@ from agentic_backend.streaming.drafts import CompleteDraft
 
 log = logging.getLogger(__name__)
 
-_FIRST_RETRY_S, _LONGEST_RETRY_S = 0.5, 10.0
+# While the process goes: an answer may get lost then too.
+_LAST_TRIES, _LAST_TRIES_EVERY_S = 3, 0.1
 
 
 class ExchangeEnding:
     def __init__(
-        self, asked: Asked, graph_run: GraphRun, delivery: Delivery, recall: Recall, kpis: ExchangeKpis
+        self,
+        asked: Asked,
+        graph_run: GraphRun,
+        delivery: Delivery,
+        *,
+        recall: Recall,
+        kpis: ExchangeKpis,
+        views: ExchangeViews,
     ) -> None:
         self._asked = asked
         self._graph_run = graph_run
         self._delivery = delivery
         self._recall = recall
         self._kpis = kpis
+        self._views = views
         self._clock = asyncio.get_running_loop().time
         self.process_goes = asyncio.Event()
         """Set when there is no time left to wait for a store that is away."""
+        self._last_tries = _LAST_TRIES
 
     def failed(self, error: Exception) -> Outcome:
         """The outcome of a run that came to an end with `error`, which stays in the log."""
@@ -46,32 +59,46 @@ class ExchangeEnding:
         return Outcome(status, typed)
 
     async def settle(self, outcome: Outcome, checkpoint: Checkpoint | None) -> None:
-        """Store and show the end. `checkpoint` takes the place of the exchange's last one."""
+        """Store the end, then show it. `checkpoint` takes the place of the exchange's last one."""
         self._delivery.close(self._last_drafts(outcome))
         end = self._end(outcome)
         try:
-            await self._write(end, checkpoint)
+            await until_stored(lambda: self._delivery.write(end, checkpoint), self.time_left)
+        except FencedOut as error:
+            await self._show_stored(error)
         except Exception as error:
-            # Whatever keeps it from being stored, who follows the exchange sees it end, and once.
-            failure = self.failed(error)
-            if outcome.error is None:
-                self._delivery.close(self._error_message(failure))
-            end = self._end(failure)
-            self._delivery.show_end(end)
-            self._count(end)
-            if not isinstance(error, FencedOut):
-                await self._store_late(end, checkpoint)
+            # Also a mistake of the store's own: once the lease is over, it is ended from what is stored.
+            code = error.code if isinstance(error, StoreUnavailable) else None
+            names = {**self._asked.names, "status": str(end.status), "code": code}
+            log.error("exchange left to recovery", exc_info=None if code else error, extra=names)
+            self._kpis.leave()
         else:
             self._delivery.show_end(end)
             self._count(end)
             self._remember(end)
 
-    async def _write(self, end: ExchangeEnd, checkpoint: Checkpoint | None) -> None:
+    async def time_left(self, longest_s: float) -> bool:
+        """Wait so long, or until the process goes; False where it has been going for as long as it can wait."""
+        if self.process_goes.is_set():
+            self._last_tries -= 1
+            await asyncio.sleep(_LAST_TRIES_EVERY_S)
+            return self._last_tries >= 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(longest_s):
+                await self.process_goes.wait()
+        return True
+
+    async def _show_stored(self, error: FencedOut) -> None:
+        """Another has ended the exchange, or goes on with it: what the store has of it is what its clients see."""
+        self._kpis.leave()
         try:
-            await self._delivery.write(end, checkpoint)
+            is_stored = await until_stored(lambda: self._views.refresh(self._delivery.log), self.time_left)
         except StoreUnavailable:
-            # Only the answer may be lost: nobody should be told of another end than the one that is stored.
-            await self._delivery.write(end, checkpoint)
+            log.error("the end of an exchange could not be read", extra=self._asked.names)
+            return
+        if not is_stored:
+            # It was deleted with its session: nothing is stored that a final could contradict.
+            self._delivery.show_end(self._end(self.failed(error)))
 
     def _last_drafts(self, outcome: Outcome) -> list[CompleteDraft]:
         """What was open, the final, and what a failure leaves."""
@@ -109,25 +136,6 @@ class ExchangeEnding:
             kpi=self._kpis.record(outcome.status),
             session_state=state,
         )
-
-    async def _store_late(self, end: ExchangeEnd, checkpoint: Checkpoint | None) -> None:
-        """The store is away: try until it has the end, or the process goes. Until then the session stays busy."""
-        retry_s = _FIRST_RETRY_S
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(retry_s):
-                    await self.process_goes.wait()
-            retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
-            try:
-                await self._delivery.ledger.write(self._delivery.unwritten, end, checkpoint)
-                log.info("exchange stored late", extra=self._asked.names)
-                return
-            except StoreUnavailable:
-                if self.process_goes.is_set():
-                    log.error("exchange not stored", extra=self._asked.names)
-                    return
-            except FencedOut:
-                return
 
     def _remember(self, end: ExchangeEnd) -> None:
         run, session = self._graph_run, self._delivery.ledger.session

@@ -39,6 +39,11 @@ class ExchangeKpis:
         self._count_calls()
         self._kpi.exchange_paused(self._asked.agent_id)
 
+    def leave(self) -> None:
+        """It ends, or goes on, elsewhere."""
+        self._count_calls()
+        self._kpi.exchange_left()
+
     def record(self, status: ExchangeStatus) -> KpiRecord:
         asked, transcoder = self._asked, self._graph_run.transcoder
         return KpiRecord(

@@ -14,6 +14,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.exchange import Exchange
+from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.graph_run import GoOn, GraphRun
 from agentic_backend.sessions.ledger import Ledger
 from agentic_backend.sessions.recall import Recall
@@ -33,12 +34,14 @@ class ExchangeLauncher:
         factory: AgentFactory,
         relay: Relay,
         titles: Titles,
+        views: ExchangeViews,
         kpi: Kpi,
         limits: LimitsSettings,
     ) -> None:
         self._factory = factory
         self._relay = relay
         self._titles = titles
+        self._views = views
         self._kpi = kpi
         self._limits = limits
         self._recall = Recall(store)
@@ -84,6 +87,7 @@ class ExchangeLauncher:
                 ledger,
                 exchange_log,
                 recall=self._recall,
+                views=self._views,
                 kpi=self._kpi,
                 limits=self._limits,
                 stop_elsewhere=partial(self._relay.stop_elsewhere, opening.exchange_id),

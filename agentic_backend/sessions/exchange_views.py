@@ -56,9 +56,11 @@ class ExchangeViews:
         if not log.is_mirrored and log.last_seq <= record.last_seq:
             # Nobody shows it to us: what the store has is all that can be seen until it ends. It stands where the
             # owner's epoch begins, which is no place in the owner's own log.
+            # In this order no text shows twice: what is stored in between is not partial any more.
             messages = await self._store.exchange_messages(record.id)
+            partial = await self._store.partial(record.id)
             if log.last_seq <= record.last_seq:
-                log.start_anew(messages, record.partial, record.last_seq)
+                log.start_anew(messages, partial, record.last_seq)
         return log
 
     async def waiting_log(self, record: ExchangeRecord) -> ExchangeLog:
@@ -89,14 +91,18 @@ class ExchangeViews:
             error=record.error,
         )
 
-    async def refresh(self, log: ExchangeLog) -> None:
-        """Show those who follow an exchange that doesn't run here its end, or its pause, if only the store has it."""
+    async def refresh(self, log: ExchangeLog) -> bool:
+        """Show those who follow an exchange that doesn't run here its end, or its pause, if only the store has it.
+
+        False where there is no such exchange.
+        """
         record = await self._store.get_exchange(log.exchange_id)
         if record is None or record.status is ExchangeStatus.RUNNING:
-            return
+            return record is not None
         if record.status is ExchangeStatus.AWAITING_HUMAN:
             await self.waiting_log(record)
         elif log.final is None:
             final = await self.final_of(record)
             if log.final is None:
                 log.end_with(final)
+        return True

@@ -2,12 +2,15 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
+from uuid import uuid4
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session, place, utc_now
+from agentic_backend.protocol.messages import ChatMessage, Session, place, utc_now
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Pause, Store
+from agentic_backend.streaming.drafts import CompleteDraft
 
 log = logging.getLogger(__name__)
 
@@ -19,33 +22,53 @@ class Ledger(Protocol):
         ...
 
     async def write(
-        self, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None
+        self, drafts: Sequence[CompleteDraft], end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None
     ) -> list[ChatMessage]:
         """Place the messages behind the last ones, and keep the `checkpoint` that is taken behind them.
 
-        Raises FencedOut, and has written nothing then; or StoreUnavailable, and the next write begins with the same
-        messages.
+        Raises FencedOut, and has written nothing then; or StoreUnavailable: the next write begins with the same
+        messages, and has the same `end`, where there was one.
         """
         ...
 
     async def set_waiting(self, pause: Pause) -> None:
-        """The exchange waits for a person, and is nobody's. Raises as `write` does."""
+        """The exchange waits for a person, and is nobody's. Raises as `write` does, and can be repeated as that."""
         ...
 
     async def claim(self) -> None:
-        """The exchange, which waits, is this writer's again. Raises ApprovalNotFound where it no longer waits."""
+        """The exchange, which waits, is this writer's again; to be repeated where the store was unavailable.
+
+        Raises ApprovalNotFound where it no longer waits.
+        """
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Write:
+    drafts: Sequence[CompleteDraft]
+    end: ExchangeEnd | None
+    checkpoint: Checkpoint | None
+    token: str = field(default_factory=lambda: uuid4().hex)
+
+
 class StoredLedger:
-    """The ledger of one exchange of a session, which `instance` owns until its end, or a pause, is written."""
+    """The ledger of one exchange of a session, which `instance` owns until its end, or a pause, is written.
+
+    A write whose answer was lost is repeated under its token before anything else is written: the store knows whether
+    it counts already. What it brought is kept until a whole write succeeds.
+    """
 
     def __init__(self, store: Store, session: Session, exchange_id: str, instance: Instance) -> None:
         self._store = store
         self._exchange_id = exchange_id
         self._session = session
         self._instance = instance
-        self._unsure = False
+        self._unheard: _Write | None = None
+        """The write that the store has not answered."""
+        self._stored: list[ChatMessage] = []
+        """The messages that are stored of a write whose rest is not."""
+        self._has_ended = False
+        self._pause_token, self._claim_token = uuid4().hex, uuid4().hex
 
     @property
     def session(self) -> Session | None:
@@ -56,40 +79,47 @@ class StoredLedger:
         return Fence(self._session.id, self._exchange_id, self._session.next_rank, self._instance.id)
 
     async def write(
-        self, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None
+        self, drafts: Sequence[CompleteDraft], end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None
     ) -> list[ChatMessage]:
-        stored = await self._stored_unheard(len(drafts), end) if self._unsure else []
-        if self._session.active_exchange_id != self._exchange_id:
-            # The last write brought the end, and only its answer was lost.
-            self._unsure = False
-            return stored
-        self._unsure = True
-        written = await self._store.append(self._fence, drafts[len(stored) :], end, checkpoint)
-        self._unsure = False
-        self._session = written.session
-        return stored + written.messages
+        if self._unheard is not None:
+            await self._write(self._unheard)
+        rest = drafts[len(self._stored) :]
+        if not self._has_ended and (rest or end is not None):
+            await self._write(_Write(rest, end, checkpoint))
+        stored, self._stored = self._stored, []
+        return stored
 
-    async def _stored_unheard(self, limit: int, end: ExchangeEnd | None) -> list[ChatMessage]:
-        """The messages of the last write, where the store has them and only its answer was lost."""
-        session = await self._store.get_session(self._session.id)
-        if session is None:
+    async def _write(self, write: _Write) -> None:
+        self._unheard = write
+        try:
+            written = await self._store.append(
+                self._fence,
+                [draft.message for draft in write.drafts],
+                write.end,
+                write.checkpoint,
+                blocks=[draft.block for draft in write.drafts],
+                token=write.token,
+            )
+        except ValueError:
+            # Refused as what can't be stored: nothing is in doubt.
+            self._unheard = None
+            raise
+        if len(written.messages) != len(write.drafts):
+            # It was stored, and is being deleted with its session.
             raise FencedOut
-        if session.active_exchange_id != self._exchange_id:
-            exchange = await self._store.get_exchange(self._exchange_id)
-            if end is None or exchange is None or exchange.status is not end.status:
-                raise FencedOut
-        messages = await self._store.messages_after(session.id, self._session.next_rank - 1, limit)
-        self._session = session
-        return messages
+        self._unheard = None
+        self._stored += written.messages
+        self._has_ended = write.end is not None
+        self._session = written.session
 
     async def set_waiting(self, pause: Pause) -> None:
-        await self._store.set_waiting(self._fence, pause)
+        await self._store.set_waiting(self._fence, pause, self._pause_token)
 
     async def claim(self) -> None:
         waiting = await self._store.get_exchange(self._exchange_id)
         if waiting is None:
             raise FencedOut
-        await self._store.decide(waiting, (), self._instance.lease())
+        await self._store.decide(waiting, (), self._instance.lease(), self._claim_token)
 
 
 class QueryLedger:
@@ -103,10 +133,14 @@ class QueryLedger:
         self._next_rank = 0
 
     async def write(
-        self, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None
+        self, drafts: Sequence[CompleteDraft], end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None
     ) -> list[ChatMessage]:
         messages = place(
-            list(drafts), session_id=None, exchange_id=self._exchange_id, next_rank=self._next_rank, at=utc_now()
+            [draft.message for draft in drafts],
+            session_id=None,
+            exchange_id=self._exchange_id,
+            next_rank=self._next_rank,
+            at=utc_now(),
         )
         self._next_rank += len(messages)
         if end is not None and end.kpi is not None:

@@ -43,6 +43,7 @@ from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import AlreadyAsked, Store, Written
 from agentic_backend.stores.records import ExchangeRecord
+from agentic_backend.streaming.drafts import CompleteDraft
 
 
 class SessionOrchestrator:
@@ -203,7 +204,7 @@ class SessionOrchestrator:
         if ask.mode == "query":
             entry = self._agents.get(ask.agent_id, user)
             ledger = QueryLedger(self._store, exchange_id)
-            [opening] = await ledger.write([draft])
+            [opening] = await ledger.write([CompleteDraft(draft, None)])
         else:
             await self._user_limits.check_waiting(user.id)
             session, entry = await self._session_for(user, ask)

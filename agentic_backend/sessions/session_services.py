@@ -47,8 +47,10 @@ def wire_sessions(
     limits: LimitsSettings,
 ) -> SessionServices:
     titles = Titles(models, store, relay, limits.titles_timeout_s)
-    launcher = ExchangeLauncher(store=store, factory=factory, relay=relay, titles=titles, kpi=kpi, limits=limits)
     views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi)
+    launcher = ExchangeLauncher(
+        store=store, factory=factory, relay=relay, titles=titles, views=views, kpi=kpi, limits=limits
+    )
     waiting = WaitingExchanges(
         instance, store, relay, agents=agents, launcher=launcher, views=views, closing=closing, kpi=kpi
     )

@@ -6,8 +6,9 @@ each count once.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
@@ -28,9 +29,10 @@ from agentic_backend.sessions.exchange_views import ExchangeViews, waiting_seq
 from agentic_backend.sessions.graph_run import GoOn
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.ledger import StoredLedger
+from agentic_backend.sessions.outages import for_seconds, until_stored
 from agentic_backend.sessions.outcome import STOPPED
 from agentic_backend.sessions.relay import Relay
-from agentic_backend.stores.base import Checkpoint, Store
+from agentic_backend.stores.base import Checkpoint, FencedOut, Lease, Store
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
 from agentic_backend.streaming.interrupts import response_schemas
 
@@ -105,8 +107,12 @@ class WaitingExchanges:
     async def stop(self, waiting: ExchangeRecord) -> ExchangeLog:
         """End it as stopped; its log. Raises ApprovalNotFound where it no longer waits."""
         exchange_log = await self._views.waiting_log(waiting)
-        await self._store.decide(waiting, (), self._instance.lease())
-        await self._closing.close(waiting, STOPPED)
+        await self._decide(waiting, (), self._instance.lease())
+        try:
+            await until_stored(lambda: self._closing.close(waiting, STOPPED), self._while_ours())
+        except FencedOut:
+            # Its end is stored, but for whose answer it was.
+            await self._views.refresh(exchange_log)
         return exchange_log
 
     async def _settle(
@@ -121,7 +127,7 @@ class WaitingExchanges:
         exchange_log = await self._views.waiting_log(waiting)
         checkpoint = checkpoint or await self._checkpoint(waiting)
         lease = None if rest.requests else self._instance.lease()
-        await self._store.decide(waiting, decisions, lease)
+        await self._decide(waiting, decisions, lease)
         for decision in decisions:
             self._kpi.decided(decision.action)
             names = {"exchange_id": waiting.id, "session_id": waiting.session_id, "user_id": decision.by}
@@ -133,6 +139,15 @@ class WaitingExchanges:
             return exchange_log
         settled = [*waiting.decisions, *decisions]
         return await self._go_on(waiting, settled, entry, checkpoint, tokens, exchange_log)
+
+    async def _decide(self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], lease: Lease | None) -> None:
+        """Store the decisions; repeated while the store is away, for they may count and only the answer be lost."""
+        token = uuid4().hex
+        await until_stored(lambda: self._store.decide(waiting, decisions, lease, token), self._while_ours())
+
+    def _while_ours(self) -> Callable[[float], Awaitable[bool]]:
+        """Try again only for so long that nobody else finds the exchange overdue meanwhile."""
+        return for_seconds(self._instance.lease_s / 2)
 
     async def _go_on(
         self,

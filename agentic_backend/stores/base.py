@@ -5,6 +5,10 @@ that exchange, its owner is the writer, and its `next_rank` is what the writer b
 session). So an instance that was taken for dead and comes back writes nothing. Rows count only below their session's
 `next_rank`, so a batch counts whole or not at all. Every method raises StoreUnavailable when the store can't be reached
 or doesn't answer within its timeout; nothing is then reported as saved.
+
+Whether a write counts whose answer was lost, only the store knows. So a writer gives each write a `token` of its own,
+which the store keeps with it: repeated under its token, a write that counts already changes nothing and is answered as
+it was, until the exchange's next write counts. One without a token is never taken for another.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -174,15 +178,19 @@ class Store(Protocol):
         drafts: Sequence[MessageDraft],
         end: ExchangeEnd | None = None,
         checkpoint: Checkpoint | None = None,
+        *,
+        blocks: Sequence[int | None] = (),
+        token: str | None = None,
     ) -> Written:
         """Store messages from `fence.next_rank` on and, with `end`, end the exchange in the same step.
 
         `checkpoint` takes the place of the exchange's last one; without it that one stays. A store without transactions
-        may keep it a moment after the messages. Raises FencedOut and then has written nothing.
+        may keep it a moment after the messages. `blocks` are those in which the messages were being written, None where
+        there was none. Raises FencedOut and then has written nothing.
         """
         ...
 
-    async def set_waiting(self, fence: Fence, pause: Pause) -> None:
+    async def set_waiting(self, fence: Fence, pause: Pause, token: str | None = None) -> None:
         """The exchange waits for a person, nobody's any more but by a new claim.
 
         Raises FencedOut, also where it waits already, and Internal where its state is too large to be kept.
@@ -190,7 +198,11 @@ class Store(Protocol):
         ...
 
     async def decide(
-        self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], lease: Lease | None = None
+        self,
+        waiting: ExchangeRecord,
+        decisions: Sequence[HumanDecision],
+        lease: Lease | None = None,
+        token: str | None = None,
     ) -> None:
         """Add `decisions` to those of an exchange that still waits as `waiting` says; each counts once.
 
@@ -207,6 +219,10 @@ class Store(Protocol):
 
     async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
         """Keep the text that is being written in the exchanges of these ids, as far as `owner` still runs them."""
+        ...
+
+    async def partial(self, exchange_id: str) -> list[PartialText]:
+        """The text that was being written when it was last kept, but for what has been stored as a message since."""
         ...
 
     async def overdue_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:

@@ -2,6 +2,8 @@
 
 A migration never changes once released: what changes comes as another one at the end. Columns are named as the fields
 of the values they hold; times are RFC 3339 texts in UTC, which sort as times do; `search_…` columns are case-folded.
+`last_write` is the token of the last write for a session's active exchange, and of an exchange's last pause, claim or
+end; `block` is where a message was being written.
 """
 
 import sqlite3
@@ -107,7 +109,13 @@ _COUNTS_PER_USER = (
     "CREATE INDEX exchanges_waiting ON exchanges (user_id, status) WHERE status = 'awaiting_human'",
     "CREATE INDEX sessions_empty ON sessions (user_id, next_rank) WHERE next_rank = 0",
 )
-MIGRATIONS = (_FIRST, _CHECKPOINTS, _LEASES, _COUNTS_PER_USER)
+# What was written before has no token, and is never asked for by one.
+_WRITES = (
+    "ALTER TABLE sessions ADD COLUMN last_write TEXT",
+    "ALTER TABLE exchanges ADD COLUMN last_write TEXT",
+    "ALTER TABLE messages ADD COLUMN block INTEGER",
+)
+MIGRATIONS = (_FIRST, _CHECKPOINTS, _LEASES, _COUNTS_PER_USER, _WRITES)
 
 
 class SchemaTooNew(Exception):

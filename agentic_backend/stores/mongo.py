@@ -133,24 +133,34 @@ class MongoStore:
         drafts: Sequence[MessageDraft],
         end: ExchangeEnd | None = None,
         checkpoint: Checkpoint | None = None,
+        *,
+        blocks: Sequence[int | None] = (),
+        token: str | None = None,
     ) -> Written:
         return await self._change(
-            "append", fence.session_id, lambda db: writes.append(db, fence, drafts, end, checkpoint)
+            "append", fence.session_id, lambda db: writes.append(db, fence, drafts, end, checkpoint, blocks, token)
         )
 
-    async def set_waiting(self, fence: Fence, pause: Pause) -> None:
-        await self._change("set_waiting", fence.session_id, lambda db: claims.set_waiting(db, fence, pause))
+    async def set_waiting(self, fence: Fence, pause: Pause, token: str | None = None) -> None:
+        await self._change("set_waiting", fence.session_id, lambda db: claims.set_waiting(db, fence, pause, token))
 
     async def decide(
-        self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], lease: Lease | None = None
+        self,
+        waiting: ExchangeRecord,
+        decisions: Sequence[HumanDecision],
+        lease: Lease | None = None,
+        token: str | None = None,
     ) -> None:
-        await self._change("decide", waiting.session_id, lambda db: claims.decide(db, waiting, decisions, lease))
+        await self._change("decide", waiting.session_id, lambda db: claims.decide(db, waiting, decisions, lease, token))
 
     async def renew_leases(self, lease: Lease, exchange_ids: Collection[str]) -> None:
         await self._driver.run("renew_leases", lambda db: claims.renew_leases(db, lease, exchange_ids))
 
     async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
         await self._driver.run("keep_partials", lambda db: claims.keep_partials(db, owner, partials))
+
+    async def partial(self, exchange_id: str) -> list[PartialText]:
+        return await self._driver.run("partial", lambda db: queries.partial(db, exchange_id))
 
     async def overdue_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
         return await self._driver.run(

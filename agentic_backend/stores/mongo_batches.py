@@ -20,6 +20,7 @@ that the unique index leaves, and nobody deletes rows of a batch that can still 
 """
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from uuid import uuid4
 
 from pymongo import ReturnDocument
@@ -30,14 +31,18 @@ from agentic_backend.stores.mongo_driver import inserted
 
 
 async def count_batch(
-    database: Database, held: Document, messages: Sequence[ChatMessage], changes: Document
+    database: Database,
+    held: Document,
+    messages: Sequence[ChatMessage],
+    changes: Document,
+    blocks: Sequence[int | None] = (),
 ) -> Document | None:
     """Insert `messages` and count them; the session after it, or None where `held` no longer holds.
 
     `held` is what must hold for the session: its `_id`, its `next_rank` (the first message's rank) and who owns it.
-    `changes` are made to the session in the same step.
+    `changes` are made to the session in the same step. `blocks` are the messages' own, where they have any.
     """
-    batch = _Batch(database, held, messages, changes)
+    batch = _Batch(database, held, messages, changes, blocks)
     session = None
     if await batch.insert():
         session = await batch.count({"reserved_rank": {"$ne": held["next_rank"]}})
@@ -45,7 +50,7 @@ async def count_batch(
 
 
 async def _count_reserved(database: Database, held: Document, former: "_Batch") -> Document | None:
-    batch = _Batch(database, held, former.messages, former.changes)
+    batch = _Batch(database, held, former.messages, former.changes, former.blocks)
     expected = held
     while True:
         in_the_way = await former.batches_in_the_way()
@@ -68,14 +73,24 @@ async def _count_reserved(database: Database, held: Document, former: "_Batch") 
 class _Batch:
     """One attempt to write `messages`, with a token that no other attempt has."""
 
-    def __init__(self, database: Database, held: Document, messages: Sequence[ChatMessage], changes: Document) -> None:
+    def __init__(
+        self,
+        database: Database,
+        held: Document,
+        messages: Sequence[ChatMessage],
+        changes: Document,
+        blocks: Sequence[int | None],
+    ) -> None:
         self.messages = messages
         self.changes = changes
+        self.blocks = blocks
         self.token = uuid4().hex
         self._sessions, self._messages = database["sessions"], database["messages"]
         self._held = held
         self._from_rank = {"session_id": held["_id"], "rank": {"$gte": held["next_rank"]}}
-        self._documents = [message_document(message, self.token) for message in messages]
+        self._documents = [
+            message_document(message, self.token, block) for message, block in zip_longest(messages, blocks)
+        ]
 
     async def insert(self) -> bool:
         """Insert the rows; False where a row stands in the way, though some may be inserted then."""

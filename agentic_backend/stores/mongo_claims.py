@@ -9,6 +9,7 @@ compare-and-set on the exchange's document decides who gets an exchange that wai
   before; `fence` tells that one, so whoever finds the exchange overdue can end it. The decisions are kept.
 - No other claim comes in between, since the exchange waits no more. Only an end can, once the lease is over; the
   session names the exchange no more then, and the claim is refused.
+- A pause and a claim leave their token in the exchange's document, by which they are known when they come again.
 - Leases and partial texts change only what still runs for their owner.
 """
 
@@ -26,7 +27,7 @@ from agentic_backend.stores.records import ExchangeRecord, HumanDecision
 from agentic_backend.stores.rows import json_text, rfc3339
 
 
-async def set_waiting(database: Database, fence: Fence, pause: Pause) -> None:
+async def set_waiting(database: Database, fence: Fence, pause: Pause, token: str | None) -> None:
     """Where the exchange ends in between, its end is written over this. Raises Internal: the state is too large."""
     kept = checkpoint_changes(fence.exchange_id, pause.checkpoint)
     if not kept:
@@ -41,17 +42,24 @@ async def set_waiting(database: Database, fence: Fence, pause: Pause) -> None:
         "last_seq": pause.last_seq,
         "ran_ms": pause.ran_ms,
         "first_token_ms": pause.first_token_ms,
+        "last_write": token,
         **kept,
     }
     if await database["sessions"].find_one(held_by(fence), {"_id": 1}) is None:
         raise FencedOut
     running = {"_id": fence.exchange_id, **_run_by(fence.owner)}
-    if (await database["exchanges"].update_one(running, {"$set": waiting})).matched_count == 0:
+    if (await database["exchanges"].update_one(running, {"$set": waiting})).matched_count:
+        return
+    if not await _is_last_write(database, fence.exchange_id, token):
         raise FencedOut
 
 
 async def decide(
-    database: Database, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], lease: Lease | None
+    database: Database,
+    waiting: ExchangeRecord,
+    decisions: Sequence[HumanDecision],
+    lease: Lease | None,
+    token: str | None,
 ) -> None:
     active = {"_id": waiting.session_id, "active_exchange_id": waiting.id}
     if await database["sessions"].find_one(active, {"_id": 1}) is None:
@@ -63,11 +71,12 @@ async def decide(
         "last_seq": waiting.last_seq,
         "decisions": json_text(waiting.decisions),
     }
-    changes: Document = {"decisions": json_text([*waiting.decisions, *decisions])}
+    changes: Document = {"decisions": json_text([*waiting.decisions, *decisions]), "last_write": token}
     if lease is not None:
         claimed_seq = next_epoch(waiting.last_seq)
         changes |= _run_by(lease.owner) | {"deadline": rfc3339(lease.until), "last_seq": claimed_seq}
-    if (await database["exchanges"].update_one(undecided, {"$set": changes})).matched_count == 0:
+    decided = (await database["exchanges"].update_one(undecided, {"$set": changes})).matched_count
+    if not decided and not await _is_last_write(database, waiting.id, token):
         raise ApprovalNotFound
     if lease is not None:
         claimed = await database["sessions"].update_one(active, {"$set": {"active_owner": lease.owner}})
@@ -87,6 +96,11 @@ async def keep_partials(database: Database, owner: str, partials: Mapping[str, S
     ]
     if updates:
         await database["exchanges"].bulk_write(updates, ordered=False)
+
+
+async def _is_last_write(database: Database, exchange_id: str, token: str | None) -> bool:
+    written = {"_id": exchange_id, "last_write": token}
+    return token is not None and await database["exchanges"].find_one(written, {"_id": 1}) is not None
 
 
 def _run_by(owner: str | None) -> Document:

@@ -10,7 +10,9 @@ A document is the row of its value (see rows) with the value's id as `_id`, and 
   Its `checkpoint` is the state that it goes on from, which may be large, and so is read by itself.
 
 Documents of an older schema lack the fields that came later; whatever compares these compares them with null.
-- A message's `batch` is the token of the write that brought it.
+- A message's `batch` is the token of the attempt that brought it, `block` where it was being written.
+- `last_write` is the token of the last write for a session's active exchange, and of an exchange's last pause, claim or
+  end.
 """
 
 import json
@@ -74,7 +76,7 @@ async def make_indexes(database: Database) -> None:
 
 
 def session_document(session: Session, active_owner: str | None = None) -> Document:
-    own = {"active_owner": active_owner, "state_id": None, "ended": None}
+    own = {"active_owner": active_owner, "state_id": None, "ended": None, "last_write": None}
     return {**_with_id(session_row(session)), **_UNRESERVED, **own}
 
 
@@ -109,8 +111,8 @@ def checkpoint_changes(exchange_id: str, checkpoint: Checkpoint) -> Document:
     return {"checkpoint": checkpoint.state, "checkpoint_record": json_text(checkpoint.record)}
 
 
-def message_document(message: ChatMessage, batch: str) -> Document:
-    return {**message_row(message), "batch": batch}
+def message_document(message: ChatMessage, batch: str, block: int | None = None) -> Document:
+    return {**message_row(message), "batch": batch, "block": block}
 
 
 def message_in(document: Mapping[str, Any]) -> ChatMessage:
@@ -127,7 +129,7 @@ def kpi_in(document: Mapping[str, Any]) -> KpiRecord:
 
 
 def end_document(
-    exchange_id: str, end: ExchangeEnd, state: Document | None, checkpoint: Checkpoint | None = None
+    exchange_id: str, end: ExchangeEnd, state: Document | None, checkpoint: Checkpoint | None, token: str | None
 ) -> Document:
     """What a session keeps of its last exchange's end; `changes` are those of the exchange's document.
 
@@ -148,6 +150,7 @@ def end_document(
             "deadline": None,
             "partial": None,
             "pending": None,
+            "last_write": token,
             **kept,
             "holds": exchange_id,
         },

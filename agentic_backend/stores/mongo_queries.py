@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session
 from agentic_backend.stores.base import Checkpoint, Fence, SessionPage, SessionQuery
 from agentic_backend.stores.cursor import cursor_after, place_of
@@ -23,7 +24,7 @@ from agentic_backend.stores.mongo_documents import (
     session_in,
 )
 from agentic_backend.stores.records import ExchangeRecord
-from agentic_backend.stores.rows import folded, rfc3339
+from agentic_backend.stores.rows import folded, partial_of, rfc3339, unstored
 
 _NEWEST_FIRST = [("updated_at", -1), ("_id", -1)]
 # Sessions whose texts are searched at a time.
@@ -107,6 +108,17 @@ async def fence(database: Database, session_id: str) -> Fence | None:
     if session is None or session["active_exchange_id"] is None:
         return None
     return Fence(session_id, session["active_exchange_id"], session["next_rank"], session.get("active_owner"))
+
+
+async def partial(database: Database, exchange_id: str) -> list[PartialText]:
+    """The text is read first: what is stored in between is left out, and what is kept in between is not read."""
+    kept = await database["exchanges"].find_one({"_id": exchange_id}, {"partial": 1, "session_id": 1})
+    if kept is None or kept.get("partial") is None:
+        return []
+    session = await get_session(database, kept["session_id"])
+    counted = {"exchange_id": exchange_id, "rank": {"$lt": session.next_rank if session is not None else 0}}
+    rows = await database["messages"].find(counted, {"block": 1}).to_list(None)
+    return unstored(partial_of(kept["partial"]), [row.get("block") for row in rows])
 
 
 async def checkpoint(database: Database, exchange_id: str) -> Checkpoint | None:

@@ -27,6 +27,7 @@ from pymongo import ReturnDocument
 
 from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound
 from agentic_backend.protocol.messages import (
+    ChatMessage,
     ExchangeStatus,
     MessageDraft,
     Session,
@@ -52,7 +53,7 @@ from agentic_backend.stores.mongo_documents import (
     session_in,
 )
 from agentic_backend.stores.mongo_driver import inserted
-from agentic_backend.stores.mongo_queries import has_ended, overdue_exchanges
+from agentic_backend.stores.mongo_queries import exchange_messages, has_ended, overdue_exchanges
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord
 from agentic_backend.stores.rows import folded, rfc3339
 
@@ -118,25 +119,27 @@ async def append(
     drafts: Sequence[MessageDraft],
     end: ExchangeEnd | None,
     checkpoint: Checkpoint | None,
+    blocks: Sequence[int | None],
+    token: str | None,
 ) -> Written:
     at = utc_now()
     messages = place(
         list(drafts), session_id=fence.session_id, exchange_id=fence.exchange_id, next_rank=fence.next_rank, at=at
     )
-    changes: dict[str, Any] = {"updated_at": rfc3339(at)}
+    changes: dict[str, Any] = {"updated_at": rfc3339(at), "last_write": token}
     if end is not None:
         state = await _keep_state(database, fence, end.session_state)
-        ended = end_document(fence.exchange_id, end, state, checkpoint)
+        ended = end_document(fence.exchange_id, end, state, checkpoint, token)
         changes |= {"active_exchange_id": None, "active_owner": None, "ended": ended}
         if state is not None:
             changes["state_id"] = state["_id"]
-    document = await count_batch(database, held_by(fence), messages, changes)
+    document = await count_batch(database, held_by(fence), messages, changes, blocks)
     if document is None:
         await database["session_states"].delete_many({"_id": changes.get("state_id")})
-        raise FencedOut
+        document, messages = await _written(database, fence, token)
     if checkpoint is not None and (end is None or end.status is ExchangeStatus.INTERRUPTED):
         await _keep_checkpoint(database, fence, checkpoint)
-    if end is not None:
+    if has_ended(document, fence.exchange_id):
         await _finish_end(database, document)
     session = session_in(document)
     assert session is not None
@@ -147,6 +150,22 @@ async def prove_write(database: Database) -> None:
     """Change a document that is there for this alone."""
     proof = {"$set": {"proof": uuid4().hex}}
     await database["write_proofs"].update_one({"_id": "proof"}, proof, upsert=True)
+
+
+async def _written(database: Database, fence: Fence, token: str | None) -> tuple[Document, list[ChatMessage]]:
+    """The session, and what the write of this token made, where it is the last one. Raises FencedOut where it is not.
+
+    The session is read first: once it has another exchange's token, the one of the end is in its exchange's document.
+    """
+    session = await database["sessions"].find_one({"_id": fence.session_id})
+    exchange = await database["exchanges"].find_one({"_id": fence.exchange_id}, {"last_write": 1})
+    if token is None or exchange is None or session_in(session) is None:
+        raise FencedOut
+    assert session is not None
+    if token not in (session.get("last_write"), exchange.get("last_write")):
+        raise FencedOut
+    messages = await exchange_messages(database, fence.exchange_id)
+    return session, [message for message in messages if message.rank >= fence.next_rank]
 
 
 async def record_kpi(database: Database, record: KpiRecord) -> None:

@@ -7,13 +7,14 @@ which keep their microseconds and sort as times do; `search_…` fields are case
 ValueError where a text is no Unicode.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
+from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ChatMessage, Session, Timestamp
 from agentic_backend.protocol.parts import Part, text_of
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord
@@ -35,6 +36,7 @@ _FLAT = [name for name in ExchangeRecord.model_fields if name not in _NESTED.val
 EXCHANGE_FIELDS = (*_FLAT, *_NESTED)
 
 _PARTS: TypeAdapter[list[Part]] = TypeAdapter(list[Part])
+_PARTIALS: TypeAdapter[list[PartialText]] = TypeAdapter(list[PartialText])
 
 
 def rfc3339(at: datetime) -> str:
@@ -78,6 +80,16 @@ def exchange_of(row: Mapping[str, Any]) -> ExchangeRecord:
     values = {name: value for name, value in dict(row).items() if value is not None}
     nested = {name: from_json(values.pop(column)) for column, name in _NESTED.items() if column in values}
     return ExchangeRecord.model_validate(values | nested)
+
+
+def partial_of(text: str) -> list[PartialText]:
+    """The texts of a row's `partial`."""
+    return _PARTIALS.validate_json(text)
+
+
+def unstored(partial: Sequence[PartialText], stored_blocks: Collection[int | None]) -> list[PartialText]:
+    """Those of the texts whose block is not that of a stored message."""
+    return [text for text in partial if text.block not in stored_blocks]
 
 
 def message_row(message: ChatMessage) -> Row:

@@ -129,22 +129,34 @@ class SqliteStore:
         drafts: Sequence[MessageDraft],
         end: ExchangeEnd | None = None,
         checkpoint: Checkpoint | None = None,
+        *,
+        blocks: Sequence[int | None] = (),
+        token: str | None = None,
     ) -> Written:
-        return await self._writer.write("append", lambda db: transactions.append(db, fence, drafts, end, checkpoint))
+        return await self._writer.write(
+            "append", lambda db: transactions.append(db, fence, drafts, end, checkpoint, blocks, token)
+        )
 
-    async def set_waiting(self, fence: Fence, pause: Pause) -> None:
-        await self._writer.write("set_waiting", lambda db: transactions.set_waiting(db, fence, pause))
+    async def set_waiting(self, fence: Fence, pause: Pause, token: str | None = None) -> None:
+        await self._writer.write("set_waiting", lambda db: transactions.set_waiting(db, fence, pause, token))
 
     async def decide(
-        self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], lease: Lease | None = None
+        self,
+        waiting: ExchangeRecord,
+        decisions: Sequence[HumanDecision],
+        lease: Lease | None = None,
+        token: str | None = None,
     ) -> None:
-        await self._writer.write("decide", lambda db: transactions.decide(db, waiting, decisions, lease))
+        await self._writer.write("decide", lambda db: transactions.decide(db, waiting, decisions, lease, token))
 
     async def renew_leases(self, lease: Lease, exchange_ids: Collection[str]) -> None:
         await self._writer.write("renew_leases", lambda db: transactions.renew_leases(db, lease, exchange_ids))
 
     async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
         await self._writer.write("keep_partials", lambda db: transactions.keep_partials(db, owner, partials))
+
+    async def partial(self, exchange_id: str) -> list[PartialText]:
+        return await self._reader.read("partial", lambda db: queries.partial(db, exchange_id))
 
     async def overdue_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
         return await self._reader.read("overdue_exchanges", lambda db: queries.overdue_exchanges(db, at, limit))

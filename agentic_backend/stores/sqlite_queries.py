@@ -4,11 +4,23 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
+from pydantic_core import from_json
+
+from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.stores.base import Checkpoint, Fence, SessionPage, SessionQuery
 from agentic_backend.stores.cursor import cursor_after, place_of
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, KpiRecord
-from agentic_backend.stores.rows import exchange_of, folded, kpi_of, message_of, rfc3339, session_of
+from agentic_backend.stores.rows import (
+    exchange_of,
+    folded,
+    kpi_of,
+    message_of,
+    partial_of,
+    rfc3339,
+    session_of,
+    unstored,
+)
 from agentic_backend.stores.sqlite_columns import EXCHANGE_COLUMNS, MESSAGE_COLUMNS, SESSION_COLUMNS
 from agentic_backend.stores.transfer import Counts
 
@@ -28,6 +40,11 @@ _FENCE = """
 """
 
 _CHECKPOINT = "SELECT checkpoint_record, checkpoint FROM exchanges WHERE id = ? AND checkpoint IS NOT NULL"
+
+_PARTIAL = """
+    SELECT partial, (SELECT json_group_array(block) FROM messages WHERE exchange_id = exchanges.id) AS stored
+    FROM exchanges WHERE id = ? AND partial IS NOT NULL
+"""
 
 _EXCHANGE_MESSAGES = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE exchange_id = ? ORDER BY rank"
 
@@ -96,6 +113,11 @@ def checkpoint(db: sqlite3.Connection, exchange_id: str) -> Checkpoint | None:
     if row is None:
         return None
     return Checkpoint(CheckpointRecord.model_validate_json(row["checkpoint_record"]), row["checkpoint"])
+
+
+def partial(db: sqlite3.Connection, exchange_id: str) -> list[PartialText]:
+    row = db.execute(_PARTIAL, (exchange_id,)).fetchone()
+    return [] if row is None else unstored(partial_of(row["partial"]), from_json(row["stored"]))
 
 
 def find_exchange(db: sqlite3.Connection, user_id: str, client_exchange_id: str) -> ExchangeRecord | None:

@@ -7,6 +7,7 @@ raises leaves nothing behind, because its transaction is rolled back. Ranks are 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from itertools import zip_longest
 
 from agentic_backend.errors import ApprovalNotFound, SessionBusy, SessionCompleted, SessionNotFound
 from agentic_backend.protocol.events import PartialText
@@ -29,12 +30,19 @@ from agentic_backend.stores.rows import (
     folded,
     json_text,
     kpi_row,
+    message_of,
     message_row,
     rfc3339,
     session_of,
     session_row,
 )
-from agentic_backend.stores.sqlite_columns import INSERT_EXCHANGE, INSERT_MESSAGE, INSERT_SESSION, SESSION_COLUMNS
+from agentic_backend.stores.sqlite_columns import (
+    INSERT_EXCHANGE,
+    INSERT_MESSAGE,
+    INSERT_SESSION,
+    MESSAGE_COLUMNS,
+    SESSION_COLUMNS,
+)
 from agentic_backend.stores.sqlite_queries import get_session
 
 # What an ask of a few sentences writes.
@@ -63,21 +71,33 @@ _HELD = "id = :session_id AND active_exchange_id = :exchange_id AND active_owner
 
 _ADVANCE = f"""
     UPDATE sessions SET next_rank = next_rank + :count, message_count = message_count + :count, updated_at = :at,
-        active_exchange_id = iif(:ends, NULL, active_exchange_id), active_owner = iif(:ends, NULL, active_owner)
+        active_exchange_id = iif(:ends, NULL, active_exchange_id), active_owner = iif(:ends, NULL, active_owner),
+        last_write = :token
     WHERE {_HELD}
     RETURNING {SESSION_COLUMNS}
 """
 
+# The token of an end is the session's only until its next exchange begins to write.
+_WRITTEN = f"""
+    SELECT {SESSION_COLUMNS} FROM sessions JOIN exchanges ON exchanges.session_id = sessions.id
+    WHERE exchanges.id = :exchange_id AND :token IN (sessions.last_write, exchanges.last_write)
+"""
+
+_WRITTEN_MESSAGES = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE exchange_id = ? AND rank >= ? ORDER BY rank"
+
+_IS_LAST_WRITE = "SELECT 1 FROM exchanges WHERE id = ? AND last_write = ?"
+
 _SET_WAITING = f"""
     UPDATE exchanges SET status = 'awaiting_human', owner = NULL, deadline = :deadline, partial = NULL,
-        pending = :pending, usage = :usage, last_seq = :last_seq, ran_ms = :ran_ms, first_token_ms = :first_token_ms
+        pending = :pending, usage = :usage, last_seq = :last_seq, ran_ms = :ran_ms, first_token_ms = :first_token_ms,
+        last_write = :token
     WHERE id = :exchange_id AND status = 'running' AND EXISTS (SELECT 1 FROM sessions WHERE {_HELD})
     RETURNING id
 """
 
 _DECIDE = """
     UPDATE exchanges SET decisions = :decisions, status = iif(:owner IS NULL, status, 'running'),
-        deadline = iif(:owner IS NULL, deadline, :until), owner = :owner,
+        deadline = iif(:owner IS NULL, deadline, :until), owner = :owner, last_write = :token,
         last_seq = iif(:owner IS NULL, last_seq, :claimed_seq)
     WHERE id = :exchange_id AND status = 'awaiting_human' AND last_seq = :last_seq AND decisions IS :decided
     RETURNING id
@@ -95,7 +115,7 @@ _DROP_CHECKPOINTS = "UPDATE exchanges SET checkpoint = NULL WHERE session_id = ?
 
 _END_EXCHANGE = """
     UPDATE exchanges SET status = :status, ended_at = :ended_at, usage = :usage, error = :error,
-        last_seq = :last_seq, owner = NULL, deadline = NULL, partial = NULL, pending = NULL,
+        last_seq = :last_seq, owner = NULL, deadline = NULL, partial = NULL, pending = NULL, last_write = :token,
         checkpoint = iif(:status = 'interrupted', checkpoint, NULL)
     WHERE id = :exchange_id
 """
@@ -156,22 +176,34 @@ def append(
     drafts: Sequence[MessageDraft],
     end: ExchangeEnd | None,
     checkpoint: Checkpoint | None,
+    blocks: Sequence[int | None],
+    token: str | None,
 ) -> Written:
     at = utc_now()
-    advance = _fenced(fence) | {"count": len(drafts), "at": rfc3339(at), "ends": end is not None}
+    advance = _fenced(fence) | {"count": len(drafts), "at": rfc3339(at), "ends": end is not None, "token": token}
     row = db.execute(_ADVANCE, advance).fetchone()
     if row is None:
-        raise FencedOut
-    messages = _insert(db, fence, drafts, at)
+        return _written(db, fence, token)
+    messages = _insert(db, fence, drafts, at, blocks)
     if checkpoint is not None:
         _keep_checkpoint(db, fence.exchange_id, checkpoint)
     if end is not None:
-        _end(db, fence, end)
+        _end(db, fence, end, token)
     return Written(session_of(row), messages)
 
 
-def set_waiting(db: sqlite3.Connection, fence: Fence, pause: Pause) -> None:
+def _written(db: sqlite3.Connection, fence: Fence, token: str | None) -> Written:
+    """What the write of this token made, where it is the last one. Raises FencedOut where it is not."""
+    row = db.execute(_WRITTEN, {"exchange_id": fence.exchange_id, "token": token}).fetchone()
+    if row is None:
+        raise FencedOut
+    rows = db.execute(_WRITTEN_MESSAGES, (fence.exchange_id, fence.next_rank))
+    return Written(session_of(row), [message_of(row) for row in rows])
+
+
+def set_waiting(db: sqlite3.Connection, fence: Fence, pause: Pause, token: str | None) -> None:
     waiting = {
+        "token": token,
         "pending": json_text(pause.pending),
         "deadline": None if pause.deadline is None else rfc3339(pause.deadline),
         "usage": json_text(pause.usage),
@@ -180,12 +212,18 @@ def set_waiting(db: sqlite3.Connection, fence: Fence, pause: Pause) -> None:
         "first_token_ms": pause.first_token_ms,
     }
     if db.execute(_SET_WAITING, _fenced(fence) | waiting).fetchone() is None:
+        if _is_last_write(db, fence.exchange_id, token):
+            return
         raise FencedOut
     _keep_checkpoint(db, fence.exchange_id, pause.checkpoint)
 
 
 def decide(
-    db: sqlite3.Connection, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], lease: Lease | None
+    db: sqlite3.Connection,
+    waiting: ExchangeRecord,
+    decisions: Sequence[HumanDecision],
+    lease: Lease | None,
+    token: str | None,
 ) -> None:
     """What decides is that the exchange still has the decisions, and the pause, that `waiting` has."""
     claim = {
@@ -197,11 +235,18 @@ def decide(
         "owner": None if lease is None else lease.owner,
         "claimed_seq": next_epoch(waiting.last_seq),
         "until": None if lease is None else rfc3339(lease.until),
+        "token": token,
     }
     if db.execute(_DECIDE, claim).fetchone() is None:
+        if _is_last_write(db, waiting.id, token):
+            return
         raise ApprovalNotFound
     if lease is not None:
         db.execute(_SET_OWNER, claim)
+
+
+def _is_last_write(db: sqlite3.Connection, exchange_id: str, token: str | None) -> bool:
+    return db.execute(_IS_LAST_WRITE, (exchange_id, token)).fetchone() is not None
 
 
 def renew_leases(db: sqlite3.Connection, lease: Lease, exchange_ids: Collection[str]) -> None:
@@ -247,11 +292,18 @@ def _admit(db: sqlite3.Connection, exchange: ExchangeRecord, at: datetime) -> Se
     raise SessionCompleted if session.state is SessionState.COMPLETED else SessionBusy
 
 
-def _insert(db: sqlite3.Connection, fence: Fence, drafts: Sequence[MessageDraft], at: datetime) -> list[ChatMessage]:
+def _insert(
+    db: sqlite3.Connection,
+    fence: Fence,
+    drafts: Sequence[MessageDraft],
+    at: datetime,
+    blocks: Sequence[int | None] = (),
+) -> list[ChatMessage]:
     messages = place(
         list(drafts), session_id=fence.session_id, exchange_id=fence.exchange_id, next_rank=fence.next_rank, at=at
     )
-    db.executemany(INSERT_MESSAGE, [message_row(message) for message in messages])
+    rows = zip_longest(messages, blocks)
+    db.executemany(INSERT_MESSAGE, [message_row(message) | {"block": block} for message, block in rows])
     return messages
 
 
@@ -259,7 +311,7 @@ def _keep_checkpoint(db: sqlite3.Connection, exchange_id: str, checkpoint: Check
     db.execute(_KEEP_CHECKPOINT, (checkpoint.state, json_text(checkpoint.record), exchange_id))
 
 
-def _end(db: sqlite3.Connection, fence: Fence, end: ExchangeEnd) -> None:
+def _end(db: sqlite3.Connection, fence: Fence, end: ExchangeEnd, token: str | None) -> None:
     db.execute(
         _END_EXCHANGE,
         {
@@ -269,6 +321,7 @@ def _end(db: sqlite3.Connection, fence: Fence, end: ExchangeEnd) -> None:
             "usage": json_text(end.usage),
             "error": json_text(end.error),
             "last_seq": end.last_seq,
+            "token": token,
         },
     )
     if end.session_state is not None:

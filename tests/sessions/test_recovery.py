@@ -187,7 +187,7 @@ async def test_an_exchange_that_waits_for_a_person_is_left_waiting(tmp_path: Pat
         ([], [("thought", "Hm"), ("final", "Forty")], [("thought", "Hm"), ("final", "Forty")]),
         ([], [("final", "First"), ("observation", "Second")], [("observation", "First"), ("final", "Second")]),
         ([], [("thought", "Hm")], [("thought", "Hm")]),
-        (["The answer is forty-two."], [("final", "The answer is forty")], []),
+        (["The answer is forty-two."], [("final", "The answer is forty")], [("final", "The answer is forty")]),
         (["Let me see."], [("final", "Forty")], [("final", "Forty")]),
         ([], [("final", "")], []),
     ],
@@ -195,7 +195,7 @@ async def test_an_exchange_that_waits_for_a_person_is_left_waiting(tmp_path: Pat
 async def test_the_text_that_was_being_written_is_kept(
     store: SqliteStore, stored: list[str], partial: list[tuple[str, str]], kept: list[tuple[str, str]]
 ) -> None:
-    """But for a message that was stored after its text had been kept the last time."""
+    """Also where it begins like a message before it."""
     texts = [
         PartialText(block=block, channel=Channel(channel), text=words) for block, (channel, words) in enumerate(partial)
     ]
@@ -207,6 +207,19 @@ async def test_the_text_that_was_being_written_is_kept(
     assert rows[-1].channel is Channel.ERROR
     finals = [row for row in rows if row.channel is Channel.FINAL]
     assert all(row.metadata.finish_reason is FinishReason.OTHER for row in finals)
+
+
+async def test_a_text_is_kept_once_whose_message_was_stored_since(store: SqliteStore) -> None:
+    """Its message is known by its block; of the text after it, which begins alike, nothing is lost."""
+    texts = [PartialText(block=block, channel=Channel.FINAL, text="Let me see") for block in range(2)]
+    await leave(store, "s")
+    await store.append(
+        Fence("s", "exchange of s", 1, DEAD), [text(Role.ASSISTANT, Channel.OBSERVATION, "Let me see it.")], blocks=[0]
+    )
+    await store.keep_partials(DEAD, {"exchange of s": texts})
+    assert await recover_all(store) == 1
+    rows = await store.exchange_messages("exchange of s")
+    assert [text_of(row.parts) for row in rows[1:-1]] == ["Let me see it.", "Let me see"]
 
 
 @pytest.mark.parametrize(

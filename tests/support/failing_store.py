@@ -28,7 +28,8 @@ class FailingStore:
         self.real = real
         self.refused: list[str] = []
         self._is_away: Callable[[str], bool] = lambda operation: False
-        self._loses_answer: Callable[[str], bool] = lambda operation: False
+        self._lost_answers: list[str] = []
+        self._lost_requests: list[str] = []
         self._held: dict[str, asyncio.Event] = {}
         self._delays_s: dict[str, float] = {}
         self._held_answers: dict[tuple[str, int], HeldAnswer] = {}
@@ -68,19 +69,17 @@ class FailingStore:
     def lose_next_answer(self, operation: str) -> None:
         """The next call of `operation` is carried out, but raises StoreUnavailable all the same."""
 
-        def loses(called: str) -> bool:
-            if called != operation:
-                return False
-            self._loses_answer = lambda operation: False
-            return True
+        self._lost_answers.append(operation)
 
-        self._loses_answer = loses
+    def lose_next_request(self, operation: str) -> None:
+        """The next call of `operation` raises StoreUnavailable and does nothing."""
+        self._lost_requests.append(operation)
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         operation = getattr(self.real, name)
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            if self._is_away(name):
+            if self._is_away(name) or taken(name, self._lost_requests):
                 self.refused.append(name)
                 raise StoreUnavailable
             if name in self._held:
@@ -93,8 +92,16 @@ class FailingStore:
             if held is not None:
                 held.reached.set()
                 await held.released.wait()
-            if self._loses_answer(name):
+            if taken(name, self._lost_answers):
                 raise StoreUnavailable
             return result
 
         return call
+
+
+def taken(name: str, names: list[str]) -> bool:
+    """Whether it was there; it is not any more."""
+    if name not in names:
+        return False
+    names.remove(name)
+    return True

@@ -149,6 +149,11 @@ async def open_sessions(
     assert not left, f"tasks are left behind: {left}"
 
 
+def idle_relay() -> Relay:
+    """The relay of an instance that runs nothing."""
+    return _relay(LimitsSettings(), Alone(), 0, 0)
+
+
 def _relay(limits: LimitsSettings, broadcast: Broadcast, keep_ended_bytes: int, grace_s: float) -> Relay:
     return Relay(
         broadcast=broadcast,

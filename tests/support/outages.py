@@ -1,0 +1,48 @@
+"""What becomes of an exchange while the store is away, and once it is back."""
+
+import json
+
+from agentic_backend.broadcast.exchange_log import ExchangeLog
+from agentic_backend.sessions.history import restore_exchange
+from support.chat_client import check_calls, check_exchange, final_text
+from support.phrase_model import check_history
+from support.recorded_agents import eventually, metric
+from support.sessions import Event, Sessions, events_of
+
+
+async def shows_no_end(sessions: Sessions, log: ExchangeLog) -> None:
+    """The store is away, and the exchange has tried to store its end; what it shows as stored is exactly what is."""
+    refused = len(sessions.store.refused)
+    await eventually(lambda: len(sessions.store.refused) > refused + 2)
+    assert log.final is None and sessions.relay.running(log.exchange_id) is not None
+    shown = [json.loads(event.encode()) for event in log.read(0)]
+    streamed = [event["message"] for event in shown if event["type"] == "stream"]
+    assert streamed == await sessions.stored(log.session_id)
+
+
+async def ends_as_stored(sessions: Sessions, log: ExchangeLog, status: str) -> list[Event]:
+    """Once the store is back, the exchange ends as it is stored; its messages."""
+    events = await events_of(log)
+    final = events[-1]
+    assert [event["type"] for event in events].count("final") == 1 and final["status"] == status
+    seqs = [event["seq"] for event in events]
+    assert seqs == sorted(set(seqs))
+    session = await sessions.session(log.session_id)
+    assert session.active_exchange_id is None, "a final is shown once its end is stored"
+    record = await sessions.store.real.get_exchange(log.exchange_id)
+    assert record is not None and record.ended_at is not None
+    assert (record.status, record.last_seq) == (status, final["seq"])
+    rows = await sessions.store.real.exchange_messages(log.exchange_id)
+    stored = [row.model_dump(mode="json") for row in rows]
+    assert stored == final["messages"]
+    assert session.next_rank == session.message_count == len(await sessions.stored(session.id))
+    check_calls(stored)
+    check_history(restore_exchange(rows))
+    return stored
+
+
+async def goes_on(sessions: Sessions, session_id: str | None) -> None:
+    events = await sessions.ask("and now?", session_id=session_id, agent_id="echo")
+    check_exchange(events)
+    assert final_text(events) == "echo: and now?"
+    assert metric(sessions.kpi, "chat_running_exchanges") == 0

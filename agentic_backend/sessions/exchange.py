@@ -223,8 +223,8 @@ class Exchange:
             pause = await self._stored_pause()
             if self._cut is not None and not self._ending.process_goes.is_set():
                 # It was stopped in between: nobody else may have taken it over.
-                self.log.jump_to(next_epoch(pause.last_seq))
                 await until_stored(self._delivery.ledger.claim, self._ending.time_left)
+                self.log.jump_to(next_epoch(pause.last_seq))
                 return self._cut
         except ApprovalNotFound:
             # Another instance goes on with it since: its end is not ours to tell.

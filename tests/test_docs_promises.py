@@ -11,11 +11,13 @@ PAGES = {
     folder: (TESTS.parent / "docs" / f"{page}.md").read_text()
     for folder, page in [("faults", "reliability"), ("hostile", "security")]
 }
+HEADER = "| promise | how tested | figure |"
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for page in PAGES.values()
-    for line in page.splitlines()
-    if re.match(r"\| (?!promise)[^-]", line)
+    for table in page.split(HEADER)[1:]
+    for line in table.partition("\n\n")[0].splitlines()
+    if re.match(r"\| [^-]", line)
 ]
 NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
 THE_MEASURE = {("hostile/test_bystander.py", "test_it_feels_a_server_that_stands_still")}

@@ -1,7 +1,8 @@
 """A MongoDB database whose round trips a test can delay, refuse, or carry out without an answer."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, cast
 
 from pymongo.errors import AutoReconnect
@@ -87,3 +88,17 @@ def once(collection: str, method: str, fate: str | asyncio.Event) -> Fault:
     """Only the next round trip of this kind is another than fine."""
     left = [fate]
     return lambda *trip: left.pop() if left and trip == (collection, method) else "fine"
+
+
+def at(places: Mapping[tuple[str, str, int], asyncio.Event]) -> tuple[Fault, Callable[[str, str, int], bool]]:
+    """Each round trip of `places` (its collection, its method, which of these from now on) waits for its event.
+
+    And whether such a round trip has come.
+    """
+    came: Counter[tuple[str, str]] = Counter()
+
+    def fault(collection: str, method: str) -> str | asyncio.Event:
+        came[collection, method] += 1
+        return places.get((collection, method, came[collection, method]), "fine")
+
+    return fault, lambda collection, method, number: came[collection, method] >= number

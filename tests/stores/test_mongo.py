@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -13,7 +14,7 @@ from agentic_backend.stores.base import Fence, FencedOut, SessionQuery
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo_documents import Database, message_document
 from tests.stores.conftest import OpenMongo
-from tests.stores.faulty_database import make_faulty, once
+from tests.stores.faulty_database import at, make_faulty, once
 from tests.stores.samples import (
     a_kpi,
     a_session,
@@ -51,6 +52,12 @@ async def leave_rows(store: MongoStore, fence: Fence, ranks: list[int], batch: s
             at=utc_now(),
         )
         await database_of(store)["messages"].insert_one(message_document(row, batch))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 async def texts(store: MongoStore, session_id: str) -> list[str]:
@@ -145,6 +152,53 @@ async def test_a_writer_counts_no_rows_that_another_has_put_in_their_place(open_
     counted = await texts(quick, fence.session_id)
     assert counted[1:] in (["slow 0", "slow 1"], ["quick 0"])
     assert await real["messages"].count_documents({}) == len(counted)
+
+
+async def test_of_two_that_reserve_a_rank_the_later_one_counts(open_mongo: OpenMongo) -> None:
+    """The former one wakes up when the rows that it would count have been removed."""
+    slow, quick = await open_mongo(), await open_mongo()
+    fence, awake, on = await begin_new(slow), asyncio.Event(), asyncio.Event()
+    await leave_rows(slow, fence, [1])
+    slow_fault, slow_came = at({("sessions", "find_one_and_update", 1): awake})
+    quick_fault, quick_came = at({("sessions", "find_one_and_update", 1): on})
+    real = make_faulty(slow, slow_fault)
+    make_faulty(quick, quick_fault)
+    sleeper = asyncio.create_task(slow.append(fence, [answer("slow 0"), answer("slow 1")]))
+    await until(lambda: slow_came("sessions", "find_one_and_update", 1))
+    hurried = asyncio.create_task(quick.append(fence, [answer("quick 0")]))
+    await until(lambda: quick_came("sessions", "find_one_and_update", 1))
+    awake.set()
+    with pytest.raises(FencedOut):
+        await sleeper
+    on.set()
+    await hurried
+    assert await texts(quick, fence.session_id) == ["What is it?", "quick 0"]
+    assert await real["messages"].count_documents({}) == 2
+
+
+async def test_who_has_lost_its_reservation_does_not_take_it_back(open_mongo: OpenMongo) -> None:
+    """Who has taken it may remove its rows at any time from then on, also once they would count."""
+    slow, quick = await open_mongo(), await open_mongo()
+    fence, first, again, late = await begin_new(slow), asyncio.Event(), asyncio.Event(), asyncio.Event()
+    await leave_rows(slow, fence, [1])
+    slow_fault, slow_came = at({("messages", "delete_many", 1): first, ("sessions", "update_one", 2): again})
+    quick_fault, quick_came = at({("messages", "delete_many", 1): late})
+    real = make_faulty(slow, slow_fault)
+    sleeper = asyncio.create_task(slow.append(fence, [answer("slow 0"), answer("slow 1")]))
+    await until(lambda: slow_came("messages", "delete_many", 1))
+    await leave_rows(quick, fence, [2], batch="dead too")
+    make_faulty(quick, quick_fault)
+    first.set()
+    await until(lambda: slow_came("sessions", "update_one", 2))
+    hurried = asyncio.create_task(quick.append(fence, [answer("quick 0"), answer("quick 1")]))
+    await until(lambda: quick_came("messages", "delete_many", 1))
+    again.set()
+    outcomes = await asyncio.gather(sleeper, return_exceptions=True)
+    late.set()
+    outcomes += await asyncio.gather(hurried, return_exceptions=True)
+    assert [type(outcome).__name__ for outcome in outcomes] == ["FencedOut", "Written"]
+    assert await texts(quick, fence.session_id) == ["What is it?", "quick 0", "quick 1"]
+    assert await real["messages"].count_documents({}) == 3
 
 
 async def test_an_end_that_broke_off_after_it_counted_is_an_end(store: MongoStore) -> None:

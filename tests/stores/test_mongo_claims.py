@@ -6,7 +6,7 @@ import pytest
 
 from agentic_backend.errors import ApprovalNotFound, Internal, StoreUnavailable
 from agentic_backend.protocol.messages import ExchangeStatus, utc_now
-from agentic_backend.stores.base import Checkpoint
+from agentic_backend.stores.base import Checkpoint, FencedOut
 from agentic_backend.stores.mongo import MongoStore
 from tests.stores.conftest import OpenMongo
 from tests.stores.faulty_database import make_faulty, once
@@ -24,6 +24,7 @@ from tests.stores.samples import (
     begin_waiting,
     fence_after,
     question,
+    stored,
 )
 
 
@@ -87,6 +88,92 @@ async def test_a_checkpoint_whose_write_broke_off_leaves_the_one_before(store: M
         await store.append(fence, [answer("more")], checkpoint=a_checkpoint(b"second"))
     assert len(await store.exchange_messages(fence.exchange_id)) == 3
     assert await store.checkpoint(fence.exchange_id) == first
+
+
+@pytest.mark.parametrize("owner", ["one", None])
+async def test_a_checkpoint_that_comes_after_the_end_is_not_kept(open_mongo: OpenMongo, owner: str | None) -> None:
+    """Its messages counted in time; until it is written another has ended the exchange, and the session has gone on."""
+    slow, quick = await open_mongo(), await open_mongo()
+    session, awake = a_session(), asyncio.Event()
+    await slow.create_session(session)
+    fence = await begin(slow, session, owner=owner)
+    make_faulty(slow, once("exchanges", "update_one", awake))
+    sleeper = asyncio.create_task(slow.append(fence, [answer()], checkpoint=a_checkpoint(b"late")))
+    while len(await quick.exchange_messages(fence.exchange_id)) < 2:
+        await asyncio.sleep(0.01)
+    found = await quick.fence(session.id)
+    assert found is not None
+    last = a_checkpoint(b"drained")
+    await quick.append(found, [], an_end(ExchangeStatus.INTERRUPTED), last)
+    awake.set()
+    await sleeper
+    assert await quick.checkpoint(fence.exchange_id) == last
+    after = await begin(quick, session, owner="two")
+    assert await quick.checkpoint(fence.exchange_id) is None
+    assert (await stored(quick, after.exchange_id)).status is ExchangeStatus.RUNNING
+
+
+async def test_a_checkpoint_that_comes_after_a_new_claim_is_not_kept(open_mongo: OpenMongo) -> None:
+    """What its writer had is behind what the exchange waited with, and what was decided since."""
+    slow, quick = await open_mongo(), await open_mongo()
+    fence, awake = await begin_new(slow, owner="one"), asyncio.Event()
+    make_faulty(slow, once("exchanges", "update_one", awake))
+    sleeper = asyncio.create_task(slow.append(fence, [answer()], checkpoint=a_checkpoint(b"late")))
+    while len(await quick.exchange_messages(fence.exchange_id)) < 2:
+        await asyncio.sleep(0.01)
+    found = await quick.fence(fence.session_id)
+    assert found is not None
+    await quick.set_waiting(found, a_pause())
+    await quick.decide(await stored(quick, fence.exchange_id), [a_decision()], a_lease("two"))
+    awake.set()
+    await sleeper
+    kept = await quick.checkpoint(fence.exchange_id)
+    assert kept is not None and kept.state == b"paused"
+
+
+async def test_a_checkpoint_of_what_was_deleted_brings_nothing_back(open_mongo: OpenMongo) -> None:
+    slow, quick = await open_mongo(), await open_mongo()
+    fence, awake = await begin_new(slow, owner="one"), asyncio.Event()
+    real = make_faulty(slow, once("exchanges", "update_one", awake))
+    sleeper = asyncio.create_task(slow.append(fence, [answer("secret")], checkpoint=a_checkpoint(b"secret")))
+    while len(await quick.exchange_messages(fence.exchange_id)) < 2:
+        await asyncio.sleep(0.01)
+    await quick.delete_session(fence.session_id)
+    awake.set()
+    await sleeper
+    for name in ("sessions", "exchanges", "messages", "session_states"):
+        assert await real[name].count_documents({}) == 0, name
+
+
+@pytest.mark.parametrize("document", ["sessions", "exchanges"])
+async def test_an_owner_that_was_fenced_out_meanwhile_pauses_nothing(open_mongo: OpenMongo, document: str) -> None:
+    """It wakes up before its look at the session, or after it, and the exchange has gone on as another's."""
+    slow, quick = await open_mongo(), await open_mongo()
+    fence, awake = await begin_new(slow, owner="one"), asyncio.Event()
+    method = "find_one" if document == "sessions" else "update_one"
+    make_faulty(slow, once(document, method, awake))
+    sleeper = asyncio.create_task(slow.set_waiting(fence, a_pause(last_seq=99)))
+    await asyncio.sleep(0.05)
+    await quick.set_waiting(fence, a_pause())
+    await quick.decide(await stored(quick, fence.exchange_id), [a_decision()], a_lease("two"))
+    now = await quick.fence(fence.session_id)
+    assert now is not None
+    now = fence_after(await quick.append(now, [answer("done")], checkpoint=a_checkpoint(b"on")), now.exchange_id, "two")
+    awake.set()
+    with pytest.raises(FencedOut):
+        await sleeper
+    running = await stored(quick, fence.exchange_id)
+    assert (running.status, running.owner, running.last_seq) == (ExchangeStatus.RUNNING, "two", 7)
+    await quick.append(now, [answer("and on")], an_end())
+
+
+async def test_a_pause_behind_what_it_has_not_seen_is_refused(store: MongoStore) -> None:
+    """The same owner has written since: messages would be missing in what the pause goes on from."""
+    fence = await begin_new(store, owner="one")
+    await store.append(fence, [answer()])
+    with pytest.raises(FencedOut):
+        await store.set_waiting(fence, a_pause())
+    assert (await stored(store, fence.exchange_id)).status is ExchangeStatus.RUNNING
 
 
 async def test_a_checkpoint_that_was_not_dropped_is_not_given_out(store: MongoStore) -> None:

@@ -11,6 +11,8 @@ import { parseExactly } from "./exact-json.js";
 const SUBPROTOCOL = "chat.v2";
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
+/** A server that said that it restarts is back soon. */
+const LONGEST_DELAY_OF_RESTART_MS = 5_000;
 /** A socket that closes sooner has not really come to be: the next attempt waits longer, whatever it has received. */
 const SETTLED_AFTER_MS = 5_000;
 /** While nothing is received for so long, a ping asks whether the other end is still there … */
@@ -33,6 +35,7 @@ const REFUSALS = {
 export const TOO_LARGE = 1009;
 const TOKEN_REFUSED = 4401;
 const TOO_MANY = 4429;
+const RESTART = 1012;
 const BROKEN = 1006;
 
 export class Connection {
@@ -42,6 +45,8 @@ export class Connection {
   #tokens = null;
   /** The server has refused a token, and not taken another since. */
   #tokenRefused = false;
+  /** The server has said that it goes, and no other has been heard since. */
+  #restarts = false;
   /** Another object for every call of `connect`, of which the last one counts. */
   #connecting = null;
   #retryTimer = null;
@@ -61,7 +66,7 @@ export class Connection {
   /** Opens a socket now, whatever the state; one that is open is replaced. */
   async connect() {
     this.#abandon();
-    this.#report(this.#attempt ? "reconnecting" : "connecting");
+    this.#report(this.#attempt ? "reconnecting" : "connecting", this.#restartNotice);
     const connecting = {};
     this.#connecting = connecting;
     try {
@@ -109,6 +114,7 @@ export class Connection {
     this.#openedAt = Math.min(this.#openedAt, this.#heardAt);
     this.#answerBy = null;
     this.#tokenRefused = false;
+    this.#restarts = false;
     const event = parseExactly(data);
     if (event.type !== "pong") this.onEvent(event);
   }
@@ -116,6 +122,7 @@ export class Connection {
   #closed(code) {
     if (Date.now() - this.#openedAt > SETTLED_AFTER_MS) this.#attempt = 0;
     this.#abandon();
+    this.#restarts ||= code === RESTART;
     if (code === TOKEN_REFUSED) return this.#signInAgain();
     if (code in REFUSALS) {
       this.#report("refused", REFUSALS[code]);
@@ -134,10 +141,15 @@ export class Connection {
   }
 
   #comeBack() {
-    const longest = Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** this.#attempt);
+    const most = this.#restarts ? LONGEST_DELAY_OF_RESTART_MS : LONGEST_DELAY_MS;
+    const longest = Math.min(most, FIRST_DELAY_MS * 2 ** this.#attempt);
     this.#attempt += 1;
-    this.#report("reconnecting");
+    this.#report("reconnecting", this.#restartNotice);
     this.#retryIn(longest);
+  }
+
+  get #restartNotice() {
+    return this.#restarts ? "The server restarts. Reconnecting…" : null;
   }
 
   /** Never all pages at the same moment, after a server has turned them all away. */

@@ -1,6 +1,7 @@
 """The chat page and connections that end: close codes, half-open sockets, what is asked meanwhile, what goes on."""
 
 import asyncio
+import json
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -40,7 +41,7 @@ class Sockets:
 
     async def watch(self, page: ChatPage) -> None:
         """On a clock that the test can put forward."""
-        await page.tab.route_web_socket("**/ws", self._relay)
+        await page.tab.route_web_socket("**/ws", self.relay)
         await page.tab.clock.install()
         await page.tab.reload()
         await page.asked("my name is Zorblax")
@@ -48,7 +49,7 @@ class Sockets:
     async def close(self, code: int) -> None:
         await self.routes[-1].close(code=code)
 
-    def _relay(self, route: WebSocketRoute) -> None:
+    def relay(self, route: WebSocketRoute) -> None:
         route.connect_to_server()
         self.routes.append(route)
 
@@ -211,7 +212,8 @@ async def test_an_ask_that_waited_in_vain_goes_back_to_where_it_was_written(
         pace.finish()
 
 
-async def test_an_ask_that_a_stopping_server_refuses_is_sent_when_it_is_back(browser: Browser, tmp_path: Path) -> None:
+async def test_a_page_that_is_sent_away_asks_when_the_server_is_back(browser: Browser, tmp_path: Path) -> None:
+    """It is idle, while the answer of another goes on."""
     fault_agents.write_catalog(tmp_path)
     port = free_port()
     async with (
@@ -224,14 +226,69 @@ async def test_an_ask_that_a_stopping_server_refuses_is_sent_when_it_is_back(bro
         await other.send({"type": "ask", "message": "pause 60"})
         assert (await other.receive())["type"] == "started"
         first.process.send_signal(signal.SIGTERM)
-        await page.tab.wait_for_timeout(500)
+        await expect(page.by("connection-state")).to_contain_text("The server restarts")
+        assert first.process.returncode is None
         await page.ask("words 5 0")
-        await expect(page.by("kept")).to_contain_text("as soon as it is back")
         await first.ended()
+        await expect(page.by("connection-state")).to_contain_text("The server restarts")
         async with serving("--port", port, cwd=tmp_path) as second:
             await page.ended(exchanges=2)
+            await expect(page.by("connection-state")).to_have_count(0)
             await expect(page.answers.last).to_contain_text(words(5))
             await assert_shows_what_is_stored(page, second)
+
+
+class Draining(Sockets):
+    """The first socket that brings an ask is one of a server that goes: it refuses, and closes with 1012."""
+
+    refused = 0
+
+    def relay(self, route: WebSocketRoute) -> None:
+        server = route.connect_to_server()
+
+        async def answer(data: str | bytes) -> None:
+            frame = json.loads(data)
+            if frame["type"] != self.refuses or self.refused:
+                server.send(data)
+                return
+            self.refused += 1
+            echoed = {name: frame.get(name) for name in ("client_exchange_id", "session_id", "exchange_id")}
+            refusal = {"code": "shutting_down", "content": "The server is going down.", "retryable": True}
+            route.send(json.dumps({"type": "error", "refused": frame["type"], **refusal, "request_id": "r", **echoed}))
+            await route.close(code=1012)
+
+        route.on_message(answer)
+        self.routes.append(route)
+
+    def __init__(self, refuses: str) -> None:
+        super().__init__()
+        self.refuses = refuses
+
+
+async def test_an_ask_that_a_server_that_goes_refuses_is_sent_again_on_a_new_socket(page: ChatPage) -> None:
+    sockets = Draining("ask")
+    await page.tab.route_web_socket("**/ws", sockets.relay)
+    await page.tab.reload()
+    await page.asked("my name is Zorblax")
+    await expect(page.answers).to_contain_text("Zorblax")
+    await expect(page.exchanges).to_have_count(1)
+    await expect(page.by("connection-state")).to_have_count(0)
+    assert (sockets.refused, sockets.opened) == (1, 2)
+
+
+async def test_a_decision_that_a_server_that_goes_refuses_is_sent_again(browser: Browser, tmp_path: Path) -> None:
+    fault_agents.write_catalog(tmp_path)
+    async with serving(cwd=tmp_path) as server, chat_page(browser, server.address) as page:
+        sockets = Draining("human_resume")
+        await page.tab.route_web_socket("**/ws", sockets.relay)
+        await page.tab.reload()
+        await page.by("agent-picker").select_option("approved")
+        await page.ask("send a|words 5 0")
+        await page.by("approve").click()
+        await page.ended()
+        await expect(page.answers).to_contain_text(words(5))
+        assert sockets.refused == 1
+    assert [value for value, _ in notes(tmp_path)] == ["a"]
 
 
 async def test_an_interrupted_answer_is_continued_and_nothing_runs_twice(browser: Browser, tmp_path: Path) -> None:

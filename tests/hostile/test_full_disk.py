@@ -3,16 +3,20 @@
 import asyncio
 import contextlib
 import os
+import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from support.chat_client import chat, check_exchange
 from support.server_process import ServerProcess, serving
+from support.tcp_line import tcp_line
 
 SOON_S = 15
 
@@ -99,6 +103,31 @@ async def test_a_full_disk_is_not_ready_and_its_refusals_are_counted(directory: 
 
 def rest_of(server: ServerProcess) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=f"{server.address}/agentic/v1", timeout=SOON_S)
+
+
+@pytest.mark.mongodb
+async def test_a_database_that_swallows_everything_is_not_ready(directory: Path, mongodb_url: str) -> None:
+    """Who asks is answered soon all the same, though nothing that is sent there is answered."""
+    database = urlsplit(mongodb_url)
+    async with tcp_line() as line:
+        line.target = database.port or 0
+        through = mongodb_url.replace(database.netloc, f"127.0.0.1:{line.port}", 1)
+        async with serving("--store", through, cwd=directory) as server:
+            assert await ready(server) == (200, "ok")
+            # Nobody takes what comes there.
+            with socket.create_server(("127.0.0.1", 0)) as silent:
+                line.target = silent.getsockname()[1]
+                line.swallow()
+                took_s = await becomes(server, (503, "store_unavailable"))
+                began = time.monotonic()
+                assert await ready(server) == (503, "store_unavailable")
+                answered_s = time.monotonic() - began
+            async with httpx.AsyncClient() as http:
+                assert (await http.get(f"{server.internal}/health/live")).status_code == 200
+            await server.stop(signal.SIGKILL)
+    print(
+        f"figure: a black-holed database: 503 after {took_s:.1f} s, and each probe answered within {answered_s:.1f} s"
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root makes a file immutable")

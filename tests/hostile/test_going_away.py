@@ -51,31 +51,31 @@ async def clients(server: ServerProcess, count: int) -> AsyncIterator[list[Clien
 
 
 async def test_nobody_waits_for_the_answer_of_another(directory: Path) -> None:
-    """Idle sockets, one that waits for a person and one that follows over SSE go at once; the answer ends well."""
+    """Idle sockets, those that wait for a person and those that follow over SSE go at once; the answer ends well."""
     async with serving(cwd=directory) as server, clients(server, IDLE) as idle, clients(server, 2) as (busy, asked):
         await asked.chat.send({"message": "send a", "agent_id": "approved"})
         await asked.chat.until("awaiting_human")
         await busy.chat.send({"message": f"words {sized(60, 150)} 10"})
         await busy.chat.until("delta")
-        following = asyncio.create_task(followed(server))
+        streams = [asyncio.create_task(followed(server)), asyncio.create_task(asked_over_rest(server))]
         await asyncio.sleep(0.5)
         reading = [asyncio.create_task(client.read()) for client in [*idle, asked, busy]]
         terminated_at = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*reading)
-            followed_until = await following
+            ended_at = max(await asyncio.gather(*streams))
         assert await server.ended() == 0
     gone_s = sorted(client.closed_at - terminated_at for client in [*idle, asked])
     answered_s = busy.closed_at - terminated_at
     assert [client.code for client in [*idle, asked, busy]] == [RESTART] * (IDLE + 2)
     check_exchange(busy.exchange)
     assert busy.exchange[-1]["status"] == "ok"
-    assert max(gone_s[-1], followed_until - terminated_at) < answered_s / 2
+    assert max(gone_s[-1], ended_at - terminated_at) < answered_s / 2
     # Not all in one moment: half of them are gone when a good part of the time is over.
     assert gone_s[len(gone_s) // 2] > gone_s[-1] / 5
     print(
-        f"figure: {IDLE} idle sockets, one that waits for a person and an SSE follower were gone {gone_s[-1]:.2f} s "
+        f"figure: {IDLE} idle sockets, one that waits for a person and two SSE streams were gone {gone_s[-1]:.2f} s "
         f"after SIGTERM, half of them after {gone_s[len(gone_s) // 2]:.2f} s; the answer that ran ended after "
         f"{answered_s:.1f} s"
     )
@@ -87,6 +87,16 @@ async def followed(server: ServerProcess) -> float:
         session = (await http.post("/sessions", json={})).json()
         async with http.stream("GET", f"/sessions/{session['id']}/events", timeout=PATIENCE_S) as response:
             assert "idle" in "".join([line async for line in response.aiter_lines()])
+    return time.monotonic()
+
+
+async def asked_over_rest(server: ServerProcess) -> float:
+    """When the server has ended the stream of an ask that waits for a person, in order."""
+    async with rest(server) as http:
+        session = (await http.post("/sessions", json={"agent_id": "approved"})).json()
+        path, body = f"/sessions/{session['id']}/messages", {"content": "send b"}
+        async with http.stream("POST", path, json=body, timeout=PATIENCE_S) as response:
+            assert "awaiting_human" in "".join([line async for line in response.aiter_lines()])
     return time.monotonic()
 
 
@@ -150,6 +160,8 @@ async def stop_and_go(pid: int) -> None:
             os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.mongodb
+@pytest.mark.redis
 async def test_a_worker_that_drains_alone_leaves_its_clients_to_the_others(
     mongodb_url: str, redis_url: str, tmp_path: Path
 ) -> None:
@@ -214,6 +226,8 @@ def runs(pid: int) -> bool:
         return False
 
 
+@pytest.mark.mongodb
+@pytest.mark.redis
 @pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGINT, signal.SIGINT], [signal.SIGHUP]], ids=str)
 async def test_what_a_terminal_sends_to_parent_and_workers_counts_once(
     mongodb_url: str, redis_url: str, tmp_path: Path, signals: list[signal.Signals]

@@ -8,7 +8,7 @@ export function ConnectionNotice({ connection: { phase, notice }, onConnect }) {
   const retrying = phase === "reconnecting";
   return html`<div class=${`connection ${phase}`} role="status" data-testid="connection-state" data-phase=${phase}>
     ${retrying ? html`<span class="spinner" />` : html`<${Icon} name="warning" />`}
-    <span>${retrying ? "Connection lost. Reconnecting…" : notice}</span>
+    <span>${notice ?? "Connection lost. Reconnecting…"}</span>
     <button type="button" class="button" onClick=${onConnect}>${retrying ? "Retry now" : "Connect again"}</button>
   </div>`;
 }

@@ -4,7 +4,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import ExchangeNotFound
 from agentic_backend.protocol.events import AwaitingHuman, Final
-from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.approvals import remaining
 from agentic_backend.sessions.instance import Instance
@@ -15,6 +15,7 @@ from agentic_backend.stores.records import ExchangeRecord
 # A log that is made anew for an exchange that waits leaves the seqs of its other logs behind; once it goes on, its seqs
 # leave those behind that any of these logs may have given since.
 SEQ_JUMP = 1_000
+_VIEW_BYTES = 1024 * 1024
 
 
 class ExchangeViews:
@@ -53,7 +54,7 @@ class ExchangeViews:
         log = self._relay.mirror(record.session_id, record.id, record.user_id)
         if log.last_seq == 0 and not log.is_filling:
             # Nobody shows it to us: what the store has is all that can be seen until it ends.
-            messages = await self._store.exchange_messages(record.id)
+            messages = await self._messages(record)
             if log.last_seq == 0:
                 log.start_anew(messages, record.partial, max(record.last_seq, 1))
         return log
@@ -62,19 +63,24 @@ class ExchangeViews:
         """The log of an exchange that waits: as it is here, else made anew; others may go on with it."""
         log = self._relay.mirror(record.session_id, record.id, record.user_id)
         if log.last_seq < record.last_seq:
-            log.start_anew(await self._store.exchange_messages(record.id), (), record.last_seq + SEQ_JUMP)
+            log.start_anew(await self._messages(record), (), record.last_seq + SEQ_JUMP)
             log.append(AwaitingHuman, payload=remaining(record, ()))
         return log
 
     async def final_of(self, record: ExchangeRecord) -> Final:
-        """The final of an ended exchange, made anew from the store."""
+        """The final of an ended exchange, made anew from the store. Raises ExchangeNotFound: it is deleted."""
+        messages = await self._messages(record)
+        # After the messages: where the session is still there, none of them was missing.
+        session = await self._store.get_session(record.session_id)
+        if session is None:
+            raise ExchangeNotFound
         return Final(
             session_id=record.session_id,
             exchange_id=record.id,
             seq=record.last_seq,
             status=record.status,
-            messages=await self._store.exchange_messages(record.id),
-            session=await self._store.get_session(record.session_id),
+            messages=messages,
+            session=session,
             usage=record.usage,
             error=record.error,
         )
@@ -87,6 +93,13 @@ class ExchangeViews:
         if record.status is ExchangeStatus.AWAITING_HUMAN:
             await self.waiting_log(record)
         elif log.final is None:
-            final = await self.final_of(record)
+            try:
+                final = await self.final_of(record)
+            except ExchangeNotFound:
+                return
             if log.final is None:
                 log.end_with(final)
+
+    async def _messages(self, record: ExchangeRecord) -> list[ChatMessage]:
+        """What a `final` or a `reset` shows: of an exchange that is too large its first and its last messages."""
+        return await self._store.exchange_messages(record.id, _VIEW_BYTES)

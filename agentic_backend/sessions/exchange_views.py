@@ -4,13 +4,15 @@ from agentic_backend.auth.user import User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import ExchangeNotFound
 from agentic_backend.protocol.events import AwaitingHuman, Final, HumanRequests
-from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.approvals import remaining
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord
+
+_VIEW_BYTES = 1024 * 1024
 
 
 def waiting_seq(record: ExchangeRecord, rest: HumanRequests) -> int:
@@ -57,7 +59,7 @@ class ExchangeViews:
             # Nobody shows it to us: what the store has is all that can be seen until it ends. It stands where the
             # owner's epoch begins, which is no place in the owner's own log.
             # In this order no text shows twice: what is stored in between is not partial any more.
-            messages = await self._store.exchange_messages(record.id)
+            messages = await self._messages(record)
             partial = await self._store.partial(record.id)
             if log.last_seq <= record.last_seq:
                 log.start_anew(messages, partial, record.last_seq)
@@ -72,21 +74,26 @@ class ExchangeViews:
         rest = remaining(record, ())
         last_seq = waiting_seq(record, rest)
         if log.last_seq < last_seq:
-            messages = await self._store.exchange_messages(record.id)
+            messages = await self._messages(record)
             if log.last_seq < last_seq:
                 log.start_anew(messages, (), last_seq - 1)
                 log.append(AwaitingHuman, payload=rest)
         return log
 
     async def final_of(self, record: ExchangeRecord) -> Final:
-        """The final of an ended exchange, made anew from the store."""
+        """The final of an ended exchange, made anew from the store. Raises ExchangeNotFound: it is deleted."""
+        messages = await self._messages(record)
+        # After the messages: where the session is still there, none of them was missing.
+        session = await self._store.get_session(record.session_id)
+        if session is None:
+            raise ExchangeNotFound
         return Final(
             session_id=record.session_id,
             exchange_id=record.id,
             seq=record.last_seq,
             status=record.status,
-            messages=await self._store.exchange_messages(record.id),
-            session=await self._store.get_session(record.session_id),
+            messages=messages,
+            session=session,
             usage=record.usage,
             error=record.error,
         )
@@ -102,7 +109,14 @@ class ExchangeViews:
         if record.status is ExchangeStatus.AWAITING_HUMAN:
             await self.waiting_log(record)
         elif log.final is None:
-            final = await self.final_of(record)
+            try:
+                final = await self.final_of(record)
+            except ExchangeNotFound:
+                return False
             if log.final is None:
                 log.end_with(final)
         return True
+
+    async def _messages(self, record: ExchangeRecord) -> list[ChatMessage]:
+        """What a `final` or a `reset` shows: of an exchange that is too large its first and its last messages."""
+        return await self._store.exchange_messages(record.id, _VIEW_BYTES)

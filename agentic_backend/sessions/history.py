@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage
 
 from agentic_backend.protocol.messages import Channel, ChatMessage
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.stores.rows import message_bytes
 from agentic_backend.streaming.content import to_langchain
 from agentic_backend.streaming.reach import rows_that_reached
 
@@ -21,18 +22,30 @@ from agentic_backend.streaming.reach import rows_that_reached
 _UNSEEN = {Channel.THOUGHT, Channel.PLAN, Channel.ERROR, Channel.SYSTEM_NOTE}
 
 
+HISTORY_BYTES = 4 * 1024 * 1024
+"""What is stored of the exchanges in a history, at most: far more than a model reads."""
+
+
 class History:
-    """The last `window` exchanges of a session. `next_rank` is the rank that it reaches up to."""
+    """The last `window` exchanges of a session, as far as they fit into HISTORY_BYTES.
+
+    `next_rank` is the rank that it reaches up to. `messages` fit already.
+    """
 
     def __init__(self, window: int, next_rank: int, messages: Sequence[ChatMessage] = ()) -> None:
         self._window = window
         self.next_rank = next_rank
-        self._exchanges = [restore_exchange(list(rows)) for _, rows in groupby(messages, key=lambda m: m.exchange_id)]
+        exchanges = [list(rows) for _, rows in groupby(messages, key=lambda m: m.exchange_id)]
+        self._exchanges = [restore_exchange(rows) for rows in exchanges]
+        self._bytes = [sum(map(message_bytes, rows)) for rows in exchanges]
+        """Of each exchange."""
 
     def extend(self, exchange: Sequence[ChatMessage], next_rank: int) -> None:
         """Add an exchange that has just ended."""
         self._exchanges.append(restore_exchange(exchange))
-        del self._exchanges[: max(0, len(self._exchanges) - self._window)]
+        self._bytes.append(sum(map(message_bytes, exchange)))
+        while len(self._exchanges) > self._window or sum(self._bytes) > HISTORY_BYTES:
+            del self._exchanges[0], self._bytes[0]
         self.next_rank = next_rank
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 from agentic_backend.agents.agent_factory import WarmAgent
 from agentic_backend.agents.kept_state import pack, unpack
 from agentic_backend.protocol.messages import ChatMessage, Session
-from agentic_backend.sessions.history import History
+from agentic_backend.sessions.history import HISTORY_BYTES, History
 from agentic_backend.stores.base import Store
 
 
@@ -34,7 +34,7 @@ class Recall:
         memory = warm.memory
         if isinstance(memory, Memory) and memory.history.next_rank == before_rank:
             return memory
-        rows = await self._store.last_exchanges(session.id, window) if window else []
+        rows = await self._store.last_exchanges(session.id, window, HISTORY_BYTES) if window else []
         stored = await self._store.session_state(session.id) if warm.flow.kept_channels else None
         return Memory(History(window, before_rank, rows), unpack(stored) if stored is not None else {})
 

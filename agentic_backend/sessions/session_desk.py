@@ -23,6 +23,8 @@ from agentic_backend.stores.records import ExchangeRecord
 
 # Long enough for what an instance ran that has died: somebody ends it once its lease is over.
 _STOP_S = 60
+PAGE_BYTES = 1024 * 1024
+"""What a page of messages may have, unless a single message has more."""
 # How many searches go on at once, each over all texts of its user, and how long one waits for others.
 _SEARCHES_PER_USER, _SEARCHES, _SEARCH_WAIT_S = 1, 2, 5.0
 
@@ -75,9 +77,14 @@ class SessionDesk:
     async def messages(
         self, user: User, session_id: str, after_rank: int, limit: int
     ) -> tuple[Session, list[ChatMessage]]:
-        """The session, and at most `limit` of its messages with a rank above `after_rank`, by rank."""
-        session = await owned_session(self._store, user.id, session_id)
-        return session, await self._store.messages_after(session_id, after_rank, limit)
+        """The session, and a page of its messages with a rank above `after_rank`, by rank.
+
+        At most `limit`, and as many as fit into PAGE_BYTES, one at least.
+        """
+        await owned_session(self._store, user.id, session_id)
+        messages = await self._store.messages_after(session_id, after_rank, limit, PAGE_BYTES)
+        # Read again: where it is still there, none of the messages was missing because it is being deleted.
+        return await owned_session(self._store, user.id, session_id), messages
 
     async def rename(self, user: User, session_id: str, title: str) -> Session:
         await owned_session(self._store, user.id, session_id)

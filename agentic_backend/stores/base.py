@@ -249,16 +249,27 @@ class Store(Protocol):
         """How many of the user's sessions have no message."""
         ...
 
-    async def exchange_messages(self, exchange_id: str) -> list[ChatMessage]:
-        """All messages of one exchange, by rank."""
+    async def exchange_messages(self, exchange_id: str, max_bytes: int | None = None) -> list[ChatMessage]:
+        """All messages of one exchange, by rank.
+
+        With `max_bytes` the first, and of the others as many of the last ones as fit, one at least.
+        """
         ...
 
-    async def messages_after(self, session_id: str, after_rank: int, limit: int) -> list[ChatMessage]:
-        """At most `limit` messages with a rank above `after_rank` (-1: from the first), by rank."""
+    async def messages_after(
+        self, session_id: str, after_rank: int, limit: int, max_bytes: int | None = None
+    ) -> list[ChatMessage]:
+        """At most `limit` messages with a rank above `after_rank` (-1: from the first), by rank.
+
+        With `max_bytes` as many of these as fit, one at least; little more than that is read.
+        """
         ...
 
-    async def last_exchanges(self, session_id: str, count: int) -> list[ChatMessage]:
-        """The messages of the last `count` ended exchanges, by rank. Costs the same however long the session is."""
+    async def last_exchanges(self, session_id: str, count: int, max_bytes: int | None = None) -> list[ChatMessage]:
+        """The messages of the last `count` ended exchanges, by rank. Costs the same however long the session is.
+
+        With `max_bytes` only as many of these exchanges, each of them whole, as fit.
+        """
         ...
 
     async def record_kpi(self, record: KpiRecord) -> None:

@@ -187,16 +187,22 @@ class MongoStore:
     async def count_empty_sessions(self, user_id: str) -> int:
         return await self._driver.run("count_empty_sessions", lambda db: queries.count_empty_sessions(db, user_id))
 
-    async def exchange_messages(self, exchange_id: str) -> list[ChatMessage]:
-        return await self._driver.run("exchange_messages", lambda db: queries.exchange_messages(db, exchange_id))
-
-    async def messages_after(self, session_id: str, after_rank: int, limit: int) -> list[ChatMessage]:
+    async def exchange_messages(self, exchange_id: str, max_bytes: int | None = None) -> list[ChatMessage]:
         return await self._driver.run(
-            "messages_after", lambda db: queries.messages_after(db, session_id, after_rank, limit)
+            "exchange_messages", lambda db: queries.exchange_messages(db, exchange_id, max_bytes)
         )
 
-    async def last_exchanges(self, session_id: str, count: int) -> list[ChatMessage]:
-        return await self._driver.run("last_exchanges", lambda db: queries.last_exchanges(db, session_id, count))
+    async def messages_after(
+        self, session_id: str, after_rank: int, limit: int, max_bytes: int | None = None
+    ) -> list[ChatMessage]:
+        return await self._driver.run(
+            "messages_after", lambda db: queries.messages_after(db, session_id, after_rank, limit, max_bytes)
+        )
+
+    async def last_exchanges(self, session_id: str, count: int, max_bytes: int | None = None) -> list[ChatMessage]:
+        return await self._driver.run(
+            "last_exchanges", lambda db: queries.last_exchanges(db, session_id, count, max_bytes)
+        )
 
     async def record_kpi(self, record: KpiRecord) -> None:
         await self._driver.run("record_kpi", lambda db: writes.record_kpi(db, record))

@@ -24,13 +24,15 @@ from agentic_backend.stores.mongo_documents import (
     session_in,
 )
 from agentic_backend.stores.records import ExchangeRecord
-from agentic_backend.stores.rows import folded, partial_of, rfc3339, unstored
+from agentic_backend.stores.rows import folded, partial_of, rfc3339, row_bytes, unstored
 
 _NEWEST_FIRST = [("updated_at", -1), ("_id", -1)]
 # Sessions whose texts are searched at a time.
 _SEARCHED = 100
 # Messages that hold the text, which are read at a time.
 _HITS = 1_000
+# Messages that are read first where only so many bytes are wanted.
+_FIRST_ROWS = 16
 # KPI records that are read at a time.
 _GATHERED = 1_000
 
@@ -189,23 +191,33 @@ async def count_empty_sessions(database: Database, user_id: str) -> int:
     return await database["sessions"].count_documents({"user_id": user_id, "next_rank": 0})
 
 
-async def exchange_messages(database: Database, exchange_id: str) -> list[ChatMessage]:
+async def exchange_messages(database: Database, exchange_id: str, max_bytes: int | None) -> list[ChatMessage]:
     exchange = await database["exchanges"].find_one({"_id": exchange_id}, {"session_id": 1})
     session = None if exchange is None else await get_session(database, exchange["session_id"])
     if session is None:
         return []
-    return await _messages(database, {"exchange_id": exchange_id, "rank": {"$lt": session.next_rank}})
+    counted = {"exchange_id": exchange_id, "rank": {"$lt": session.next_rank}}
+    if max_bytes is None:
+        return [message_in(row) for row in await _rows(database, counted)]
+    last = (await _fitting_rows(database, counted, 0, max_bytes, newest_first=True))[::-1]
+    first = await _rows(database, counted, 1)
+    is_whole = not last or last[0]["rank"] == first[0]["rank"]
+    return [message_in(row) for row in (last if is_whole else [*first, *last])]
 
 
-async def messages_after(database: Database, session_id: str, after_rank: int, limit: int) -> list[ChatMessage]:
+async def messages_after(
+    database: Database, session_id: str, after_rank: int, limit: int, max_bytes: int | None
+) -> list[ChatMessage]:
     session = await get_session(database, session_id)
     if session is None or limit < 1:
         return []
-    ranks = {"$gt": after_rank, "$lt": session.next_rank}
-    return await _messages(database, {"session_id": session_id, "rank": ranks}, limit)
+    counted = {"session_id": session_id, "rank": {"$gt": after_rank, "$lt": session.next_rank}}
+    if max_bytes is None:
+        return [message_in(row) for row in await _rows(database, counted, limit)]
+    return [message_in(row) for row in await _fitting_rows(database, counted, limit, max_bytes)]
 
 
-async def last_exchanges(database: Database, session_id: str, count: int) -> list[ChatMessage]:
+async def last_exchanges(database: Database, session_id: str, count: int, max_bytes: int | None) -> list[ChatMessage]:
     """Exchanges follow one another by rank, and the one that runs is the last: theirs is one range of ranks."""
     session = await get_session(database, session_id)
     if session is None or count < 1:
@@ -217,14 +229,47 @@ async def last_exchanges(database: Database, session_id: str, count: int) -> lis
     first_ranks = list(rank_of.values())[:count]
     if not first_ranks:
         return []
-    return await _messages(database, {"session_id": session_id, "rank": {"$gte": first_ranks[-1], "$lt": end}})
+    theirs = {"session_id": session_id, "rank": {"$gte": first_ranks[-1], "$lt": end}}
+    if max_bytes is None:
+        return [message_in(row) for row in await _rows(database, theirs)]
+    rows = (await _fitting_rows(database, theirs, 0, max_bytes, newest_first=True))[::-1]
+    if sum(map(row_bytes, rows)) > max_bytes:
+        return []
+    # Of the oldest exchange that was reached, the beginning may not fit.
+    whole_from = min((rank for rank in first_ranks if rank >= rows[0]["rank"]), default=end) if rows else end
+    return [message_in(row) for row in rows if row["rank"] >= whole_from]
 
 
-async def _messages(database: Database, conditions: Document, limit: int = 0) -> list[ChatMessage]:
+async def _rows(
+    database: Database, conditions: Document, limit: int = 0, *, newest_first: bool = False
+) -> list[Document]:
     # What is searched is the texts once more.
     found = database["messages"].find(conditions, {"search_text": 0})
-    rows = await found.sort("rank", 1).limit(limit).to_list(None)
-    return [message_in(row) for row in rows]
+    return await found.sort("rank", -1 if newest_first else 1).limit(limit).to_list(None)
+
+
+async def _fitting_rows(
+    database: Database, conditions: Document, limit: int, max_bytes: int, *, newest_first: bool = False
+) -> list[Document]:
+    """The first rows that fit into `max_bytes`, one at least; `limit` 0 is none.
+
+    A few at first: how large they are tells how many more are worth reading.
+    """
+    rows: list[Document] = []
+    size, count = 0, _FIRST_ROWS
+    while True:
+        wanted = min(count, limit - len(rows)) if limit else count
+        read = await _rows(database, conditions, wanted, newest_first=newest_first)
+        for row in read:
+            size += row_bytes(row)
+            if size > max_bytes and rows:
+                return rows
+            rows.append(row)
+        if len(read) < wanted or len(rows) == limit:
+            return rows
+        place = {"$lt" if newest_first else "$gt": rows[-1]["rank"]}
+        conditions = {**conditions, "rank": {**conditions["rank"], **place}}
+        count = min(4 * count, (max_bytes - size) * len(rows) // max(size, 1) + 1)
 
 
 async def kpi_figures(database: Database, query: KpiQuery) -> list[KpiBucket]:

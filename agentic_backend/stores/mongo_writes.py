@@ -164,7 +164,7 @@ async def _written(database: Database, fence: Fence, token: str | None) -> tuple
     assert session is not None
     if token not in (session.get("last_write"), exchange.get("last_write")):
         raise FencedOut
-    messages = await exchange_messages(database, fence.exchange_id)
+    messages = await exchange_messages(database, fence.exchange_id, None)
     return session, [message for message in messages if message.rank >= fence.next_rank]
 
 

@@ -113,6 +113,16 @@ def message_of(row: Mapping[str, Any]) -> ChatMessage:
     return ChatMessage.model_validate(values)
 
 
+def row_bytes(row: Mapping[str, Any]) -> int:
+    """About how large a stored message is: its texts, in bytes of UTF-8."""
+    return len(row["parts"].encode()) + len(row["metadata"].encode())
+
+
+def message_bytes(message: ChatMessage) -> int:
+    """What `row_bytes` says of its row."""
+    return len(_PARTS.dump_json(message.parts)) + len(to_json(message.metadata))
+
+
 def kpi_row(record: KpiRecord) -> Row:
     return {
         "exchange_id": record.exchange_id,

@@ -1,8 +1,13 @@
-"""What SqliteStore reads: each function is one statement, and so sees one state of the database; counts need not."""
+"""What SqliteStore reads.
+
+Most functions are one statement, and so see one state of the database; the others read what no longer changes, or
+count.
+"""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 from pydantic_core import from_json
 
@@ -18,6 +23,7 @@ from agentic_backend.stores.rows import (
     message_of,
     partial_of,
     rfc3339,
+    row_bytes,
     session_of,
     unstored,
 )
@@ -50,14 +56,9 @@ _EXCHANGE_MESSAGES = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE exchange_id 
 
 _MESSAGES_AFTER = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE session_id = ? AND rank > ? ORDER BY rank LIMIT ?"
 
-# CROSS JOIN fixes the order of the loops: the exchanges first, from the last one back, then the messages of each.
-_LAST_EXCHANGES = f"""
-    SELECT {MESSAGE_COLUMNS} FROM (
-        SELECT id FROM exchanges
-        WHERE session_id = ? AND status NOT IN ('running', 'awaiting_human')
-        ORDER BY first_rank DESC LIMIT ?
-    ) AS ended CROSS JOIN messages ON messages.exchange_id = ended.id
-    ORDER BY messages.rank
+_LAST_ENDED = """
+    SELECT id FROM exchanges WHERE session_id = ? AND status NOT IN ('running', 'awaiting_human')
+    ORDER BY first_rank DESC LIMIT ?
 """
 
 _HOLDS_TEXT = """(instr(search_title, :text) OR EXISTS (
@@ -138,16 +139,43 @@ def count_empty_sessions(db: sqlite3.Connection, user_id: str) -> int:
     return _count(db, "sessions WHERE user_id = ? AND next_rank = 0", [user_id])
 
 
-def exchange_messages(db: sqlite3.Connection, exchange_id: str) -> list[ChatMessage]:
-    return [message_of(row) for row in db.execute(_EXCHANGE_MESSAGES, (exchange_id,))]
+def exchange_messages(db: sqlite3.Connection, exchange_id: str, max_bytes: int | None) -> list[ChatMessage]:
+    if max_bytes is None:
+        return [message_of(row) for row in db.execute(_EXCHANGE_MESSAGES, (exchange_id,))]
+    last = _fitting(db.execute(f"{_EXCHANGE_MESSAGES} DESC", (exchange_id,)), max_bytes)[::-1]
+    first = db.execute(f"{_EXCHANGE_MESSAGES} LIMIT 1", (exchange_id,)).fetchall()
+    is_whole = not last or last[0]["rank"] == first[0]["rank"]
+    return [message_of(row) for row in (last if is_whole else [*first, *last])]
 
 
-def messages_after(db: sqlite3.Connection, session_id: str, after_rank: int, limit: int) -> list[ChatMessage]:
-    return [message_of(row) for row in db.execute(_MESSAGES_AFTER, (session_id, after_rank, limit))]
+def messages_after(
+    db: sqlite3.Connection, session_id: str, after_rank: int, limit: int, max_bytes: int | None
+) -> list[ChatMessage]:
+    return [
+        message_of(row) for row in _fitting(db.execute(_MESSAGES_AFTER, (session_id, after_rank, limit)), max_bytes)
+    ]
 
 
-def last_exchanges(db: sqlite3.Connection, session_id: str, count: int) -> list[ChatMessage]:
-    return [message_of(row) for row in db.execute(_LAST_EXCHANGES, (session_id, count))]
+def last_exchanges(db: sqlite3.Connection, session_id: str, count: int, max_bytes: int | None) -> list[ChatMessage]:
+    exchanges: list[list[ChatMessage]] = []
+    for (exchange_id,) in db.execute(_LAST_ENDED, (session_id, count)).fetchall():
+        messages = []
+        for row in db.execute(_EXCHANGE_MESSAGES, (exchange_id,)):
+            if max_bytes is not None and (max_bytes := max_bytes - row_bytes(row)) < 0:
+                return [message for exchange in reversed(exchanges) for message in exchange]
+            messages.append(message_of(row))
+        exchanges.append(messages)
+    return [message for exchange in reversed(exchanges) for message in exchange]
+
+
+def _fitting(rows: Iterable[Any], max_bytes: int | None) -> list[Any]:
+    """The first of `rows` that fit, one at least; only these, and one more, are read."""
+    found: list[Any] = []
+    for row in rows:
+        if max_bytes is not None and (max_bytes := max_bytes - row_bytes(row)) < 0 and found:
+            break
+        found.append(row)
+    return found
 
 
 def sessions_by_id(db: sqlite3.Connection, after_id: str, limit: int) -> list[Session]:

@@ -1,11 +1,13 @@
 """The REST calls that older clients know; thin adapters like those of today."""
 
+from collections.abc import AsyncIterator, Sequence
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from agentic_backend.auth.user import User
-from agentic_backend.protocol.messages import ChatMessage
+from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import SessionQuery
@@ -42,20 +44,29 @@ class ClassicApi:
 
     async def _list(self, request: Request, user: User) -> Response:
         """All sessions of the caller, the last updated first."""
-        page = await self._desk.page(SessionQuery(user_id=user.id, limit=_PAGE))
-        sessions = page.sessions
-        while page.next_cursor is not None:
-            page = await self._desk.page(SessionQuery(user_id=user.id, limit=_PAGE, cursor=page.next_cursor))
-            sessions += page.sessions
-        return json_array_response(sessions)
+
+        async def pages() -> AsyncIterator[Sequence[Session]]:
+            cursor: str | None = None
+            while True:
+                page = await self._desk.page(SessionQuery(user_id=user.id, limit=_PAGE, cursor=cursor))
+                yield page.sessions
+                cursor = page.next_cursor
+                if cursor is None:
+                    return
+
+        return await json_array_response(pages())
 
     async def _history(self, request: Request, user: User) -> Response:
         """All messages of a session, by rank."""
         session_id = request.path_params["id"]
-        messages: list[ChatMessage] = []
-        while True:
-            after_rank = messages[-1].rank if messages else -1
-            _, page = await self._desk.messages(user, session_id, after_rank, _PAGE)
-            messages += page
-            if len(page) < _PAGE:
-                return json_array_response(messages)
+
+        async def pages() -> AsyncIterator[Sequence[ChatMessage]]:
+            next_rank = 0
+            while True:
+                session, messages = await self._desk.messages(user, session_id, next_rank - 1, _PAGE)
+                yield messages
+                next_rank = messages[-1].rank + 1 if messages else session.next_rank
+                if next_rank >= session.next_rank:
+                    return
+
+        return await json_array_response(pages())

@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 GONE, TRY_AGAIN, RESTART, TOO_SLOW, SIGN_IN_AGAIN, STAY_AWAY, TOO_MANY = 1006, 1011, 1012, 4008, 4401, 4403, 4429
 # A client that sends without reading is read no further until the writer has caught up.
 _UNSENT_AT_MOST = 256
+# Those that are made anew from the store may have a MiB each.
+_UNSENT_FINALS_AT_MOST = 4
 _WATCHED_AT_MOST = 1_000
 # What is counted where it is refused, and how it is called then.
 _COUNTED = {"ask": "ask", "human_resume": "decision"}
@@ -129,9 +131,13 @@ class Connection:
                 # The socket is closing; a frame that was sent before the client saw that is not heard.
                 continue
             await self._answer(message.get("text") or message.get("bytes") or "")
-            while len(self._unsent) >= _UNSENT_AT_MOST and self._close_code is None:
+            while self._is_behind() and self._close_code is None:
                 self._caught_up.clear()
                 await self._caught_up.wait()
+
+    def _is_behind(self) -> bool:
+        finals = sum(isinstance(event, Final) for event in self._unsent)
+        return len(self._unsent) >= _UNSENT_AT_MOST or finals >= _UNSENT_FINALS_AT_MOST
 
     async def _answer(self, data: str | bytes) -> None:
         request_id, raw = uuid4().hex, {}

@@ -10,6 +10,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentic_backend.auth.user import Authenticator, User
+from agentic_backend.errors import AgenticError
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.transports.credentials import user_of
@@ -69,10 +70,15 @@ class _Endpoint:
             await response(scope, receive, _in_slices(send, self._send_timeout_s))
         except _TooSlow:
             log.info("client too slow", extra={"path": scope["path"]})
-            scope["state"]["abort"]()
-            # uvicorn takes a response that ends early for an error, unless it has seen that the client is gone.
-            while (await receive())["type"] != "http.disconnect":
-                pass
+        except AgenticError as error:
+            # Its beginning is sent already: the client must see that this is not all.
+            log.warning("an answer broke off", extra={"path": scope["path"], "code": error.code})
+        else:
+            return
+        scope["state"]["abort"]()
+        # uvicorn takes a response that ends early for an error, unless it has seen that the client is gone.
+        while (await receive())["type"] != "http.disconnect":
+            pass
 
 
 class _TooSlow(Exception):

@@ -2,12 +2,12 @@
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from uuid import uuid4
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import ExceptionHandler
 
 from agentic_backend.errors import AgenticError, BadFrame, Internal
@@ -30,9 +30,24 @@ def json_response(body: Value, status: int = 200, headers: dict[str, str] | None
     )
 
 
-def json_array_response(bodies: Sequence[Value]) -> Response:
-    rendered = b",".join(body.__pydantic_serializer__.to_json(body) for body in bodies)
-    return Response(b"[" + rendered + b"]", headers={"cache-control": "no-store"}, media_type="application/json")
+async def json_array_response(pages: AsyncIterator[Sequence[Value]]) -> Response:
+    """An array that is read and sent page by page. What the first page raises is raised here, and answered as usual."""
+    first = await anext(pages)
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"[" + _rendered(first)
+        comma = b"," if first else b""
+        async for page in pages:
+            if page:
+                yield comma + _rendered(page)
+                comma = b","
+        yield b"]"
+
+    return StreamingResponse(body(), headers={"cache-control": "no-store"}, media_type="application/json")
+
+
+def _rendered(values: Sequence[Value]) -> bytes:
+    return b",".join(value.__pydantic_serializer__.to_json(value) for value in values)
 
 
 def error_response(error: AgenticError, request_id: str, status: int | None = None) -> Response:

@@ -6,7 +6,7 @@
  * - messages of an exchange are in rank order and there is one per rank;
  * - a `seq` that was seen changes nothing, but for `started` and `reset`, which say that the server reads its log
  *   from there again, so that what follows is rebuilt rather than added a second time, and for the one `final`;
- * - nothing changes an exchange after its `final`.
+ * - nothing changes an exchange after its `final`, but for messages that were missing in it.
  */
 
 import { awaiting, withRecordedDecisions } from "./approvals.js";
@@ -73,7 +73,7 @@ export function stored(transcript, messages, { firstRank, knownRank = 0, activeE
   for (const [id, own] of Map.groupBy(messages, (message) => message.exchange_id)) {
     exchanges = update(exchanges, id, (exchange) =>
       exchange.final
-        ? exchange
+        ? withMissing(exchange, own)
         : {
             ...exchange,
             messages: own.reduce(withMessage, exchange.messages),
@@ -268,6 +268,13 @@ function update(exchanges, id, change) {
   const index = exchanges.findIndex((exchange) => exchange.id === id);
   if (index < 0) return [...exchanges, change(newExchange(id))];
   return exchanges.with(index, change(exchanges[index]));
+}
+
+/** A large exchange's `final` may have only its first and its last messages; those between come from the store. */
+function withMissing(exchange, messages) {
+  const ranks = new Set(exchange.messages.map(({ rank }) => rank));
+  const missing = messages.filter(({ rank }) => !ranks.has(rank));
+  return missing.length ? { ...exchange, messages: missing.reduce(withMessage, exchange.messages) } : exchange;
 }
 
 function withMessage(messages, message) {

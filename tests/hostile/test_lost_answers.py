@@ -76,7 +76,8 @@ async def test_each_exchange_ends_once_over_a_store_that_loses_requests_and_answ
         assert (await follower.follow(final["exchange_id"]))["messages"] == final["messages"]
     keys = [key for _, key in notes(directory)]
     assert len(keys) == len(set(keys)), "no tool has run twice"
-    assert line.lost_answers and line.lost_requests and statuses["ok"]
+    assert line.lost_answers and line.lost_requests
+    assert statuses["ok"] >= 0.9 * len(seen), "what the store has done is known, and goes on"
     print(
         f"figure: {line.lost_requests} requests and {line.lost_answers} answers of the database lost, {len(seen)} "
         f"exchanges at {INSTANCES} instances: one end each, as it is stored ({dict(statuses)})"

@@ -221,7 +221,7 @@ class Exchange:
         """The graph waits for a person: leave all of it to the store. Another outcome where it ends instead."""
         try:
             pause = await self._stored_pause()
-            if self._cut is not None and not self._ending.process_goes.is_set():
+            if self._cut is not None and self._cut.status is not ExchangeStatus.INTERRUPTED:
                 # It was stopped in between: nobody else may have taken it over.
                 await until_stored(self._delivery.ledger.claim, self._ending.time_left)
                 self.log.jump_to(next_epoch(pause.last_seq))
@@ -269,9 +269,13 @@ class Exchange:
         return pause
 
     async def _unless_cut(self, longest_s: float) -> bool:
-        """Wait so long, or until the exchange is cut; False where it was cut already."""
+        """Wait so long, or until the exchange is cut; False where it was cut already.
+
+        What is cut because its process goes may wait on: it has its last tries.
+        """
         if self._cut is not None:
-            return False
+            goes = self._cut.status is ExchangeStatus.INTERRUPTED
+            return goes and await self._ending.time_left(longest_s)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(longest_s):
                 while self._cut is None:

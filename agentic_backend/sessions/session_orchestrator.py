@@ -225,7 +225,11 @@ class SessionOrchestrator:
             try:
                 written = await self._store_beginning(record, draft, new_session)
             except AlreadyAsked as already:
-                return await self.view(user, already.exchange_id)
+                unheard = await self._begun_unheard(already.exchange_id)
+                if unheard is None:
+                    return await self.view(user, already.exchange_id)
+                record, written = unheard
+                exchange_id, entry = record.id, self._agents.get(record.agent_id, user)
             session, [opening] = written.session, written.messages
             ledger = StoredLedger(self._store, session, exchange_id, self._instance)
         asked = Asked(
@@ -245,9 +249,6 @@ class SessionOrchestrator:
         """Begin the exchange in the store. Raises what `begin_exchange` raises."""
         try:
             return await self._store.begin_exchange(exchange, opening, new_session)
-        except AlreadyAsked as already:
-            await self._end_if_left(already.exchange_id)
-            raise
         except SessionBusy:
             session = await owned_session(self._store, exchange.user_id, exchange.session_id)
             if not await self._end_if_left(session.active_exchange_id):
@@ -256,12 +257,28 @@ class SessionOrchestrator:
 
     async def _end_if_left(self, exchange_id: str | None) -> bool:
         """End an exchange that the store began though its answer got lost, so that it was refused and never ran."""
-        record = await self._store.get_exchange(exchange_id or "")
+        record = await self._left(exchange_id or "")
+        return record is not None and await self._recovery.recover(record)
+
+    async def _begun_unheard(self, exchange_id: str) -> tuple[ExchangeRecord, Written] | None:
+        """What the store began for an ask that was refused, for its answer got lost; it can run yet.
+
+        One that was asked for under this name alone: whoever asks again meanwhile waits for the same admission.
+        """
+        record = await self._left(exchange_id)
+        if record is None:
+            return None
+        session = await self._store.get_session(record.session_id)
+        messages = await self._store.exchange_messages(record.id)
+        is_untouched = len(messages) == 1 and not self._relay.holds(record.id)
+        return (record, Written(session, messages)) if session is not None and is_untouched else None
+
+    async def _left(self, exchange_id: str) -> ExchangeRecord | None:
+        """The exchange, where it should run here and doesn't."""
+        record = await self._store.get_exchange(exchange_id)
         if record is None or record.status is not ExchangeStatus.RUNNING or record.owner != self._instance.id:
-            return False
-        if self._relay.holds(record.id):
-            return False
-        return await self._recovery.recover(record)
+            return None
+        return None if self._relay.holds(record.id) else record
 
     async def _session_for(self, user: User, ask: Ask) -> tuple[Session, CatalogAgent]:
         if ask.session_id is not None:

@@ -97,8 +97,6 @@ async def test_an_outage_is_told_and_ends_by_itself(ferretdb: FerretDb, line: Tc
             assert refused[-1]["code"] == error_of(response)["code"] == "store_unavailable"
             assert probed == (503, "store_unavailable")
         assert 'chat_dependency_up{dependency="store"} 0.0' in await metrics(server)
-        running = await other.ended()
-        assert (running["status"], running["error"]["code"]) == ("error", "store_unavailable")
 
         line.release()
         back_at = time.monotonic()
@@ -107,13 +105,10 @@ async def test_an_outage_is_told_and_ends_by_itself(ferretdb: FerretDb, line: Tc
         assert time.monotonic() - back_at < 10
         texts = [message["parts"][0]["text"] for message in await messages_of(http, session_id)]
         assert texts == ["before", "echo: before", "after", "echo: after"]
-        # What ran when the database went is stored as it ended, late.
-        async with asyncio.timeout(15):
-            while "active_exchange_id" in (await http.get(f"/sessions/{running['session_id']}")).json():
-                await asyncio.sleep(0.1)
-        stored = await messages_of(http, running["session_id"])
-        assert stored[: len(running["messages"])] == running["messages"]
-        assert stored[-1]["channel"] == "error"
+        # What ran when the database went ends as if nothing had been, once its end is stored.
+        running = await other.ended()
+        assert running["status"] == "ok"
+        assert running["messages"] == await messages_of(http, running["session_id"])
 
 
 async def test_without_its_database_the_server_does_not_start(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from support.chat_client import ChatClient, Event, chat, check_calls, check_exchange, final_text, text_of
 from support.process_agents import write_catalog
 from support.recorded_agents import eventually
+from support.rest_client import rest, sse_events
 from support.server_process import ServerProcess, serving
 from websockets.exceptions import ConnectionClosed
 
@@ -191,20 +193,35 @@ def full_disk(server: ServerProcess, path: Path) -> Iterator[None]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of a running process is changed with prlimit")
 async def test_a_full_disk_loses_no_text(directory: Path) -> None:
-    async with serving(cwd=directory) as server, chat(server.address) as client:
+    """Nor is an end shown before it is stored, whichever way it is followed."""
+    async with AsyncExitStack() as opened:
+        server = await opened.enter_async_context(serving(cwd=directory))
+        client = await opened.enter_async_context(chat(server.address))
+        older = await opened.enter_async_context(chat(server.address, subprotocols=None))
+        http = await opened.enter_async_context(rest(server))
         await client.ask("hello")
-        await client.send({"message": "count down slowly from 6"})
-        started = await client.until("delta")
+        asked = {"message": "count down slowly from 6"}
+        await client.send(asked)
+        await older.send(asked)
+        for socket in (client, older):
+            await socket.until("delta", "stream")
+        session_id = (await http.post("/sessions", json={})).json()["id"]
+        sse = asyncio.create_task(final_by_sse(http, session_id, asked["message"]))
+        await eventually_writes(http, session_id)
+        finals = [asyncio.create_task(client.until("final")), asyncio.create_task(older.until("final")), sse]
         with full_disk(server, directory / "data"):
-            final = await client.until("final")
-            assert (final["status"], final["error"]["code"]) == ("error", "store_unavailable")
-            assert final["messages"] == (await get(server, f"/sessions/{final['session_id']}/messages"))["messages"]
-            [refusal] = await client.ask("one more")
+            await asyncio.sleep(3)
+            assert not any(final.done() for final in finals), "no end is shown that is not stored"
+            async with chat(server.address) as another:
+                [refusal] = await another.ask("one more")
             assert (refusal["code"], refusal["retryable"]) == ("store_unavailable", True)
-            assert len((await get(server, "/sessions"))["sessions"]) == 2
-        texts = await late_texts(server, started["session_id"])
-        assert texts[1] == "6, 5, 4, 3, 2, 1, 0"
-        events = await client.ask("and now?", session_id=started["session_id"], agent_id="counting")
+            assert len((await get(server, "/sessions"))["sessions"]) == 4
+        for final in await asyncio.gather(*finals):
+            assert final["status"] == "ok"
+            stored = await get(server, f"/sessions/{final['session_id']}/messages")
+            assert final["messages"] == stored["messages"]
+            assert text_of(stored["messages"][1]) == "6, 5, 4, 3, 2, 1, 0"
+        events = await client.ask("and now?", session_id=session_id, agent_id="counting")
         check_exchange(events)
         assert final_text(events) == "count down slowly from 6|and now?"
         check_exchange(await client.ask("a new session"))
@@ -213,10 +230,16 @@ async def test_a_full_disk_loses_no_text(directory: Path) -> None:
     check_database(directory / "data" / "chat.sqlite3")
 
 
-async def late_texts(server: ServerProcess, session_id: str) -> list[str]:
-    """The texts of the session once its exchange is stored."""
+async def final_by_sse(http: httpx.AsyncClient, session_id: str, message: str) -> Event:
+    async with http.stream("POST", f"/sessions/{session_id}/messages", json={"content": message}) as response:
+        async for event in sse_events(response):
+            if event["type"] == "final":
+                return event
+    raise AssertionError("the stream ended without a final")
+
+
+async def eventually_writes(http: httpx.AsyncClient, session_id: str) -> None:
+    """Until an exchange runs in the session."""
     async with asyncio.timeout(20):
-        while "active_exchange_id" in await get(server, f"/sessions/{session_id}"):
-            await asyncio.sleep(0.05)
-    stored = await get(server, f"/sessions/{session_id}/messages")
-    return [text_of(message) for message in stored["messages"]]
+        while "active_exchange_id" not in (await http.get(f"/sessions/{session_id}")).json():
+            await asyncio.sleep(0.02)

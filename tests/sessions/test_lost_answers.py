@@ -1,5 +1,6 @@
 """What becomes of an exchange when the store does what it is asked, and its answer gets lost."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -14,8 +15,6 @@ from support.sessions import USER, Sessions, events_of, idle_relay, open_session
 
 from agentic_backend.errors import Interrupted, StoreUnavailable
 from agentic_backend.kpi import Kpi
-from agentic_backend.protocol.events import Final
-from agentic_backend.protocol.frames import Ask
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.closing import Closing
 from agentic_backend.sessions.outcome import Outcome
@@ -114,16 +113,19 @@ async def test_an_end_whose_answer_is_lost_is_neither_written_nor_shown_otherwis
 
 @pytest.mark.parametrize("new_session", [True, False])
 async def test_an_ask_whose_answer_is_lost_can_be_sent_again(sessions: Sessions, new_session: bool) -> None:
-    """It was refused, though the store has begun it: it never runs, and blocks nothing."""
+    """It was refused, though the store has begun it: asked again, it is the one that runs."""
     session_id = None if new_session else (await sessions.ask("before", agent_id="echo"))[0]["session_id"]
     sessions.store.lose_next_answer("begin_exchange")
     with pytest.raises(StoreUnavailable):
         await sessions.begin("hello", session_id=session_id, client_exchange_id="mine", agent_id="echo")
-    ask = Ask(message="hello", session_id=session_id, client_exchange_id="mine", agent_id="echo")
-    final = await sessions.orchestrator.ask(USER, ask, None, "request")
-    assert isinstance(final, Final)
-    assert final.error is not None and final.error.code == "interrupted"
-    await goes_on(sessions, final.session_id or "")
+    begun = await sessions.store.real.find_exchange(USER.id, "mine")
+    fields = {"session_id": session_id, "client_exchange_id": "mine", "agent_id": "echo"}
+    logs = await asyncio.gather(*(sessions.begin("hello", **fields) for _ in range(3)))
+    assert begun is not None and {log.exchange_id for log in logs} == {begun.id}
+    check_exchange(await events_of(logs[0]))
+    asked, _ = (await ends_as_stored(sessions, logs[0], "ok"))[-2:]
+    assert text_of(asked) == "hello"
+    await goes_on(sessions, logs[0].session_id)
 
 
 async def test_a_session_is_not_busy_with_what_never_ran(sessions: Sessions) -> None:

@@ -229,6 +229,71 @@ async def test_a_stop_in_the_moment_of_the_pause_ends_it(sessions: Sessions) -> 
     await sessions.idle(log.session_id)
 
 
+@pytest.mark.parametrize("lost", ["request", "answer"])
+async def test_a_pause_that_gets_lost_is_stored_once(sessions: Sessions, lost: str) -> None:
+    for _ in range(2):
+        _lose(sessions, lost, "set_waiting")
+    log, [question] = await waiting(sessions)
+    assert [event.type for event in log.read(0)].count("awaiting_human") == 1
+    await decide(sessions, log, {question: "left"})
+    events = await events_of(log)
+    assert final_text(events) == "left" and await sessions.stored(log.session_id) == events[-1]["messages"]
+
+
+@pytest.mark.parametrize("lost", ["request", "answer"])
+async def test_a_decision_that_gets_lost_counts_once_and_is_acted_upon(sessions: Sessions, lost: str) -> None:
+    log, [first, second] = await waiting(sessions, "asking-twice")
+    for answers in ({second: "because"}, {first: "left"}):
+        for _ in range(2):
+            _lose(sessions, lost, "decide")
+        await decide(sessions, log, answers)
+    assert final_text(await events_of(log)) == "left and because"
+    assert [decision.answer for decision in (await record_of(sessions, log)).decisions] == ["because", "left"]
+
+
+@pytest.mark.parametrize("lost", ["request", "answer"])
+@pytest.mark.parametrize("operation", ["decide", "append"])
+async def test_a_stop_of_what_waits_holds_though_the_store_is_away(
+    sessions: Sessions, lost: str, operation: str
+) -> None:
+    log, _ = await waiting(sessions)
+    for _ in range(2):
+        _lose(sessions, lost, operation)
+    assert await sessions.orchestrator.stop(USER, log.session_id, None) is log
+    events = await events_of(log)
+    assert (events[-1]["status"], events[-1]["messages"]) == ("stopped", await sessions.stored(log.session_id))
+    assert (await record_of(sessions, log)).status is ExchangeStatus.STOPPED
+
+
+@pytest.mark.parametrize("lost", ["request", "answer"])
+async def test_a_stop_while_a_pause_cannot_be_stored_ends_it(sessions: Sessions, lost: str) -> None:
+    held = sessions.store.hold("set_waiting")
+    _lose(sessions, lost, "set_waiting")
+    _lose(sessions, lost, "decide")
+    log = await sessions.begin("hello")
+    await until(log, "stream")
+    await sessions.orchestrator.stop(USER, log.session_id, None)
+    held.set()
+    events = await events_of(log)
+    assert (events[-1]["status"], events[-1]["messages"]) == ("stopped", await sessions.stored(log.session_id))
+
+
+async def test_what_waits_when_its_process_goes_waits_on(tmp_path: Path) -> None:
+    async with open_sessions(tmp_path, AGENTS, grace_s=0.05) as sessions:
+        held = sessions.store.hold("set_waiting")
+        sessions.store.lose_next_answer("set_waiting")
+        log = await sessions.begin("hello")
+        async with asyncio.timeout(10):
+            while len(log.messages) < 2:
+                await asyncio.sleep(0.01)
+        closing = asyncio.create_task(sessions.relay.aclose())
+        await asyncio.sleep(0.5)
+        held.set()
+        await closing
+        assert log.final is None
+        assert (await record_of(sessions, log)).status is ExchangeStatus.AWAITING_HUMAN
+
+
 async def test_what_nobody_answers_in_time_is_ended(tmp_path: Path) -> None:
     limits = LimitsSettings(human_timeout_s=0.3)
     async with open_sessions(tmp_path, AGENTS, limits=limits, lease_s=0.9) as sessions:
@@ -269,3 +334,8 @@ async def test_without_a_time_limit_it_waits_for_good(tmp_path: Path) -> None:
 
 def _texts(parts: Sequence[Any]) -> list[str]:
     return [part.text for part in parts if part.type == "text"]
+
+
+def _lose(sessions: Sessions, lost: str, operation: str) -> None:
+    lose = sessions.store.lose_next_request if lost == "request" else sessions.store.lose_next_answer
+    lose(operation)

@@ -10,6 +10,7 @@ _CHUNK = 65_536
 _CONNECT_S = 5
 
 Line = TypeVar("Line", bound="TcpLine")
+End = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class TcpLine:
@@ -68,14 +69,18 @@ class TcpLine:
             async with asyncio.timeout(_CONNECT_S):
                 from_server, to_server = await asyncio.open_connection("127.0.0.1", target)
             writers.append(to_server)
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(_pump(reader, to_server, swallows))
-                tasks.create_task(_pump(from_server, writer, swallows))
+            await self.pass_on((reader, writer), (from_server, to_server), swallows)
         except* OSError:
             pass
         finally:
             for end in writers:
                 end.transport.abort()
+
+    async def pass_on(self, client: End, server: End, swallows: Callable[[], bool]) -> None:
+        """Pass on what one end says to the other, until both have closed."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_pump(client[0], server[1], swallows))
+            tasks.create_task(_pump(server[0], client[1], swallows))
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, swallows: Callable[[], bool]) -> None:
@@ -102,18 +107,18 @@ class RoundRobin(TcpLine):
 
 @asynccontextmanager
 async def tcp_line() -> AsyncIterator[TcpLine]:
-    async with _listening(TcpLine()) as line:
+    async with listening(TcpLine()) as line:
         yield line
 
 
 @asynccontextmanager
 async def round_robin() -> AsyncIterator[RoundRobin]:
-    async with _listening(RoundRobin()) as line:
+    async with listening(RoundRobin()) as line:
         yield line
 
 
 @asynccontextmanager
-async def _listening(line: Line) -> AsyncIterator[Line]:
+async def listening(line: Line) -> AsyncIterator[Line]:
     listener = await asyncio.start_server(line.accept, "127.0.0.1", 0)
     line.port = listener.sockets[0].getsockname()[1]
     try:

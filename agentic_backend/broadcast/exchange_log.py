@@ -97,6 +97,7 @@ class ExchangeLog:
         self._ended = asyncio.Event()
         self._before: list[ChatMessage] = []
         self._begins_after = 0
+        self._began_anew = False
         self._entries: list[_Entry] = []
         self._cursors: set[Cursor] = set()
         self._read_up_to = 0
@@ -109,7 +110,7 @@ class ExchangeLog:
         """A cursor that has everything up to `after_seq`; give it back with `unfollow`."""
         # A place beyond the end is unknown, and stays so though the log may grow beyond it before it is read. Nobody
         # has anything of what began anew before there was any place.
-        is_unknown = self._is_beyond(after_seq) or (after_seq == 0 and bool(self._before))
+        is_unknown = self._is_beyond(after_seq) or (after_seq == 0 and self._began_anew)
         position = _UNKNOWN if is_unknown else after_seq
         self._read_up_to = max(self._read_up_to, min(position, self.last_seq))
         cursor = Cursor(self, position, wake, wake_for_text or wake)
@@ -185,7 +186,7 @@ class ExchangeLog:
 
     def start_anew(self, messages: Sequence[ChatMessage], partial: Sequence[PartialText], seq: int) -> None:
         """Forget every event up to `seq`: all readers get a `reset` with these messages, and this text."""
-        self._before, self._begins_after = list(messages), seq
+        self._before, self._begins_after, self._began_anew = list(messages), seq, True
         self.last_seq = self._read_up_to = seq
         self._entries = [_TextRun(seq, seq, text.block, text.channel, GrowingText(text.text)) for text in partial]
         self.filled()

@@ -22,7 +22,7 @@ from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Fence, FencedOut, Lease, Pause
-from agentic_backend.stores.mongo_documents import Database, Document, checkpoint_changes, held_by
+from agentic_backend.stores.mongo_documents import LARGEST_STATE, Database, Document, checkpoint_changes, held_by
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
 from agentic_backend.stores.rows import json_text, rfc3339
 
@@ -90,9 +90,12 @@ async def renew_leases(database: Database, lease: Lease, exchange_ids: Collectio
 
 
 async def keep_partials(database: Database, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
+    kept = {exchange_id: json_text(texts) for exchange_id, texts in partials.items()}
     updates = [
-        UpdateOne({"_id": exchange_id, **_run_by(owner)}, {"$set": {"partial": json_text(texts)}})
-        for exchange_id, texts in partials.items()
+        UpdateOne({"_id": exchange_id, **_run_by(owner)}, {"$set": {"partial": text}})
+        for exchange_id, text in kept.items()
+        # One that no document can hold would keep the others' from being written.
+        if text is None or len(text.encode()) <= LARGEST_STATE
     ]
     if updates:
         await database["exchanges"].bulk_write(updates, ordered=False)

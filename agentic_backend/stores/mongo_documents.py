@@ -48,7 +48,7 @@ UNENDED = ["running", "awaiting_human"]
 WITHOUT_STATE = {"checkpoint": 0}
 _UNRESERVED: Document = {"reserved_rank": None, "reserved_by": None}
 # A document may have 16 MB, of which the rest of an exchange's needs some too.
-_LARGEST_STATE = 12_000_000
+LARGEST_STATE = 12_000_000
 
 _LOG = logging.getLogger("agentic_backend.stores.mongo")
 
@@ -104,7 +104,7 @@ def exchange_in(document: Mapping[str, Any]) -> ExchangeRecord:
 
 def checkpoint_changes(exchange_id: str, checkpoint: Checkpoint) -> Document:
     """What keeps `checkpoint` in its exchange's document; nothing, and the log tells, where it is too large."""
-    if checkpoint.state is not None and len(checkpoint.state) > _LARGEST_STATE:
+    if checkpoint.state is not None and len(checkpoint.state) > LARGEST_STATE:
         names = {"exchange_id": exchange_id, "bytes": len(checkpoint.state)}
         _LOG.warning("a checkpoint is too large to be kept", extra=names)
         return {}

@@ -3,7 +3,8 @@
 LangChain collects each chunk of a call, and adds them all up in one go once it has ended: 1.8 kB a token, and seconds
 in which nothing else runs. The chunks that it collects are those that a callback sees. So they are added up as they
 come, by LangChain's own sum: of each group the first chunk takes all, and the others are emptied. The sums are grouped
-again, as digits carry, so that a long text is not copied at each step.
+again, as digits carry, so that a long text is not copied at each step. What adds all up at the end is the first chunk's
+own `+`, which passes over the empty ones.
 """
 
 import logging
@@ -21,10 +22,20 @@ _EMPTY = ChatGenerationChunk(message=AIMessageChunk(content=""))
 _OWN_REFERENCES = 4
 
 
+class _FirstChunk(ChatGenerationChunk):
+    """The first chunk of a model call."""
+
+    def __add__(self, other: ChatGenerationChunk | list[ChatGenerationChunk]) -> ChatGenerationChunk:
+        if isinstance(other, list):
+            other = [chunk for chunk in other if chunk.__dict__ is not _EMPTY.__dict__]
+        return super().__add__(other)
+
+
 class ChunkFolding:
     """Of one model call."""
 
     def __init__(self) -> None:
+        self._is_first = True
         self._form: type | None = None
         """What the content of these is: a text, or a list of blocks."""
         self._newest: list[ChatGenerationChunk] = []
@@ -34,6 +45,9 @@ class ChunkFolding:
 
     def add(self, chunk: ChatGenerationChunk) -> None:
         """Take note of the newest chunk, which others have yet to see; those before it may be folded."""
+        if self._is_first and type(chunk) is ChatGenerationChunk:
+            object.__setattr__(chunk, "__class__", _FirstChunk)
+        self._is_first = False
         if self._is_over:
             return
         if not isinstance(chunk.message, AIMessageChunk) or chunk.message.tool_call_chunks:

@@ -9,6 +9,8 @@ class Sizes:
     reconnects: int
     kills: int
     races: int
+    hopping: int
+    """Exchanges whose client goes from instance to instance."""
     exchanges: int
     """Those that run while three instances are restarted one after the other."""
     tampered: int
@@ -28,6 +30,7 @@ _SHORT = Sizes(
     reconnects=60,
     kills=2,
     races=200,
+    hopping=8,
     exchanges=20,
     tampered=50,
     frames=8_000,
@@ -40,6 +43,7 @@ _LONG = Sizes(
     reconnects=1_000,
     kills=100,
     races=10_000,
+    hopping=80,
     exchanges=200,
     tampered=1_000,
     frames=1_000_000,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from websockets.asyncio.client import connect
 TOKENS = sized(100_000, 1_000_000)
 # What a token may cost in memory at the peak, its text and all copies of it included.
 BYTES_PER_TOKEN = 600
-SLOWEST_S = sized(1.0, 3.0)
+# Of the time that the answer takes, others may wait for this share at once; all of it where nobody lets them run.
+LONGEST_SHARE = 0.2
 
 
 @pytest.mark.parametrize("step", ["words", "spout"])
@@ -24,16 +26,18 @@ async def test_an_answer_of_many_tokens_is_no_burden(directory: Path, step: str)
         await answer(server, f"{step} 100 0")
         idle = resident_bytes(server)
         async with bystander(server.address, server.internal) as felt:
+            began = time.monotonic()
             said = await answer(server, f"{step} {TOKENS} 0")
+            took_s = time.monotonic() - began
         grown = peak_bytes(server) - idle
     assert said == words(TOKENS)
     slowest_s = max(felt.slowest_s.values())
     print(
         f"figure: {TOKENS:,} tokens in one answer ({step}, {len(said) / 1e6:.1f} MB): {grown / 2**20:.0f} MiB above "
-        f"idle, {grown / TOKENS:.0f} bytes a token; others waited {slowest_s:.2f} s at most"
+        f"idle, {grown / TOKENS:.0f} bytes a token, in {took_s:.0f} s; others waited {slowest_s:.2f} s at most"
     )
     assert grown < BYTES_PER_TOKEN * TOKENS
-    assert slowest_s < SLOWEST_S
+    assert slowest_s < LONGEST_SHARE * took_s
 
 
 async def answer(server: ServerProcess, script: str) -> str:

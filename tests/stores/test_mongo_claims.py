@@ -14,6 +14,7 @@ from tests.stores.samples import (
     a_checkpoint,
     a_decision,
     a_lease,
+    a_partial,
     a_pause,
     a_session,
     an_end,
@@ -202,6 +203,14 @@ async def test_a_state_too_large_for_a_document_is_not_kept(
         await store.set_waiting(fence, a_pause(checkpoint=large))
     record = await store.get_exchange(fence.exchange_id)
     assert record is not None and record.status is ExchangeStatus.RUNNING
+
+
+async def test_a_text_too_large_for_a_document_keeps_no_other_from_being_kept(store: MongoStore) -> None:
+    long, short = [await begin_new(store, owner="one") for _ in range(2)]
+    texts = {long.exchange_id: [a_partial("x" * 17_000_000)], short.exchange_id: [a_partial("short")]}
+    await store.keep_partials("one", texts)
+    records = [await store.get_exchange(fence.exchange_id) for fence in (long, short)]
+    assert [record.partial for record in records if record] == [[], [a_partial("short")]]
 
 
 async def test_documents_without_the_later_fields_can_be_recovered(store: MongoStore) -> None:

@@ -59,10 +59,12 @@ async def open_application(
         await stack.enter_async_context(event_loop_lag(kpi))
         store = await open_store(settings, kpi.store_operation)
         stack.push_async_callback(store.aclose)
+        instance = Instance(settings.relay.lease_s)
+        # Before anything runs, until nothing does.
+        await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
         authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
         factory = _factory(settings, models, authenticator, kpi)
         stack.push_async_callback(factory.aclose)
-        instance = Instance(settings.relay.lease_s)
         broadcast = await stack.enter_async_context(_broadcast(settings.relay, instance.id, kpi))
         relay = _relay(settings, broadcast)
         stack.push_async_callback(relay.aclose)

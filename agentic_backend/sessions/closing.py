@@ -5,6 +5,7 @@ and whoever follows it here is shown its end; who follows it elsewhere finds tha
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import ErrorInfo, Final, PartialText, Stream
@@ -16,7 +17,6 @@ from agentic_backend.protocol.messages import (
     MessageDraft,
     MessageMetadata,
     Role,
-    utc_now,
 )
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart, text_of
 from agentic_backend.sessions.delivery import error_message
@@ -42,17 +42,17 @@ class Closing:
             raise FencedOut
         messages = await self._store.exchange_messages(record.id)
         error = ErrorInfo.of(outcome.error, record.request_id) if outcome.error is not None else None
-        checkpoint = None if outcome.status is ExchangeStatus.INTERRUPTED else _nothing_to_go_on_from(record)
+        now = self._store.now()
+        checkpoint = None if outcome.status is ExchangeStatus.INTERRUPTED else _nothing_to_go_on_from(record, now)
         drafts = _last_drafts(record, messages, outcome.status, error)
         log = self._relay.find(record.id)
         waiting_log = log if log is not None and log.is_waiting else None
         end = ExchangeEnd(
             status=outcome.status,
-            ended_at=utc_now(),
             usage=record.usage,
             last_seq=waiting_log.last_seq + len(drafts) + 1 if waiting_log else record.last_seq + _SEQ_JUMP,
             error=error,
-            kpi=_kpi_of(record, outcome.status, messages),
+            kpi=_kpi_of(record, outcome.status, messages, now),
         )
         written = await self._store.append(fence, drafts, end, checkpoint)
         self._kpi.exchange_closed(record.agent_id, outcome.status)
@@ -77,11 +77,9 @@ class Closing:
         return final
 
 
-def _nothing_to_go_on_from(record: ExchangeRecord) -> Checkpoint:
+def _nothing_to_go_on_from(record: ExchangeRecord, now: datetime) -> Checkpoint:
     kind = CheckpointKind.FINAL_RESULT
-    return Checkpoint(
-        CheckpointRecord(kind=kind, at=utc_now(), exchange_id=record.id, request_id=record.request_id), None
-    )
+    return Checkpoint(CheckpointRecord(kind=kind, at=now, exchange_id=record.id, request_id=record.request_id), None)
 
 
 def _last_drafts(
@@ -136,11 +134,13 @@ def _results_of_open_calls(
     ]
 
 
-def _kpi_of(record: ExchangeRecord, status: ExchangeStatus, messages: Sequence[ChatMessage]) -> KpiRecord:
+def _kpi_of(
+    record: ExchangeRecord, status: ExchangeStatus, messages: Sequence[ChatMessage], now: datetime
+) -> KpiRecord:
     parts = [part for message in messages for part in message.parts]
     results = [part for part in parts if isinstance(part, ToolResultPart)]
     tools = [part.name for part in parts if isinstance(part, ToolCallPart)]
-    ran = record.ran_ms or round((utc_now() - record.started_at).total_seconds() * 1000)
+    ran = record.ran_ms or max(0, round((now - record.started_at).total_seconds() * 1000))
     return KpiRecord(
         exchange_id=record.id,
         session_id=record.session_id,

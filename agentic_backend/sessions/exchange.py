@@ -8,13 +8,14 @@ it waits, nobody runs it: all of it is in the store, and any instance goes on wi
 import asyncio
 import contextlib
 import logging
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import AgenticError, AgentUnavailable, Internal, Interrupted, ModelTimeout
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import AwaitingHuman, Started, Stream
-from agentic_backend.protocol.messages import ExchangeStatus, utc_now
+from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.delivery import Delivery
@@ -48,7 +49,9 @@ class Exchange:
         recall: Recall,
         kpi: Kpi,
         limits: LimitsSettings,
+        now: Callable[[], datetime],
     ) -> None:
+        """`now` is the time that rows get."""
         self._asked = asked
         self._graph_run = graph_run
         self._stir = asyncio.Event()
@@ -57,6 +60,7 @@ class Exchange:
         self._kpis = ExchangeKpis(kpi, asked, graph_run)
         self._ending = ExchangeEnding(asked, graph_run, self._delivery, recall, self._kpis)
         self._limits = limits
+        self._now = now
         self._clock = asyncio.get_running_loop().time
         self._cut: Outcome | None = None
         self.settled = asyncio.Event()
@@ -200,7 +204,7 @@ class Exchange:
             raise Internal("The agent can't wait for a person: its state can't be kept.")
         requests = asked_again(transcoder.waiting, self._graph_run.decided)
         timeout_s = self._limits.human_timeout_s
-        deadline = None if timeout_s is None else utc_now() + timedelta(seconds=timeout_s)
+        deadline = None if timeout_s is None else self._now() + timedelta(seconds=timeout_s)
         pause = Pause(
             pending=requests.model_copy(update={"expires_at": deadline}),
             checkpoint=checkpoint,
@@ -241,7 +245,7 @@ class Exchange:
     def _record(self, kind: CheckpointKind, partial_output: str | None, tool: str | None = None) -> CheckpointRecord:
         return CheckpointRecord(
             kind=kind,
-            at=utc_now(),
+            at=self._now(),
             exchange_id=self._asked.opening.exchange_id,
             request_id=self._asked.request_id,
             tool=tool,

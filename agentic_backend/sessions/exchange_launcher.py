@@ -41,6 +41,7 @@ class ExchangeLauncher:
         self._kpi = kpi
         self._limits = limits
         self._recall = Recall(store)
+        self._now = store.now
 
     def launch(
         self,
@@ -77,7 +78,16 @@ class ExchangeLauncher:
         if exchange_log is None:
             exchange_log = self._relay.new_log(opening.session_id, opening.exchange_id, asked.user_id)
         self._relay.start(
-            Exchange(asked, graph_run, ledger, exchange_log, recall=self._recall, kpi=self._kpi, limits=self._limits)
+            Exchange(
+                asked,
+                graph_run,
+                ledger,
+                exchange_log,
+                recall=self._recall,
+                kpi=self._kpi,
+                limits=self._limits,
+                now=self._now,
+            )
         )
         log.info("exchange started" if go_on is None else "exchange goes on", extra=asked.names)
         return exchange_log

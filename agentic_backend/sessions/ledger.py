@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session, place, utc_now
+from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session, place
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Pause, Store
 
@@ -53,7 +53,8 @@ class StoredLedger:
 
     @property
     def _fence(self) -> Fence:
-        return Fence(self._session.id, self._exchange_id, self._session.next_rank, self._instance.id)
+        session = self._session
+        return Fence(session.id, self._exchange_id, session.next_rank, self._instance.id, session.updated_at)
 
     async def write(
         self, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None
@@ -89,7 +90,7 @@ class StoredLedger:
         waiting = await self._store.get_exchange(self._exchange_id)
         if waiting is None:
             raise FencedOut
-        await self._store.decide(waiting, (), self._instance.lease())
+        await self._store.decide(waiting, (), self._instance.id)
 
 
 class QueryLedger:
@@ -106,7 +107,11 @@ class QueryLedger:
         self, drafts: Sequence[MessageDraft], end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None
     ) -> list[ChatMessage]:
         messages = place(
-            list(drafts), session_id=None, exchange_id=self._exchange_id, next_rank=self._next_rank, at=utc_now()
+            list(drafts),
+            session_id=None,
+            exchange_id=self._exchange_id,
+            next_rank=self._next_rank,
+            at=self._store.now(),
         )
         self._next_rank += len(messages)
         if end is not None and end.kpi is not None:

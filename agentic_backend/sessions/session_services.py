@@ -66,7 +66,7 @@ def wire_sessions(
     return SessionServices(
         orchestrator=orchestrator,
         desk=SessionDesk(store, agents, factory, relay, orchestrator),
-        upkeep=Upkeep(instance, store, relay, recovery=recovery, waiting=waiting, views=views),
+        upkeep=Upkeep(instance, store, relay, recovery=recovery, waiting=waiting, views=views, kpi=kpi),
     )
 
 

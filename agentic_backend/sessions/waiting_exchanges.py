@@ -17,7 +17,7 @@ from agentic_backend.errors import ApprovalNotFound, CheckpointMissing, Exchange
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import AwaitingHuman
 from agentic_backend.protocol.frames import HumanDecisions
-from agentic_backend.protocol.messages import ExchangeStatus, utc_now
+from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.approvals import decided, expired, remaining
 from agentic_backend.sessions.asked import Asked
@@ -77,7 +77,7 @@ class WaitingExchanges:
                 raise ApprovalNotFound
             entry, checkpoint = self._agents.get(waiting.agent_id, user), await self._checkpoint(waiting)
             schemas = await asyncio.to_thread(_response_schemas, checkpoint)
-            decisions = decided(waiting, payload, user.id, utc_now(), schemas)
+            decisions = decided(waiting, payload, user.id, self._store.now(), schemas)
             try:
                 return await self._settle(waiting, decisions, entry, checkpoint, tokens)
             except ApprovalNotFound:
@@ -87,7 +87,7 @@ class WaitingExchanges:
 
     async def expire(self, waiting: ExchangeRecord) -> None:
         """Nobody has answered in time: reject what is left, or end the exchange where that can't be rejected."""
-        decisions = expired(waiting, utc_now())
+        decisions = expired(waiting, self._store.now())
         try:
             if decisions is None:
                 await self.stop(waiting)
@@ -100,7 +100,7 @@ class WaitingExchanges:
     async def stop(self, waiting: ExchangeRecord) -> ExchangeLog:
         """End it as stopped; its log. Raises ApprovalNotFound where it no longer waits."""
         exchange_log = await self._views.waiting_log(waiting)
-        await self._store.decide(waiting, (), self._instance.lease())
+        await self._store.decide(waiting, (), self._instance.id)
         await self._closing.close(waiting, STOPPED)
         return exchange_log
 
@@ -115,8 +115,7 @@ class WaitingExchanges:
         rest = remaining(waiting, decisions)
         exchange_log = await self._views.waiting_log(waiting)
         checkpoint = checkpoint or await self._checkpoint(waiting)
-        lease = None if rest.requests else self._instance.lease()
-        await self._store.decide(waiting, decisions, lease)
+        await self._store.decide(waiting, decisions, None if rest.requests else self._instance.id)
         for decision in decisions:
             self._kpi.decided(decision.action)
             names = {"exchange_id": waiting.id, "session_id": waiting.session_id, "user_id": decision.by}

@@ -1,25 +1,25 @@
-"""Who runs an exchange on MongoDB: pauses, decisions, leases, and what its owner keeps in between.
+"""Who runs an exchange on MongoDB: pauses, decisions, and what its owner keeps in between.
 
-The exchange's document says whether it runs, until when, and for whom; the session's says who may write for it. One
+The exchange's document says whether it runs, and for whom; the session's says who may write for it. One
 compare-and-set on the exchange's document decides who gets an exchange that waits, and that each decision counts once:
 
 - A pause ends its owner's run. The session keeps that owner, who has nothing left to write, until somebody claims it.
-- A claim is the exchange's document first, with the decisions, the owner and the lease, then the session. When the
-  process dies between the two, the exchange runs under a lease that ends, and the session still names the owner
-  before; `fence` tells that one, so whoever finds the exchange overdue can end it. The decisions are kept.
-- No other claim comes in between, since the exchange waits no more. Only an end can, once the lease is over; the
-  session names the exchange no more then, and the claim is refused.
-- Leases and partial texts change only what still runs for their owner.
+- A claim is the exchange's document first, with the decisions and the owner, then the session. When the process dies
+  between the two, the exchange runs for a dead owner, and the session still names the one before; `fence` tells that
+  one, so whoever finds the owner dead can end the exchange. The decisions are kept.
+- No other claim comes in between, since the exchange waits no more. Only an end can, once the owner is taken for dead;
+  the session names the exchange no more then, and the claim is refused.
+- Partial texts change only what still runs for their owner.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pymongo import UpdateOne
 
 from agentic_backend.errors import ApprovalNotFound, Internal
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.stores.base import Fence, FencedOut, Lease, Pause
+from agentic_backend.stores.base import Fence, FencedOut, Pause
 from agentic_backend.stores.mongo_documents import Database, Document, checkpoint_changes, held_by
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
 from agentic_backend.stores.rows import json_text, rfc3339
@@ -50,7 +50,7 @@ async def set_waiting(database: Database, fence: Fence, pause: Pause) -> None:
 
 
 async def decide(
-    database: Database, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], lease: Lease | None
+    database: Database, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], owner: str | None
 ) -> None:
     active = {"_id": waiting.session_id, "active_exchange_id": waiting.id}
     if await database["sessions"].find_one(active, {"_id": 1}) is None:
@@ -63,19 +63,14 @@ async def decide(
         "decisions": json_text(waiting.decisions),
     }
     changes: Document = {"decisions": json_text([*waiting.decisions, *decisions])}
-    if lease is not None:
-        changes |= _run_by(lease.owner) | {"deadline": rfc3339(lease.until)}
+    if owner is not None:
+        changes |= _run_by(owner) | {"deadline": None}
     if (await database["exchanges"].update_one(undecided, {"$set": changes})).matched_count == 0:
         raise ApprovalNotFound
-    if lease is not None:
-        claimed = await database["sessions"].update_one(active, {"$set": {"active_owner": lease.owner}})
+    if owner is not None:
+        claimed = await database["sessions"].update_one(active, {"$set": {"active_owner": owner}})
         if claimed.matched_count == 0:
             raise ApprovalNotFound
-
-
-async def renew_leases(database: Database, lease: Lease, exchange_ids: Collection[str]) -> None:
-    owned = {"_id": {"$in": list(exchange_ids)}, **_run_by(lease.owner)}
-    await database["exchanges"].update_many(owned, {"$set": {"deadline": rfc3339(lease.until)}})
 
 
 async def keep_partials(database: Database, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:

@@ -5,21 +5,20 @@ so that a read waits neither for a write nor for a search. A transaction makes a
 dies loses nothing that was reported as saved, a machine that loses its power perhaps the last moments before.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Self
 
 from agentic_backend.protocol.events import PartialText
-from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session
+from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session, utc_now
 from agentic_backend.stores import sqlite_queries as queries
 from agentic_backend.stores import sqlite_transactions as transactions
 from agentic_backend.stores.base import (
     Checkpoint,
     ExchangeEnd,
     Fence,
-    Lease,
     Observer,
     Pause,
     SessionPage,
@@ -36,19 +35,33 @@ class SqliteStore:
     """Implements `Store`, and `Source` of a transfer; their docstrings hold for the methods here."""
 
     def __init__(
-        self, writer: SqliteConnection, reader: SqliteConnection, searcher: SqliteConnection, closing: AsyncExitStack
+        self,
+        writer: SqliteConnection,
+        reader: SqliteConnection,
+        searcher: SqliteConnection,
+        closing: AsyncExitStack,
+        wall: Callable[[], datetime],
     ) -> None:
         """`reader` finds rows by key; `searcher` takes what may read many rows. `closing` closes all three."""
         self._writer = writer
         self._reader = reader
         self._searcher = searcher
         self._closing = closing
+        self._wall = wall
 
     @classmethod
-    async def open(cls, path: Path, *, timeout_s: float, observe: Observer | None = None) -> Self:
+    async def open(
+        cls,
+        path: Path,
+        *,
+        timeout_s: float,
+        observe: Observer | None = None,
+        wall: Callable[[], datetime] = utc_now,
+    ) -> Self:
         """Open the file at `path`, made where there is none, and bring its schema up to date.
 
-        Every operation has `timeout_s`. Raises StoreUnavailable, and SchemaTooNew where a newer server wrote the file.
+        Every operation has `timeout_s`; rows get the time of `wall`. Raises StoreUnavailable, and SchemaTooNew where a
+        newer server wrote the file.
         """
         async with AsyncExitStack() as opened:
 
@@ -59,7 +72,7 @@ class SqliteStore:
 
             writer = await connect()
             await migrate(writer)
-            return cls(writer, await connect(), await connect(), opened.pop_all())
+            return cls(writer, await connect(), await connect(), opened.pop_all(), wall)
 
     async def aclose(self) -> None:
         await self._closing.aclose()
@@ -97,7 +110,8 @@ class SqliteStore:
         checkpoint: Checkpoint | None = None,
     ) -> Written:
         return await self._writer.write(
-            "begin_exchange", lambda db: transactions.begin_exchange(db, exchange, opening, new_session, checkpoint)
+            "begin_exchange",
+            lambda db: transactions.begin_exchange(db, exchange, opening, new_session, checkpoint, self.now()),
         )
 
     async def append(
@@ -107,24 +121,48 @@ class SqliteStore:
         end: ExchangeEnd | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Written:
-        return await self._writer.write("append", lambda db: transactions.append(db, fence, drafts, end, checkpoint))
+        return await self._writer.write(
+            "append", lambda db: transactions.append(db, fence, drafts, end, checkpoint, self.now())
+        )
 
     async def set_waiting(self, fence: Fence, pause: Pause) -> None:
         await self._writer.write("set_waiting", lambda db: transactions.set_waiting(db, fence, pause))
 
     async def decide(
-        self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], lease: Lease | None = None
+        self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], owner: str | None = None
     ) -> None:
-        await self._writer.write("decide", lambda db: transactions.decide(db, waiting, decisions, lease))
+        await self._writer.write("decide", lambda db: transactions.decide(db, waiting, decisions, owner))
 
-    async def renew_leases(self, lease: Lease, exchange_ids: Collection[str]) -> None:
-        await self._writer.write("renew_leases", lambda db: transactions.renew_leases(db, lease, exchange_ids))
+    def heartbeat(self, instance_id: str, every_s: float) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    async def beats(self) -> dict[str, int]:
+        return {}
+
+    async def forget_instance(self, instance_id: str, last_beat: int) -> None:
+        pass
+
+    def now(self) -> datetime:
+        return self._wall()
+
+    async def compare_clocks(self) -> float | None:
+        return None
 
     async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
         await self._writer.write("keep_partials", lambda db: transactions.keep_partials(db, owner, partials))
 
-    async def overdue_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
-        return await self._reader.read("overdue_exchanges", lambda db: queries.overdue_exchanges(db, at, limit))
+    async def running_exchanges(
+        self, *, not_of: Collection[str] = (), not_among: Collection[str] = (), limit: int = 1000
+    ) -> list[ExchangeRecord]:
+        return await self._reader.read(
+            "running_exchanges", lambda db: queries.running_exchanges(db, not_of, not_among, limit)
+        )
+
+    async def running_among(self, owner: str, exchange_ids: Collection[str]) -> set[str]:
+        return await self._reader.read("running_among", lambda db: queries.running_among(db, owner, exchange_ids))
+
+    async def expired_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
+        return await self._reader.read("expired_exchanges", lambda db: queries.expired_exchanges(db, at, limit))
 
     async def fence(self, session_id: str) -> Fence | None:
         return await self._reader.read("fence", lambda db: queries.fence(db, session_id))

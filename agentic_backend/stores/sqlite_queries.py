@@ -1,7 +1,7 @@
 """What SqliteStore reads: each function is one statement, and so sees one state of the database; counts need not."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from agentic_backend.protocol.messages import ChatMessage, Session
@@ -12,18 +12,18 @@ from agentic_backend.stores.rows import exchange_of, folded, kpi_of, message_of,
 from agentic_backend.stores.sqlite_columns import EXCHANGE_COLUMNS, MESSAGE_COLUMNS, SESSION_COLUMNS
 from agentic_backend.stores.transfer import Counts
 
-# What runs without a lease is due whatever the time, and comes first; what waits without a deadline waits on.
-_OVERDUE = f"""
+# What waits without a deadline waits on.
+_EXPIRED = f"""
     SELECT {EXCHANGE_COLUMNS} FROM exchanges
-    WHERE status IN ('running', 'awaiting_human') AND status = 'running' AND deadline IS NULL
-    UNION ALL
-    SELECT {EXCHANGE_COLUMNS} FROM exchanges
-    WHERE status IN ('running', 'awaiting_human') AND deadline < :at
+    WHERE status IN ('running', 'awaiting_human') AND status = 'awaiting_human' AND deadline < :at
     ORDER BY deadline LIMIT :limit
 """
 
+# The first condition lets the index of what has not ended be used.
+_RUNNING = "status IN ('running', 'awaiting_human') AND status = 'running'"
+
 _FENCE = """
-    SELECT active_exchange_id, next_rank, active_owner FROM sessions
+    SELECT active_exchange_id, next_rank, active_owner, updated_at FROM sessions
     WHERE id = ? AND active_exchange_id IS NOT NULL
 """
 
@@ -88,7 +88,10 @@ def get_exchange(db: sqlite3.Connection, exchange_id: str) -> ExchangeRecord | N
 
 def fence(db: sqlite3.Connection, session_id: str) -> Fence | None:
     row = db.execute(_FENCE, (session_id,)).fetchone()
-    return None if row is None else Fence(session_id, *row)
+    if row is None:
+        return None
+    after = datetime.fromisoformat(row["updated_at"])
+    return Fence(session_id, row["active_exchange_id"], row["next_rank"], row["active_owner"], after)
 
 
 def checkpoint(db: sqlite3.Connection, exchange_id: str) -> Checkpoint | None:
@@ -104,8 +107,21 @@ def find_exchange(db: sqlite3.Connection, user_id: str, client_exchange_id: str)
     return None if row is None else exchange_of(row)
 
 
-def overdue_exchanges(db: sqlite3.Connection, at: datetime, limit: int) -> list[ExchangeRecord]:
-    return [exchange_of(row) for row in db.execute(_OVERDUE, {"at": rfc3339(at), "limit": limit})]
+def running_exchanges(
+    db: sqlite3.Connection, not_of: Collection[str], not_among: Collection[str], limit: int
+) -> list[ExchangeRecord]:
+    sql = f"""SELECT {EXCHANGE_COLUMNS} FROM exchanges WHERE {_RUNNING}
+        AND (owner IS NULL OR owner NOT IN ({_places(not_of)})) AND id NOT IN ({_places(not_among)}) LIMIT ?"""
+    return [exchange_of(row) for row in db.execute(sql, (*not_of, *not_among, limit))]
+
+
+def running_among(db: sqlite3.Connection, owner: str, exchange_ids: Collection[str]) -> set[str]:
+    sql = f"SELECT id FROM exchanges WHERE {_RUNNING} AND owner = ? AND id IN ({_places(exchange_ids)})"
+    return {row["id"] for row in db.execute(sql, (owner, *exchange_ids))}
+
+
+def expired_exchanges(db: sqlite3.Connection, at: datetime, limit: int) -> list[ExchangeRecord]:
+    return [exchange_of(row) for row in db.execute(_EXPIRED, {"at": rfc3339(at), "limit": limit})]
 
 
 def exchange_messages(db: sqlite3.Connection, exchange_id: str) -> list[ChatMessage]:
@@ -147,7 +163,7 @@ def kpi_records_by_exchange(db: sqlite3.Connection, after_id: str, limit: int) -
 
 
 def count_sessions(db: sqlite3.Connection, session_ids: Sequence[str]) -> Counts:
-    among = f"IN ({', '.join('?' * len(session_ids))})"
+    among = f"IN ({_places(session_ids)})"
 
     def count(table: str, column: str) -> int:
         number: int = db.execute(f"SELECT count(*) FROM {table} WHERE {column} {among}", session_ids).fetchone()[0]
@@ -159,3 +175,7 @@ def count_sessions(db: sqlite3.Connection, session_ids: Sequence[str]) -> Counts
 def total(db: sqlite3.Connection) -> Counts:
     tables = ("sessions", "exchanges", "messages", "kpi_records")
     return Counts(*(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables))
+
+
+def _places(values: Collection[str]) -> str:
+    return ", ".join("?" * len(values))

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +81,6 @@ async def leave(
         request_id=f"request of {name}",
         started_at=now,
         owner=DEAD,
-        deadline=now,
     )
     written = await store.begin_exchange(record, text(Role.USER, Channel.FINAL, "hello"), session)
     written = await store.append(Fence(name, record.id, written.session.next_rank, DEAD), drafts)
@@ -105,7 +103,7 @@ async def leave(
 
 
 async def unended(store: Store) -> list[ExchangeRecord]:
-    return await store.overdue_exchanges(utc_now() + timedelta(days=1))
+    return await store.running_exchanges()
 
 
 async def recover_all(store: Store) -> int:
@@ -158,7 +156,7 @@ async def test_every_exchange_that_was_left_is_interrupted(store: SqliteStore) -
         assert record.status is ExchangeStatus.INTERRUPTED
         assert (record.error.code, record.error.retryable) == ("interrupted", True)
         assert record.error.request_id == f"request of s{number}"
-        assert (record.owner, record.deadline, record.partial) == (None, None, [])
+        assert (record.owner, record.partial) == (None, [])
         session = await store.get_session(f"s{number}")
         assert session is not None and session.active_exchange_id is None
 
@@ -258,7 +256,7 @@ async def test_what_has_ended_is_left_alone(store: SqliteStore) -> None:
     await leave(store, "s")
     session = await store.get_session("s")
     assert session is not None
-    end = ExchangeEnd(status=ExchangeStatus.OK, ended_at=utc_now(), usage=TokenUsage(), last_seq=7)
+    end = ExchangeEnd(status=ExchangeStatus.OK, usage=TokenUsage(), last_seq=7)
     await store.append(Fence("s", "exchange of s", session.next_rank, DEAD), [], end)
     assert await recover_all(store) == 0
     record = await store.get_exchange("exchange of s")

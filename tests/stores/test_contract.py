@@ -1,6 +1,6 @@
 """What every store does with exchanges, messages and KPI records, whichever database is beneath it."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -204,7 +204,6 @@ async def test_the_end_is_written_with_the_last_messages(store: Store) -> None:
     error = ErrorInfo(code="model_error", content="No.", retryable=True, request_id="r", retry_after_s=1.5)
     end = ExchangeEnd(
         status=ExchangeStatus.ERROR,
-        ended_at=datetime(2026, 3, 4, 5, tzinfo=timezone(timedelta(hours=2))),
         usage=TokenUsage(input_tokens=5, output_tokens=6, total_tokens=11),
         last_seq=42,
         error=error,
@@ -218,8 +217,9 @@ async def test_the_end_is_written_with_the_last_messages(store: Store) -> None:
     assert written.session.updated_at == written.messages[-1].timestamp
     assert written.session == await store.get_session(fence.session_id)
     assert before is not None
-    changes = {"status": end.status, "ended_at": end.ended_at, "usage": end.usage, "error": error, "last_seq": 42}
-    expected = before.model_copy(update=changes | {"pending": None, "deadline": None})
+    changes = {"status": end.status, "usage": end.usage, "error": error, "last_seq": 42}
+    ended_at = written.session.updated_at
+    expected = before.model_copy(update=changes | {"ended_at": ended_at, "pending": None, "deadline": None})
     assert await store.get_exchange(fence.exchange_id) == expected
     assert await store.session_state(fence.session_id) == end.session_state
     assert await store.kpi_records(user_id=user, start=EPOCH, end=EPOCH + timedelta(days=1)) == [end.kpi]

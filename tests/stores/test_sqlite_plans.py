@@ -18,7 +18,6 @@ from tests.stores.samples import (
     a_checkpoint,
     a_decision,
     a_kpi,
-    a_lease,
     a_partial,
     a_pause,
     a_session,
@@ -68,10 +67,9 @@ async def use_everything(store: SqliteStore) -> None:
     session = a_session()
     await store.create_session(session)
     first = await begin(store, session, client_exchange_id="key", owner="one")
-    await store.renew_leases(a_lease("one"), [first.exchange_id])
     await store.keep_partials("one", {first.exchange_id: [a_partial()]})
     await store.set_waiting(first, a_pause())
-    await store.decide(await stored(store, first.exchange_id), [a_decision()], a_lease("one"))
+    await store.decide(await stored(store, first.exchange_id), [a_decision()], "one")
     await store.checkpoint(first.exchange_id)
     await store.fence(session.id)
     await store.append(first, [answer()], an_end(kpi=a_kpi(), session_state=b"state"), a_checkpoint())
@@ -82,7 +80,10 @@ async def use_everything(store: SqliteStore) -> None:
     await store.session_state(session.id)
     await store.get_exchange(first.exchange_id)
     await store.find_exchange("ann", "key")
-    await store.overdue_exchanges(EPOCH)
+    await store.running_exchanges()
+    await store.running_exchanges(not_of=["two"], not_among=[first.exchange_id])
+    await store.running_among("one", [first.exchange_id])
+    await store.expired_exchanges(EPOCH)
     await store.exchange_messages(first.exchange_id)
     await store.messages_after(session.id, 0, 10)
     await store.last_exchanges(session.id, 3)
@@ -173,14 +174,13 @@ async def test_the_last_exchanges_cost_the_same_in_a_long_session_as_in_a_short_
     assert costs[0] == costs[1] > 0
 
 
-async def test_what_is_overdue_is_found_by_index(store: SqliteStore, statements: list[str], path: Path) -> None:
-    await store.overdue_exchanges(EPOCH)
-    plan = await plan_of(path, statements[-1])
-    searches = [line for line in plan if "exchanges" in line]
-    assert searches == [
-        "SEARCH exchanges USING INDEX exchanges_due (status=? AND deadline=?)",
-        "SEARCH exchanges USING INDEX exchanges_due (status=? AND deadline<?)",
+async def test_what_has_not_ended_is_found_by_index(store: SqliteStore, statements: list[str], path: Path) -> None:
+    await store.expired_exchanges(EPOCH)
+    assert await plan_of(path, statements[-1]) == [
+        "SEARCH exchanges USING INDEX exchanges_due (status=? AND deadline<?)"
     ]
+    await store.running_exchanges(not_of=["one"], not_among=["a", "b"])
+    assert await plan_of(path, statements[-1]) == ["SEARCH exchanges USING INDEX exchanges_due (status=?)"]
 
 
 async def test_an_ask_drops_a_checkpoint_at_the_same_cost_in_a_long_session(store: SqliteStore, path: Path) -> None:

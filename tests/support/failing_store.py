@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, cast
 
 from agentic_backend.errors import StoreUnavailable
@@ -59,6 +60,9 @@ class FailingStore:
             return True
 
         self._loses_answer = loses
+
+    def now(self) -> datetime:
+        return self.real.now()
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         operation = getattr(self.real, name)

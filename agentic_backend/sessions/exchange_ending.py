@@ -57,10 +57,12 @@ class ExchangeEnding:
             if outcome.error is None:
                 self._delivery.close(self._error_message(failure))
             end = self._end(failure)
-            self._delivery.show_end(end)
             self._count(end)
-            if not isinstance(error, FencedOut):
-                await self._store_late(end, checkpoint)
+            if isinstance(error, FencedOut):
+                # Another has ended it, and that end is shown (see Upkeep).
+                return
+            self._delivery.show_end(end)
+            await self._store_late(end, checkpoint)
         else:
             self._delivery.show_end(end)
             self._count(end)

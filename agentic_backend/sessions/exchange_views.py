@@ -2,9 +2,9 @@
 
 from agentic_backend.auth.user import User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
-from agentic_backend.errors import ExchangeNotFound
-from agentic_backend.protocol.events import AwaitingHuman, Final
-from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.errors import ExchangeNotFound, Interrupted
+from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, ExchangeError, Final
+from agentic_backend.protocol.messages import ExchangeStatus, TokenUsage
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.approvals import remaining
 from agentic_backend.sessions.instance import Instance
@@ -82,7 +82,10 @@ class ExchangeViews:
     async def refresh(self, log: ExchangeLog) -> None:
         """Show those who follow an exchange that doesn't run here its end, or its pause, if only the store has it."""
         record = await self._store.get_exchange(log.exchange_id)
-        if record is None or record.status is ExchangeStatus.RUNNING:
+        if record is not None and record.status is ExchangeStatus.RUNNING:
+            return
+        if record is None:
+            _end_without_a_record(log)
             return
         if record.status is ExchangeStatus.AWAITING_HUMAN:
             await self.waiting_log(record)
@@ -90,3 +93,24 @@ class ExchangeViews:
             final = await self.final_of(record)
             if log.final is None:
                 log.end_with(final)
+
+
+def _end_without_a_record(log: ExchangeLog) -> None:
+    """Its session was deleted while it ran."""
+    # Which request began it is deleted too.
+    error = ErrorInfo.of(Interrupted(), request_id="")
+    log.append(
+        ExchangeError,
+        code=error.code,
+        content=error.content,
+        retryable=error.retryable,
+        request_id=error.request_id,
+    )
+    log.append(
+        Final,
+        status=ExchangeStatus.INTERRUPTED,
+        messages=log.messages,
+        session=None,
+        usage=TokenUsage(),
+        error=error,
+    )

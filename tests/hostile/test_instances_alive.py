@@ -92,7 +92,9 @@ async def test_clocks_an_hour_apart_end_nothing_and_order_everything(start: Star
     clocks = [SkewedClock(tmp_path / f"clock-{number}", ahead_s) for number, ahead_s in enumerate(SKEWS_S)]
     servers = [await start(**clock.environment) for clock in clocks]
     # Each runs for several leases, under the eyes of the others.
-    running = [await asked(server, f"words {200 * LEASE_S} 50", user=f"user-{place}") for place, server in enumerate(servers)]
+    running = [
+        await asked(server, f"words {200 * LEASE_S} 50", user=f"user-{place}") for place, server in enumerate(servers)
+    ]
     sessions = [(await (await asked(server, "words 5 0 | pause 0.2 | words 5 50")))["session_id"] for server in servers]
     async with rest(servers[0], USER) as http:
         listed = (await http.get("/sessions")).json()["sessions"]

@@ -1,5 +1,6 @@
 """What every store does with exchanges, messages and KPI records, whichever database is beneath it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -28,6 +29,7 @@ from agentic_backend.protocol.parts import (
 from agentic_backend.stores.base import AlreadyAsked, ExchangeEnd, Fence, FencedOut, Store
 from tests.stores.samples import (
     EPOCH,
+    a_checkpoint,
     a_kpi,
     a_pause,
     a_session,
@@ -40,6 +42,7 @@ from tests.stores.samples import (
     new_id,
     question,
     run_exchanges,
+    stored,
 )
 
 
@@ -351,3 +354,38 @@ async def test_a_kpi_record_sent_again_counts_once(store: Store) -> None:
     await store.record_kpi(record)
     await store.record_kpi(record)
     assert await store.kpi_records(user_id=user, start=EPOCH, end=datetime(2027, 1, 1, tzinfo=UTC)) == [record]
+
+
+async def test_times_in_a_session_never_run_back(store: Store) -> None:
+    """Though another instance, whose time was ahead, has written before."""
+    ahead = utc_now() + timedelta(hours=1)
+    session = a_session(created_at=ahead, updated_at=ahead)
+    await store.create_session(session)
+    # Its asker has read the session; the one of the next has read it before that one wrote.
+    fence = await begin(store, session, started_at=ahead)
+    fence = replace(fence, after=ahead)
+    written = await store.append(fence, [answer("one")], checkpoint=a_checkpoint())
+    later = replace(fence_after(written, fence.exchange_id), after=written.session.updated_at)
+    await store.append(later, [answer("two")], an_end())
+    again = await begin(store, session, first_rank=0, started_at=utc_now())
+    last = replace(again, after=ahead)
+    await store.append(last, [answer("three")], an_end())
+    completed = await store.complete_session(session.id, utc_now())
+    assert completed is not None and completed.ended_at is not None
+    times = [session.created_at]
+    for exchange_id in (fence.exchange_id, again.exchange_id):
+        record = await stored(store, exchange_id)
+        assert record.ended_at is not None
+        stamps = [message.timestamp for message in await store.exchange_messages(exchange_id)]
+        times += [record.started_at, *stamps, record.ended_at]
+    times += [completed.ended_at, completed.updated_at]
+    assert times == sorted(times)
+
+
+async def test_a_fence_knows_how_late_it_is_in_the_session(store: Store) -> None:
+    ahead = utc_now() + timedelta(hours=1)
+    session = a_session(created_at=ahead, updated_at=ahead)
+    await store.create_session(session)
+    await begin(store, session)
+    fence = await store.fence(session.id)
+    assert fence is not None and fence.after == (await store.get_session(session.id) or session).updated_at >= ahead

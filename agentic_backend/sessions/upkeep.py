@@ -29,7 +29,7 @@ _PARTIALS_EVERY_S = 0.7
 _LOOK_EVERY_S = 1.0
 # Nothing is late that waits for a person.
 _LOOKS_PER_LOOK_AT_WAITING = 15
-_COMPARE_CLOCKS_EVERY_S = 10.0
+COMPARE_CLOCKS_EVERY_S = 10.0
 # No harm comes of a skew, but people read the log, tokens expire, and something is wrong with the machine.
 _TOLERATED_SKEW_S = 5.0
 
@@ -69,7 +69,7 @@ class Upkeep:
             loops.create_task(_forever("keep partial texts", _PARTIALS_EVERY_S, self._keep_partials))
             loops.create_task(_forever("end what is left", self._look_every_s, self._end_left))
             loops.create_task(_forever("look after exchanges", self._look_every_s, self._look_after))
-            loops.create_task(_forever("compare clocks", _COMPARE_CLOCKS_EVERY_S, self._compare_clocks))
+            loops.create_task(_forever("compare clocks", COMPARE_CLOCKS_EVERY_S, self._compare_clocks))
 
     async def recover_all(self) -> None:
         """End everything that runs in the store: no other instance can be on it. Raises StoreUnavailable."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -9,11 +10,14 @@ from pathlib import Path
 
 import pytest
 from support.held_agents import Hold, held_graph
+from support.recorded_agents import metric
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageDraft, Role, utc_now
 from agentic_backend.protocol.parts import TextPart
+from agentic_backend.sessions import upkeep
+from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.stores.rows import rfc3339
 
@@ -167,3 +171,56 @@ async def test_what_an_earlier_version_runs_is_its_own_while_it_moves_its_deadli
         assert (await record_of(sessions, "e")).status is ExchangeStatus.RUNNING
         await sessions.idle(session.id)
         assert (await record_of(sessions, "e")).status is ExchangeStatus.INTERRUPTED
+
+
+@pytest.mark.mongodb
+async def test_what_a_dead_instance_ran_is_ended_and_then_it_is_forgotten(tmp_path: Path, mongodb_url: str) -> None:
+    """One whose counter moves keeps what it runs."""
+    store = await MongoStore.open(mongodb_url, timeout_s=10)
+    agents = {"held": held_graph(Hold())}
+    opened = open_sessions(tmp_path, agents, lease_s=LEASE_S, alone=False, database=store)
+    async with opened as sessions, store.heartbeat("living", LEASE_S / 9), store.heartbeat("dead", 3600):
+        for owner in ("living", "dead"):
+            session = await sessions.desk.open(USER, None, None, "default")
+            exchange = ExchangeRecord(
+                id=f"of the {owner}",
+                session_id=session.id,
+                user_id=USER.id,
+                agent_id="held",
+                request_id="r",
+                started_at=utc_now(),
+                owner=owner,
+            )
+            opening = MessageDraft(role=Role.USER, channel=Channel.FINAL, parts=[TextPart(text="hello")])
+            await store.begin_exchange(exchange, opening)
+        async with asyncio.timeout(15):
+            while "dead" in await store.beats():
+                await asyncio.sleep(0.05)
+        assert (await record_of(sessions, "of the dead")).status is ExchangeStatus.INTERRUPTED
+        await asyncio.sleep(2 * LEASE_S)
+        assert (await record_of(sessions, "of the living")).status is ExchangeStatus.RUNNING
+        assert "living" in await store.beats()
+
+
+async def test_a_wrong_clock_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "agentic_backend")
+    told = [3600.0, 3600.0, -3600.0, 0.5, 0.4]
+
+    async def compare_clocks() -> float:
+        return told.pop(0) if len(told) > 1 else told[0]
+
+    monkeypatch.setattr(upkeep, "COMPARE_CLOCKS_EVERY_S", 0.05)
+    async with open_sessions(tmp_path, {"held": held_graph(Hold())}) as sessions:
+        monkeypatch.setattr(sessions.store, "compare_clocks", compare_clocks, raising=False)
+        async with asyncio.timeout(5):
+            while len(told) > 1:
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(0.2)
+        assert metric(sessions.kpi, "chat_clock_skew_seconds") == 0.4
+    about_clocks = [message for message in caplog.messages if "clock" in message]
+    assert about_clocks == [
+        "the machine's clock is not the database's",
+        "the machine's clock is the database's again",
+    ]

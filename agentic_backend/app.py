@@ -66,10 +66,12 @@ async def open_application(
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
         store = await open_store(settings, kpi.store_operation)
         stack.push_async_callback(store.aclose)
+        instance = Instance(settings.relay.lease_s)
+        # Before anything runs, until nothing does.
+        await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
         authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
         factory = _factory(settings, models, authenticator, kpi)
         stack.push_async_callback(factory.aclose)
-        instance = Instance(settings.relay.lease_s)
         broadcast = await stack.enter_async_context(_broadcast(settings.relay, instance.id, kpi))
         relay = _relay(settings, broadcast, departure)
         stack.push_async_callback(relay.aclose)

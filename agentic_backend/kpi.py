@@ -78,6 +78,7 @@ class Kpi:
         self._up = self._gauge("chat_dependency_up", "1 while a dependency answers.", "dependency")
         self._damaged = self._gauge("chat_store_damaged", "1 where pages of the SQLite file are damaged.")
         self._refusals = self._counter("chat_refused", "Asks and decisions that were refused.", "call", "code")
+        self._skew = self._gauge("chat_clock_skew_seconds", "How far the clock is ahead of the database's.")
         self._lag = self._histogram("chat_event_loop_lag_seconds", "How late the event loop is.", buckets=_SHORT)
         self._gauge("chat_build_info", "What runs; always 1.", "version", "python").labels(
             version("agentic-backend"), platform.python_version()
@@ -190,6 +191,9 @@ class Kpi:
         self._model.labels("chat", model, error).observe(duration_s)
         for kind, count in zip(("input", "output"), tokens or (), strict=False):
             self._tokens.labels(kind, model).observe(count)
+
+    def clock_skew(self, ahead_s: float) -> None:
+        self._skew.set(ahead_s)
 
     def event_loop_lag(self, lag_s: float) -> None:
         self._lag.observe(lag_s)

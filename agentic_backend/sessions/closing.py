@@ -5,6 +5,7 @@ and whoever follows it here is shown its end; who follows it elsewhere finds tha
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import uuid4
 
 from agentic_backend.kpi import Kpi
@@ -17,7 +18,6 @@ from agentic_backend.protocol.messages import (
     MessageDraft,
     MessageMetadata,
     Role,
-    utc_now,
 )
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.protocol.seq import next_epoch
@@ -45,7 +45,8 @@ class Closing:
             raise FencedOut
         messages = await self._store.exchange_messages(record.id)
         error = ErrorInfo.of(outcome.error, record.request_id) if outcome.error is not None else None
-        checkpoint = None if outcome.status is ExchangeStatus.INTERRUPTED else _nothing_to_go_on_from(record)
+        now = self._store.now()
+        checkpoint = None if outcome.status is ExchangeStatus.INTERRUPTED else _nothing_to_go_on_from(record, now)
         partial = await self._store.partial(record.id)
         drafts = _last_drafts(record, messages, partial, outcome.status, error)
         log = self._relay.find(record.id)
@@ -54,11 +55,10 @@ class Closing:
         first_seq = next_epoch(record.last_seq)
         end = ExchangeEnd(
             status=outcome.status,
-            ended_at=utc_now(),
             usage=record.usage,
             last_seq=first_seq + len(drafts) + 1,
             error=error,
-            kpi=_kpi_of(record, outcome.status, messages),
+            kpi=_kpi_of(record, outcome.status, messages, now),
         )
         token = uuid4().hex
         written = await until_stored(
@@ -87,11 +87,9 @@ class Closing:
         return final
 
 
-def _nothing_to_go_on_from(record: ExchangeRecord) -> Checkpoint:
+def _nothing_to_go_on_from(record: ExchangeRecord, now: datetime) -> Checkpoint:
     kind = CheckpointKind.FINAL_RESULT
-    return Checkpoint(
-        CheckpointRecord(kind=kind, at=utc_now(), exchange_id=record.id, request_id=record.request_id), None
-    )
+    return Checkpoint(CheckpointRecord(kind=kind, at=now, exchange_id=record.id, request_id=record.request_id), None)
 
 
 def _last_drafts(
@@ -144,11 +142,13 @@ def _results_of_open_calls(
     ]
 
 
-def _kpi_of(record: ExchangeRecord, status: ExchangeStatus, messages: Sequence[ChatMessage]) -> KpiRecord:
+def _kpi_of(
+    record: ExchangeRecord, status: ExchangeStatus, messages: Sequence[ChatMessage], now: datetime
+) -> KpiRecord:
     parts = [part for message in messages for part in message.parts]
     results = [part for part in parts if isinstance(part, ToolResultPart)]
     tools = [part.name for part in parts if isinstance(part, ToolCallPart)]
-    ran = record.ran_ms or round((utc_now() - record.started_at).total_seconds() * 1000)
+    ran = record.ran_ms or max(0, round((now - record.started_at).total_seconds() * 1000))
     return KpiRecord(
         exchange_id=record.id,
         session_id=record.session_id,

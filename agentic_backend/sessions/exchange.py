@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import (
@@ -23,7 +23,7 @@ from agentic_backend.errors import (
 )
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import AwaitingHuman, Started, Stream
-from agentic_backend.protocol.messages import ExchangeStatus, utc_now
+from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.sessions.asked import Asked
@@ -64,8 +64,12 @@ class Exchange:
         kpi: Kpi,
         limits: LimitsSettings,
         stop_elsewhere: Callable[[], None],
+        now: Callable[[], datetime],
     ) -> None:
-        """`stop_elsewhere` asks another instance, which goes on with the exchange, to stop it."""
+        """`stop_elsewhere` asks another instance, which goes on with the exchange, to stop it.
+
+        `now` is the time that rows get.
+        """
         self._asked = asked
         self._graph_run = graph_run
         self._stir = asyncio.Event()
@@ -75,6 +79,7 @@ class Exchange:
         self._ending = ExchangeEnding(asked, graph_run, self._delivery, recall=recall, kpis=self._kpis, views=views)
         self._limits = limits
         self._stop_elsewhere = stop_elsewhere
+        self._now = now
         self._clock = asyncio.get_running_loop().time
         self._cut: Outcome | None = None
         self.settled = asyncio.Event()
@@ -255,7 +260,7 @@ class Exchange:
             raise Internal("The agent can't wait for a person: its state can't be kept.")
         requests = asked_again(transcoder.waiting, self._graph_run.decided)
         timeout_s = self._limits.human_timeout_s
-        deadline = None if timeout_s is None else utc_now() + timedelta(seconds=timeout_s)
+        deadline = None if timeout_s is None else self._now() + timedelta(seconds=timeout_s)
         pause = Pause(
             pending=requests.model_copy(update={"expires_at": deadline}),
             checkpoint=checkpoint,
@@ -311,7 +316,7 @@ class Exchange:
     def _record(self, kind: CheckpointKind, partial_output: str | None, tool: str | None = None) -> CheckpointRecord:
         return CheckpointRecord(
             kind=kind,
-            at=utc_now(),
+            at=self._now(),
             exchange_id=self._asked.opening.exchange_id,
             request_id=self._asked.request_id,
             tool=tool,

@@ -11,7 +11,7 @@ import logging
 
 from agentic_backend.errors import Interrupted, StoreUnavailable
 from agentic_backend.protocol.events import ErrorInfo
-from agentic_backend.protocol.messages import ExchangeStatus, FinishReason, TokenUsage, utc_now
+from agentic_backend.protocol.messages import ExchangeStatus, FinishReason, TokenUsage
 from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.delivery import Delivery, error_message
 from agentic_backend.sessions.exchange_kpis import ExchangeKpis
@@ -129,7 +129,6 @@ class ExchangeEnding:
             state = self._recall.session_state(run.warm, run.memory, transcoder.state)
         return ExchangeEnd(
             status=outcome.status,
-            ended_at=utc_now(),
             usage=transcoder.usage if transcoder else TokenUsage(),
             last_seq=self._delivery.seq_after_all + (error is not None) + 1,
             error=error,

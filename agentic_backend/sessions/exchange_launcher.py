@@ -45,6 +45,7 @@ class ExchangeLauncher:
         self._kpi = kpi
         self._limits = limits
         self._recall = Recall(store)
+        self._now = store.now
 
     def launch(
         self,
@@ -91,6 +92,7 @@ class ExchangeLauncher:
                 kpi=self._kpi,
                 limits=self._limits,
                 stop_elsewhere=partial(self._relay.stop_elsewhere, opening.exchange_id),
+                now=self._now,
             )
         )
         log.info("exchange started" if go_on is None else "exchange goes on", extra=asked.names)

@@ -2,9 +2,9 @@
 
 from agentic_backend.auth.user import User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
-from agentic_backend.errors import ExchangeNotFound
-from agentic_backend.protocol.events import AwaitingHuman, Final, HumanRequests
-from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
+from agentic_backend.errors import ExchangeNotFound, Interrupted
+from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, ExchangeError, Final, HumanRequests
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, TokenUsage
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.approvals import remaining
 from agentic_backend.sessions.instance import Instance
@@ -120,3 +120,24 @@ class ExchangeViews:
     async def _messages(self, record: ExchangeRecord) -> list[ChatMessage]:
         """What a `final` or a `reset` shows: of an exchange that is too large its first and its last messages."""
         return await self._store.exchange_messages(record.id, _VIEW_BYTES)
+
+
+def end_deleted(log: ExchangeLog) -> None:
+    """Show those who follow an exchange that its session was deleted while it ran."""
+    # Which request began it is deleted too.
+    error = ErrorInfo.of(Interrupted(), request_id="")
+    log.append(
+        ExchangeError,
+        code=error.code,
+        content=error.content,
+        retryable=error.retryable,
+        request_id=error.request_id,
+    )
+    log.append(
+        Final,
+        status=ExchangeStatus.INTERRUPTED,
+        messages=log.messages,
+        session=None,
+        usage=TokenUsage(),
+        error=error,
+    )

@@ -7,7 +7,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.protocol.messages import ChatMessage, Session, place, utc_now
+from agentic_backend.protocol.messages import ChatMessage, Session, place
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Pause, Store
 from agentic_backend.streaming.drafts import CompleteDraft
@@ -76,7 +76,8 @@ class StoredLedger:
 
     @property
     def _fence(self) -> Fence:
-        return Fence(self._session.id, self._exchange_id, self._session.next_rank, self._instance.id)
+        session = self._session
+        return Fence(session.id, self._exchange_id, session.next_rank, self._instance.id, session.updated_at)
 
     async def write(
         self, drafts: Sequence[CompleteDraft], end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None
@@ -119,7 +120,7 @@ class StoredLedger:
         waiting = await self._store.get_exchange(self._exchange_id)
         if waiting is None:
             raise FencedOut
-        await self._store.decide(waiting, (), self._instance.lease(), self._claim_token)
+        await self._store.decide(waiting, (), self._instance.id, self._claim_token)
 
 
 class QueryLedger:
@@ -140,7 +141,7 @@ class QueryLedger:
             session_id=None,
             exchange_id=self._exchange_id,
             next_rank=self._next_rank,
-            at=utc_now(),
+            at=self._store.now(),
         )
         self._next_rank += len(messages)
         if end is not None and end.kpi is not None:

@@ -116,11 +116,16 @@ class Relay:
 
     @property
     def foreign_logs(self) -> list[ExchangeLog]:
-        """The logs that somebody follows here of exchanges that have not ended, and don't run here."""
+        """The logs of exchanges that have not ended, and don't run here: those that somebody follows or waits for.
+
+        One that ran here and is without its end was taken over by another instance.
+        """
         return [
             log
             for exchange_id, log in list(self._logs.items())
-            if log.final is None and log.is_followed and exchange_id not in self._running
+            if log.final is None
+            and (log.is_followed or (exchange_id in self._kept and not log.is_waiting))
+            and not self.holds(exchange_id)
         ]
 
     @property

@@ -16,7 +16,6 @@ from agentic_backend.protocol.messages import (
     Role,
     Session,
     TokenUsage,
-    utc_now,
 )
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.asked import Asked
@@ -119,7 +118,6 @@ class Resumption:
 
     def _exchange_after(self, old: ExchangeRecord, session: Session, request_id: str) -> ExchangeRecord:
         """The exchange that continues `old`. It has its decisions: what they let go on may not have been done yet."""
-        lease = self._instance.lease()
         return ExchangeRecord(
             id=uuid4().hex,
             session_id=session.id,
@@ -127,12 +125,11 @@ class Resumption:
             agent_id=old.agent_id,
             request_id=request_id,
             first_rank=session.next_rank,
-            started_at=utc_now(),
+            started_at=max(self._store.now(), session.updated_at),
             resumes=old.id,
             runtime_context=old.runtime_context,
             decisions=old.decisions,
-            owner=lease.owner,
-            deadline=lease.until,
+            owner=self._instance.id,
         )
 
 

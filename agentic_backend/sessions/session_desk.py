@@ -11,7 +11,7 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.auth.user import User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import Internal, SessionNotFound
-from agentic_backend.protocol.messages import ChatMessage, Session, SessionState, utc_now
+from agentic_backend.protocol.messages import ChatMessage, Session, SessionState
 from agentic_backend.sessions.access import owned_exchange, owned_session
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.sessions.relay import Relay
@@ -21,7 +21,7 @@ from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.stores.base import SessionPage, SessionQuery, Store
 from agentic_backend.stores.records import ExchangeRecord
 
-# Long enough for what an instance ran that has died: somebody ends it once its lease is over.
+# Long enough for what an instance ran that has died: somebody ends it once it has missed its lease.
 _STOP_S = 60
 PAGE_BYTES = 1024 * 1024
 """What a page of messages may have, unless a single message has more."""
@@ -50,7 +50,7 @@ class SessionDesk:
 
     async def open(self, user: User, agent_id: str | None, title: str | None, chat_profile: str) -> Session:
         """A new session. Raises AgentNotFound, AgentUnavailable, Forbidden or RateLimited."""
-        agent, now = self._agents.get(agent_id, user), utc_now()
+        agent, now = self._agents.get(agent_id, user), self._store.now()
         await self._user_limits.check_empty_sessions(user.id)
         session = Session(
             id=uuid4().hex,
@@ -98,7 +98,7 @@ class SessionDesk:
         """End the session for good: nothing is asked in it any more, and what runs is stopped first."""
         session = await owned_session(self._store, user.id, session_id)
         # First the state, so that no exchange begins between the stop and the end.
-        await self._store.complete_session(session_id, utc_now())
+        await self._store.complete_session(session_id, self._store.now())
         # Also where it was completed already: whoever completed it may still wait for the end.
         await self._stop(user, session_id)
         await self._factory.teardown_session_agents(session_id)
@@ -115,7 +115,7 @@ class SessionDesk:
     async def delete(self, user: User, session_id: str) -> None:
         """Stop what runs, close the session's agents, and remove all that is stored of it."""
         await owned_session(self._store, user.id, session_id)
-        await self._store.complete_session(session_id, utc_now())
+        await self._store.complete_session(session_id, self._store.now())
         await self._stop(user, session_id)
         await self._factory.teardown_session_agents(session_id)
         await self._store.delete_session(session_id)

@@ -25,7 +25,7 @@ from agentic_backend.errors import (
 )
 from agentic_backend.protocol.events import Final
 from agentic_backend.protocol.frames import Ask, HumanDecisions
-from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageDraft, Role, Session, utc_now
+from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageDraft, Role, Session
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.sessions.ask_rate import AskRate
@@ -196,10 +196,9 @@ class SessionOrchestrator:
 
     async def _begin(self, user: User, ask: Ask, tokens: Tokens | None, request_id: str) -> ExchangeLog | Final:
         self._ask_rate.count(user.id)
-        exchange_id, lease = uuid4().hex, self._instance.lease()
+        exchange_id, started_at = uuid4().hex, self._store.now()
         draft = MessageDraft(role=Role.USER, channel=Channel.FINAL, parts=[TextPart(text=ask.message)])
         session: Session | None = None
-        started_at = utc_now()
         ledger: Ledger
         if ask.mode == "query":
             entry = self._agents.get(ask.agent_id, user)
@@ -208,6 +207,7 @@ class SessionOrchestrator:
         else:
             await self._user_limits.check_waiting(user.id)
             session, entry = await self._session_for(user, ask)
+            started_at = max(started_at, session.updated_at)
             record = ExchangeRecord(
                 id=exchange_id,
                 session_id=session.id,
@@ -218,8 +218,7 @@ class SessionOrchestrator:
                 first_rank=session.next_rank,
                 started_at=started_at,
                 runtime_context=ask.runtime_context,
-                owner=lease.owner,
-                deadline=lease.until,
+                owner=self._instance.id,
             )
             new_session = session if ask.session_id is None else None
             try:
@@ -284,7 +283,7 @@ class SessionOrchestrator:
         if ask.session_id is not None:
             session = await owned_session(self._store, user.id, ask.session_id)
             return session, self._agents.get(ask.agent_id or session.agent_id, user)
-        entry, now = self._agents.get(ask.agent_id, user), utc_now()
+        entry, now = self._agents.get(ask.agent_id, user), self._store.now()
         session = Session(
             id=uuid4().hex,
             user_id=user.id,

@@ -74,7 +74,7 @@ def wire_sessions(
         orchestrator=orchestrator,
         desk=SessionDesk(store, agents, factory, relay, orchestrator, user_limits),
         reports=KpiReports(store),
-        upkeep=Upkeep(instance, store, relay, recovery=recovery, waiting=waiting, views=views),
+        upkeep=Upkeep(instance, store, relay, recovery=recovery, waiting=waiting, views=views, kpi=kpi),
     )
 
 

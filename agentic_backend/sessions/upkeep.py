@@ -1,18 +1,20 @@
 """Upkeep: keeps what this instance runs, and ends what others left behind.
 
-Three loops, owned by the composition root: leases are renewed, the text that is being written is kept, and exchanges
-whose time is over are looked after. Each goes on however often the store fails.
+Its loops are owned by the composition root: what runs here is looked after, the text that is being written is kept,
+exchanges that nobody runs or that have waited too long are ended, and clocks are compared. Each goes on however often
+the store fails.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
 
 from agentic_backend.cancellation import is_cancelled
 from agentic_backend.errors import AgenticError
-from agentic_backend.protocol.messages import ExchangeStatus, utc_now
-from agentic_backend.sessions.exchange_views import ExchangeViews
+from agentic_backend.kpi import Kpi
+from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.sessions.census import Census
+from agentic_backend.sessions.exchange_views import ExchangeViews, end_deleted
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.relay import Relay
@@ -30,7 +32,9 @@ _PARTIALS_AT_ONCE = 50
 _LOOK_EVERY_S = 1.0
 # Nothing is late that waits for a person.
 _LOOKS_PER_LOOK_AT_WAITING = 15
-_LEASES_LONGEST = timedelta(days=1)
+COMPARE_CLOCKS_EVERY_S = 10.0
+# No harm comes of a skew, but people read the log, tokens expire, and something is wrong with the machine.
+_TOLERATED_SKEW_S = 5.0
 
 
 class Upkeep:
@@ -43,6 +47,7 @@ class Upkeep:
         recovery: Recovery,
         waiting: WaitingExchanges,
         views: ExchangeViews,
+        kpi: Kpi,
     ) -> None:
         self._instance = instance
         self._store = store
@@ -50,46 +55,59 @@ class Upkeep:
         self._recovery = recovery
         self._waiting = waiting
         self._views = views
-        self._clock = asyncio.get_running_loop().time
-        self._renewed_at = self._clock()
+        self._kpi = kpi
+        self._look_every_s = min(_LOOK_EVERY_S, instance.lease_s / 3)
+        self._census = Census(instance.lease_s, 2 * self._look_every_s, asyncio.get_running_loop().time)
+        self._living: set[str] = set()
+        """The other instances that were not dead at the last look."""
         self._looks = 0
+        self._is_skewed = False
         self._kept: dict[str, int] = {}
         """Of each running exchange: the seq up to which its text was kept."""
 
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as loops:
-            loops.create_task(_forever("renew leases", self._instance.lease_s / 3, self._renew_leases))
+            loops.create_task(_forever("give up what is lost", self._instance.lease_s / 3, self._give_up_lost))
             loops.create_task(_forever("keep partial texts", _PARTIALS_EVERY_S, self._keep_partials))
-            look_every_s = min(_LOOK_EVERY_S, self._instance.lease_s / 3)
-            loops.create_task(_forever("look after exchanges", look_every_s, self._look_after))
+            loops.create_task(_forever("end what is left", self._look_every_s, self._end_left))
+            loops.create_task(_forever("look after exchanges", self._look_every_s, self._look_after))
+            loops.create_task(_forever("compare clocks", COMPARE_CLOCKS_EVERY_S, self._compare_clocks))
 
     async def recover_all(self) -> None:
         """End everything that runs in the store: no other instance can be on it. Raises StoreUnavailable."""
         recovered = True
         while recovered:
-            left = await self._store.overdue_exchanges(utc_now() + _LEASES_LONGEST)
+            left = await self._store.running_exchanges()
             # What goes on by itself runs here already.
-            running = [one for one in left if one.status is ExchangeStatus.RUNNING and not self._relay.holds(one.id)]
+            running = [one for one in left if not self._relay.holds(one.id)]
             recovered = any([await self._recovery.recover(record) for record in running])
 
-    async def _renew_leases(self) -> None:
-        running = [log.exchange_id for log in self._relay.running_logs if log.session_id is not None]
-        if self._clock() - self._renewed_at > self._instance.lease_s:
-            await self._give_up_lost(running)
-        if running:
-            await self._store.renew_leases(self._instance.lease(), running)
-        self._renewed_at = self._clock()
+    def _held(self) -> list[str]:
+        """The exchanges that run here, or have ended here and are not stored yet."""
+        ids = [log.exchange_id for log in self._relay.running_logs if log.session_id is not None]
+        return [exchange_id for exchange_id in ids if self._relay.holds(exchange_id)]
 
-    async def _give_up_lost(self, running: Sequence[str]) -> None:
-        """This process was stopped, or cut off, for so long that others may have taken over what it runs.
+    async def _give_up_lost(self) -> None:
+        """Interrupt what others have taken over, having taken this instance for dead.
 
-        The store takes nothing from it any more, but its tools would go on.
+        It was stopped, or cut off. The store takes nothing of such an exchange any more, but its tools would go on.
         """
-        for exchange_id in running:
+        held = self._held()
+        if not held:
+            return
+        lost = set(held) - await self._store.running_among(self._instance.id, held)
+        for exchange_id in lost:
             record, exchange = await self._store.get_exchange(exchange_id), self._relay.running(exchange_id)
-            if exchange is not None and (record is None or record.owner != self._instance.id):
+            if exchange is not None and not self._is_own(record):
+                log.warning("an exchange was lost to another instance", extra={"exchange_id": exchange_id})
                 exchange.interrupt()
+
+    def _is_own(self, record: ExchangeRecord | None) -> bool:
+        """Where it waits, this instance may have stored that just now."""
+        if record is None:
+            return False
+        return record.status is ExchangeStatus.AWAITING_HUMAN or record.owner == self._instance.id
 
     async def _keep_partials(self) -> None:
         logs = [log for log in self._relay.running_logs if log.session_id is not None]
@@ -101,27 +119,67 @@ class Upkeep:
             await self._store.keep_partials(self._instance.id, {log.exchange_id: log.partial for log in some})
             self._kept |= kept
 
+    async def _end_left(self) -> None:
+        """End what runs for an instance that is dead, or for this one, which knows nothing of it.
+
+        The store may have begun one of ours though its answer got lost, so that nobody ever ran it.
+        """
+        # Before the beats: whoever began one of these has shown itself by then.
+        running = await self._store.running_exchanges(not_of=self._living, not_among=self._held())
+        beats = await self._store.beats()
+        others = {instance_id: beat for instance_id, beat in beats.items() if instance_id != self._instance.id}
+        signs: dict[str, Hashable] = dict(others)
+        for record in running:
+            # An instance of an earlier version has no counter, and moves the deadline of what it runs.
+            signs.setdefault(_key(record, others), record.deadline)
+        self._census.look(signs)
+        left = [record for record in running if self._census.is_dead(_key(record, others))]
+        for record in left:
+            # It may have been stored late, or begun, since the store was asked.
+            if not self._relay.holds(record.id):
+                await self._look_after_one(record, self._recovery.recover)
+        await self._forget_dead(others, {record.owner for record in running})
+
+    async def _forget_dead(self, beats: Mapping[str, int], owners: Collection[str | None]) -> None:
+        dead = {instance_id for instance_id in beats if self._census.is_dead(instance_id)}
+        # What one runs that was living at the last look has not been looked for.
+        for instance_id in dead - self._living - set(owners):
+            await self._store.forget_instance(instance_id, beats[instance_id])
+        self._living = set(beats) - dead
+
     async def _look_after(self) -> None:
-        for record in await self._store.overdue_exchanges(utc_now()):
-            await self._look_after_overdue(record)
+        for record in await self._store.expired_exchanges(self._store.now()):
+            await self._look_after_one(record, self._waiting.expire)
         self._looks += 1
         for followed in self._relay.foreign_logs:
             followed.give_up_unreached()
             if not followed.is_waiting or self._looks % _LOOKS_PER_LOOK_AT_WAITING == 0:
-                await self._views.refresh(followed)
+                is_stored = await self._views.refresh(followed)
+                if not is_stored and followed.final is None:
+                    end_deleted(followed)
 
-    async def _look_after_overdue(self, record: ExchangeRecord) -> None:
-        if self._relay.holds(record.id):
-            # The store was away, and our own lease is late.
-            return
+    async def _look_after_one(self, record: ExchangeRecord, end: Callable[[ExchangeRecord], Awaitable[object]]) -> None:
         try:
-            if record.status is ExchangeStatus.AWAITING_HUMAN:
-                await self._waiting.expire(record)
-            else:
-                await self._recovery.recover(record)
+            await end(record)
         except AgenticError as error:
             names = {"exchange_id": record.id, "session_id": record.session_id, "code": error.code}
             log.warning("an overdue exchange could not be looked after", extra=names)
+
+    async def _compare_clocks(self) -> None:
+        ahead_s = await self._store.compare_clocks()
+        if ahead_s is None:
+            return
+        self._kpi.clock_skew(ahead_s)
+        was_skewed, self._is_skewed = self._is_skewed, abs(ahead_s) > _TOLERATED_SKEW_S
+        if self._is_skewed and not was_skewed:
+            log.warning("the machine's clock is not the database's", extra={"ahead_s": round(ahead_s, 3)})
+        elif was_skewed and not self._is_skewed:
+            log.info("the machine's clock is the database's again", extra={"ahead_s": round(ahead_s, 3)})
+
+
+def _key(record: ExchangeRecord, beats: Collection[str]) -> str:
+    """By whose sign it is known whether somebody runs the exchange: its owner's, or its own where that has none."""
+    return record.owner if record.owner is not None and record.owner in beats else record.id
 
 
 async def _forever(purpose: str, every_s: float, work: Callable[[], Awaitable[None]]) -> None:
@@ -133,7 +191,7 @@ async def _forever(purpose: str, every_s: float, work: Callable[[], Awaitable[No
         try:
             await work()
         except Exception as error:
-            # A loop that ended would let every exchange of this instance be taken for dead.
+            # A loop that ended would leave for good what this instance runs, and what others left.
             if not is_failing:
                 code = error.code if isinstance(error, AgenticError) else None
                 log.warning("upkeep fails", exc_info=None if code else error, extra={"purpose": purpose, "code": code})

@@ -18,7 +18,7 @@ from agentic_backend.errors import ApprovalNotFound, CheckpointMissing, Exchange
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import AwaitingHuman
 from agentic_backend.protocol.frames import HumanDecisions
-from agentic_backend.protocol.messages import ExchangeStatus, utc_now
+from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.approvals import decided, expired, remaining
@@ -32,7 +32,7 @@ from agentic_backend.sessions.ledger import StoredLedger
 from agentic_backend.sessions.outages import for_seconds, until_stored
 from agentic_backend.sessions.outcome import STOPPED
 from agentic_backend.sessions.relay import Relay
-from agentic_backend.stores.base import Checkpoint, FencedOut, Lease, Store
+from agentic_backend.stores.base import Checkpoint, FencedOut, Store
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
 from agentic_backend.streaming.interrupts import response_schemas
 
@@ -84,7 +84,7 @@ class WaitingExchanges:
                 continue
             entry, checkpoint = self._agents.get(waiting.agent_id, user), await self._checkpoint(waiting)
             schemas = await asyncio.to_thread(_response_schemas, checkpoint)
-            decisions = decided(waiting, payload, user.id, utc_now(), schemas)
+            decisions = decided(waiting, payload, user.id, self._store.now(), schemas)
             try:
                 return await self._settle(waiting, decisions, entry, checkpoint, tokens)
             except ApprovalNotFound:
@@ -94,7 +94,7 @@ class WaitingExchanges:
 
     async def expire(self, waiting: ExchangeRecord) -> None:
         """Nobody has answered in time: reject what is left, or end the exchange where that can't be rejected."""
-        decisions = expired(waiting, utc_now())
+        decisions = expired(waiting, self._store.now())
         try:
             if decisions is None:
                 await self.stop(waiting)
@@ -107,7 +107,7 @@ class WaitingExchanges:
     async def stop(self, waiting: ExchangeRecord) -> ExchangeLog:
         """End it as stopped; its log. Raises ApprovalNotFound where it no longer waits."""
         exchange_log = await self._views.waiting_log(waiting)
-        await self._decide(waiting, (), self._instance.lease())
+        await self._decide(waiting, (), self._instance.id)
         try:
             await until_stored(lambda: self._closing.close(waiting, STOPPED), self._while_ours())
         except FencedOut:
@@ -126,8 +126,7 @@ class WaitingExchanges:
         rest = remaining(waiting, decisions)
         exchange_log = await self._views.waiting_log(waiting)
         checkpoint = checkpoint or await self._checkpoint(waiting)
-        lease = None if rest.requests else self._instance.lease()
-        await self._decide(waiting, decisions, lease)
+        await self._decide(waiting, decisions, None if rest.requests else self._instance.id)
         for decision in decisions:
             self._kpi.decided(decision.action)
             names = {"exchange_id": waiting.id, "session_id": waiting.session_id, "user_id": decision.by}
@@ -140,10 +139,10 @@ class WaitingExchanges:
         settled = [*waiting.decisions, *decisions]
         return await self._go_on(waiting, settled, entry, checkpoint, tokens, exchange_log)
 
-    async def _decide(self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], lease: Lease | None) -> None:
+    async def _decide(self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], owner: str | None) -> None:
         """Store the decisions; repeated while the store is away, for they may count and only the answer be lost."""
         token = uuid4().hex
-        await until_stored(lambda: self._store.decide(waiting, decisions, lease, token), self._while_ours())
+        await until_stored(lambda: self._store.decide(waiting, decisions, owner, token), self._while_ours())
 
     def _while_ours(self) -> Callable[[float], Awaitable[bool]]:
         """Try again only for so long that nobody else finds the exchange overdue meanwhile."""

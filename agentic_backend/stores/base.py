@@ -12,6 +12,7 @@ it was, until the exchange's next write counts. One without a token is never tak
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -35,20 +36,16 @@ Observer = Callable[[str, float, bool], None]
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Who writes, and from which rank on: the compare in every compare-and-set. `owner` is the writer's instance."""
+    """Who writes, and from which rank on: the compare in every compare-and-set. `owner` is the writer's instance.
+
+    `after` is the session's `updated_at` as the writer knows it: what is written is no earlier.
+    """
 
     session_id: str
     exchange_id: str
     next_rank: int
     owner: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """An instance's claim to what it runs; unless renewed `until` then, anybody may end what it left."""
-
-    owner: str
-    until: datetime
+    after: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,6 @@ class ExchangeEnd:
     """How an exchange ended, written together with its last messages. `session_state` None leaves it as it is."""
 
     status: ExchangeStatus
-    ended_at: datetime
     usage: TokenUsage
     last_seq: int
     error: ErrorInfo | None = None
@@ -201,20 +197,42 @@ class Store(Protocol):
         self,
         waiting: ExchangeRecord,
         decisions: Sequence[HumanDecision],
-        lease: Lease | None = None,
+        owner: str | None = None,
         token: str | None = None,
     ) -> None:
         """Add `decisions` to those of an exchange that still waits as `waiting` says; each counts once.
 
-        With `lease` it runs again, as its owner's, whose seqs are of the next epoch: `last_seq` becomes its beginning.
-        Without, it goes on waiting for the rest. Raises ApprovalNotFound
-        where it no longer waits, or somebody has decided since `waiting` was read; nothing is written then. Where it
-        raises StoreUnavailable the decisions may be kept, and the exchange may run until the lease is over.
+        With `owner` it runs again, as that instance's, whose seqs are of the next epoch: `last_seq` becomes its
+        beginning. Without, it goes on waiting for the rest. Raises ApprovalNotFound where it no longer waits, or
+        somebody has decided since `waiting` was read; nothing is written then. Where it raises StoreUnavailable the
+        decisions may be kept, and the exchange may run until its owner sees that it doesn't.
         """
         ...
 
-    async def renew_leases(self, lease: Lease, exchange_ids: Collection[str]) -> None:
-        """Of the exchanges of these ids, those that `lease.owner` runs stay its own until `lease.until`."""
+    def heartbeat(self, instance_id: str, every_s: float) -> AbstractAsyncContextManager[None]:
+        """The instance is among `beats` when the context is entered, and its counter moves while it is open.
+
+        So it does while the event loop is blocked, for up to a minute. Raises StoreUnavailable.
+        """
+        ...
+
+    async def beats(self) -> dict[str, int]:
+        """The counter of each instance that has not ended; nothing where there can be only one instance."""
+        ...
+
+    async def forget_instance(self, instance_id: str, last_beat: int) -> None:
+        """Forget an instance whose counter stands there; one that lives after all comes back with its next beat."""
+        ...
+
+    def now(self) -> datetime:
+        """The time that rows get, the same for all instances: the database's, where they share one."""
+        ...
+
+    async def compare_clocks(self) -> float | None:
+        """Take over the database's time; how many seconds this machine's clock is ahead of it.
+
+        None where the machine's clock is the only one.
+        """
         ...
 
     async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
@@ -225,8 +243,18 @@ class Store(Protocol):
         """The text that was being written when it was last kept, but for what has been stored as a message since."""
         ...
 
-    async def overdue_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
-        """At most `limit` exchanges that run or wait, and whose `deadline` lies before `at`, the longest due first."""
+    async def running_exchanges(
+        self, *, not_of: Collection[str] = (), not_among: Collection[str] = (), limit: int = 1000
+    ) -> list[ExchangeRecord]:
+        """At most `limit` exchanges that run, but for those of the owners `not_of` and those with ids `not_among`."""
+        ...
+
+    async def running_among(self, owner: str, exchange_ids: Collection[str]) -> set[str]:
+        """Which of the exchanges of these ids `owner` runs."""
+        ...
+
+    async def expired_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
+        """At most `limit` exchanges that wait, and whose `deadline` lies before `at`, the longest due first."""
         ...
 
     async def fence(self, session_id: str) -> Fence | None:

@@ -6,23 +6,25 @@ mongo_claims). Every operation has one time for all its round trips.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
 from typing import Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.events import PartialText
-from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session
+from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session, utc_now
 from agentic_backend.stores import mongo_claims as claims
 from agentic_backend.stores import mongo_copies as copies
+from agentic_backend.stores import mongo_instances as instances
 from agentic_backend.stores import mongo_queries as queries
 from agentic_backend.stores import mongo_writes as writes
 from agentic_backend.stores.base import (
     Checkpoint,
     ExchangeEnd,
     Fence,
-    Lease,
     Observer,
     Pause,
     SessionPage,
@@ -30,9 +32,11 @@ from agentic_backend.stores.base import (
     Written,
     took_too_long,
 )
+from agentic_backend.stores.clock import Clock
 from agentic_backend.stores.kpi_figures import KpiBucket, KpiQuery
-from agentic_backend.stores.mongo_documents import Database, make_indexes
-from agentic_backend.stores.mongo_driver import Driver, MongoDriver
+from agentic_backend.stores.mongo_documents import Database, Document, make_indexes
+from agentic_backend.stores.mongo_driver import DATABASE, Driver, MongoDriver, blocking_client
+from agentic_backend.stores.mongo_half_begun import HalfBegun
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, KpiRecord
 from agentic_backend.stores.transfer import Counts
 
@@ -42,9 +46,12 @@ T = TypeVar("T")
 class MongoStore:
     """Implements `Store`, and `Target` of a transfer; their docstrings hold for the methods here."""
 
-    def __init__(self, driver: MongoDriver, given_up_after: timedelta) -> None:
+    def __init__(self, driver: MongoDriver, clock: Clock, half_begun: HalfBegun, connect: instances.Connect) -> None:
+        """`connect` makes the client of the heartbeat."""
         self._driver = driver
-        self._given_up_after = given_up_after
+        self._clock = clock
+        self._half_begun = half_begun
+        self._connect = connect
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @classmethod
@@ -55,21 +62,25 @@ class MongoStore:
         driver: Driver = "pymongo",
         timeout_s: float,
         observe: Observer | None = None,
+        wall: Callable[[], datetime] = utc_now,
         **options: Any,
     ) -> Self:
         """Open the database that `url` names, `agentic` where it names none, and make its indexes.
 
-        Every operation has `timeout_s`; `options` go to the driver's client. Raises StoreUnavailable.
+        Every operation has `timeout_s`; `options` go to the driver's client. `wall` is the machine's clock. Raises
+        StoreUnavailable.
         """
+        clock = Clock(wall)
         opened = await MongoDriver.open(url, driver=driver, timeout_s=timeout_s, observe=observe, **options)
         try:
             await opened.run("open", make_indexes)
             await opened.run("open", writes.finish_deletions)
+            await opened.run("open", lambda _: opened.compare_clocks(clock))
         except BaseException:
             await opened.aclose()
             raise
         # A session is read before its exchange begins: two operations.
-        return cls(opened, timedelta(seconds=2 * timeout_s))
+        return cls(opened, clock, HalfBegun(2 * timeout_s), partial(blocking_client, url))
 
     async def aclose(self) -> None:
         await self._driver.aclose()
@@ -124,7 +135,9 @@ class MongoStore:
         return await self._change(
             "begin_exchange",
             exchange.session_id,
-            lambda db: writes.begin_exchange(db, exchange, opening, new_session, checkpoint, self._given_up_after),
+            lambda db: writes.begin_exchange(
+                db, exchange, opening, new_session, checkpoint, self._half_begun, self.now()
+            ),
         )
 
     async def append(
@@ -138,7 +151,9 @@ class MongoStore:
         token: str | None = None,
     ) -> Written:
         return await self._change(
-            "append", fence.session_id, lambda db: writes.append(db, fence, drafts, end, checkpoint, blocks, token)
+            "append",
+            fence.session_id,
+            lambda db: writes.append(db, fence, drafts, end, checkpoint, blocks, token, self.now()),
         )
 
     async def set_waiting(self, fence: Fence, pause: Pause, token: str | None = None) -> None:
@@ -148,13 +163,31 @@ class MongoStore:
         self,
         waiting: ExchangeRecord,
         decisions: Sequence[HumanDecision],
-        lease: Lease | None = None,
+        owner: str | None = None,
         token: str | None = None,
     ) -> None:
-        await self._change("decide", waiting.session_id, lambda db: claims.decide(db, waiting, decisions, lease, token))
+        await self._change("decide", waiting.session_id, lambda db: claims.decide(db, waiting, decisions, owner, token))
 
-    async def renew_leases(self, lease: Lease, exchange_ids: Collection[str]) -> None:
-        await self._driver.run("renew_leases", lambda db: claims.renew_leases(db, lease, exchange_ids))
+    @asynccontextmanager
+    async def heartbeat(
+        self, instance_id: str, every_s: float, *, loop_patience_s: float = instances.LOOP_PATIENCE_S
+    ) -> AsyncIterator[None]:
+        """`loop_patience_s` is how long the event loop may be blocked."""
+        await self._driver.run("beat", lambda db: instances.beat(db, instance_id))
+        async with instances.beating(self._connect, DATABASE, instance_id, every_s, loop_patience_s):
+            yield
+
+    async def beats(self) -> dict[str, int]:
+        return await self._driver.run("beats", instances.beats)
+
+    async def forget_instance(self, instance_id: str, last_beat: int) -> None:
+        await self._driver.run("forget_instance", lambda db: instances.forget(db, instance_id, last_beat))
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    async def compare_clocks(self) -> float | None:
+        return await self._driver.run("compare_clocks", lambda _: self._driver.compare_clocks(self._clock))
 
     async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
         await self._driver.run("keep_partials", lambda db: claims.keep_partials(db, owner, partials))
@@ -162,10 +195,26 @@ class MongoStore:
     async def partial(self, exchange_id: str) -> list[PartialText]:
         return await self._driver.run("partial", lambda db: queries.partial(db, exchange_id))
 
-    async def overdue_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
-        return await self._driver.run(
-            "overdue_exchanges", lambda db: writes.settle_overdue(db, at, limit, self._given_up_after)
+    async def running_exchanges(
+        self, *, not_of: Collection[str] = (), not_among: Collection[str] = (), limit: int = 1000
+    ) -> list[ExchangeRecord]:
+        return await self._settled(
+            "running_exchanges", lambda db: queries.running_exchanges(db, not_of, not_among, limit)
         )
+
+    async def running_among(self, owner: str, exchange_ids: Collection[str]) -> set[str]:
+        return await self._driver.run("running_among", lambda db: queries.running_among(db, owner, exchange_ids))
+
+    async def expired_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
+        return await self._settled("expired_exchanges", lambda db: queries.expired_exchanges(db, at, limit))
+
+    async def _settled(
+        self, operation: str, find: Callable[[Database], Awaitable[list[Document]]]
+    ) -> list[ExchangeRecord]:
+        async def settle(database: Database) -> list[ExchangeRecord]:
+            return await writes.settled(database, await find(database), self._half_begun)
+
+        return await self._driver.run(operation, settle)
 
     async def fence(self, session_id: str) -> Fence | None:
         return await self._driver.run("fence", lambda db: queries.fence(db, session_id))

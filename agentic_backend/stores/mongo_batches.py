@@ -40,7 +40,8 @@ async def count_batch(
     """Insert `messages` and count them; the session after it, or None where `held` no longer holds.
 
     `held` is what must hold for the session: its `_id`, its `next_rank` (the first message's rank) and who owns it.
-    `changes` are made to the session in the same step. `blocks` are the messages' own, where they have any.
+    `changes` are made to the session in the same step; among them its `updated_at`, which only grows. `blocks` are the
+    messages' own, where they have any.
     """
     batch = _Batch(database, held, messages, changes, blocks)
     session = None
@@ -101,7 +102,10 @@ class _Batch:
     async def count(self, reservation: Document) -> Document | None:
         held = {**self._held, **reservation}
         next_rank = self._held["next_rank"] + len(self._documents)
-        update = {"$set": {**self.changes, "next_rank": next_rank}, "$inc": {"message_count": len(self._documents)}}
+        changes = {**self.changes, "next_rank": next_rank}
+        # Whoever else has written since it was read may have known a later time.
+        latest = {"updated_at": changes.pop("updated_at")}
+        update = {"$set": changes, "$max": latest, "$inc": {"message_count": len(self._documents)}}
         return await self._sessions.find_one_and_update(held, update, return_document=ReturnDocument.AFTER)
 
     async def batches_in_the_way(self) -> list[str]:

@@ -1,19 +1,19 @@
-"""Who runs an exchange on MongoDB: pauses, decisions, leases, and what its owner keeps in between.
+"""Who runs an exchange on MongoDB: pauses, decisions, and what its owner keeps in between.
 
-The exchange's document says whether it runs, until when, and for whom; the session's says who may write for it. One
+The exchange's document says whether it runs, and for whom; the session's says who may write for it. One
 compare-and-set on the exchange's document decides who gets an exchange that waits, and that each decision counts once:
 
 - A pause ends its owner's run. The session keeps that owner, who has nothing left to write, until somebody claims it.
-- A claim is the exchange's document first, with the decisions, the owner and the lease, then the session. When the
-  process dies between the two, the exchange runs under a lease that ends, and the session still names the owner
-  before; `fence` tells that one, so whoever finds the exchange overdue can end it. The decisions are kept.
-- No other claim comes in between, since the exchange waits no more. Only an end can, once the lease is over; the
-  session names the exchange no more then, and the claim is refused.
+- A claim is the exchange's document first, with the decisions and the owner, then the session. When the process dies
+  between the two, the exchange runs for a dead owner, and the session still names the one before; `fence` tells that
+  one, so whoever finds the owner dead can end the exchange. The decisions are kept.
+- No other claim comes in between, since the exchange waits no more. Only an end can, once the owner is taken for dead;
+  the session names the exchange no more then, and the claim is refused.
 - A pause and a claim leave their token in the exchange's document, by which they are known when they come again.
-- Leases and partial texts change only what still runs for their owner.
+- Partial texts change only what still runs for their owner.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pymongo import UpdateOne
 
@@ -21,7 +21,7 @@ from agentic_backend.errors import ApprovalNotFound, Internal
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
-from agentic_backend.stores.base import Fence, FencedOut, Lease, Pause
+from agentic_backend.stores.base import Fence, FencedOut, Pause
 from agentic_backend.stores.mongo_documents import LARGEST_STATE, Database, Document, checkpoint_changes, held_by
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
 from agentic_backend.stores.rows import json_text, rfc3339
@@ -58,7 +58,7 @@ async def decide(
     database: Database,
     waiting: ExchangeRecord,
     decisions: Sequence[HumanDecision],
-    lease: Lease | None,
+    owner: str | None,
     token: str | None,
 ) -> None:
     active = {"_id": waiting.session_id, "active_exchange_id": waiting.id}
@@ -72,21 +72,15 @@ async def decide(
         "decisions": json_text(waiting.decisions),
     }
     changes: Document = {"decisions": json_text([*waiting.decisions, *decisions]), "last_write": token}
-    if lease is not None:
-        claimed_seq = next_epoch(waiting.last_seq)
-        changes |= _run_by(lease.owner) | {"deadline": rfc3339(lease.until), "last_seq": claimed_seq}
+    if owner is not None:
+        changes |= _run_by(owner) | {"deadline": None, "last_seq": next_epoch(waiting.last_seq)}
     decided = (await database["exchanges"].update_one(undecided, {"$set": changes})).matched_count
     if not decided and not await _is_last_write(database, waiting.id, token):
         raise ApprovalNotFound
-    if lease is not None:
-        claimed = await database["sessions"].update_one(active, {"$set": {"active_owner": lease.owner}})
+    if owner is not None:
+        claimed = await database["sessions"].update_one(active, {"$set": {"active_owner": owner}})
         if claimed.matched_count == 0:
             raise ApprovalNotFound
-
-
-async def renew_leases(database: Database, lease: Lease, exchange_ids: Collection[str]) -> None:
-    owned = {"_id": {"$in": list(exchange_ids)}, **_run_by(lease.owner)}
-    await database["exchanges"].update_many(owned, {"$set": {"deadline": rfc3339(lease.until)}})
 
 
 async def keep_partials(database: Database, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:

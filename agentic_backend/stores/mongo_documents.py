@@ -18,6 +18,7 @@ Documents of an older schema lack the fields that came later; whatever compares 
 import json
 import logging
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from pymongo.asynchronous.database import AsyncDatabase
@@ -60,6 +61,7 @@ INDEXES: list[tuple[str, list[tuple[str, int]], bool]] = [
     ("exchanges", [("session_id", 1), ("first_rank", -1)], False),
     ("exchanges", [("status", 1), ("deadline", 1)], False),
     ("exchanges", [("user_id", 1), ("status", 1)], False),
+    ("exchanges", [("status", 1), ("owner", 1)], False),
     ("messages", [("session_id", 1), ("rank", 1)], True),
     ("messages", [("exchange_id", 1), ("rank", 1)], False),
     ("session_states", [("session_id", 1), ("rank", 1)], False),
@@ -129,9 +131,14 @@ def kpi_in(document: Mapping[str, Any]) -> KpiRecord:
 
 
 def end_document(
-    exchange_id: str, end: ExchangeEnd, state: Document | None, checkpoint: Checkpoint | None, token: str | None
+    exchange_id: str,
+    end: ExchangeEnd,
+    at: datetime,
+    state: Document | None,
+    checkpoint: Checkpoint | None = None,
+    token: str | None = None,
 ) -> Document:
-    """What a session keeps of its last exchange's end; `changes` are those of the exchange's document.
+    """What a session keeps of its last exchange's end at `at`; `changes` are those of the exchange's document.
 
     Where it was interrupted these leave its checkpoint alone; of `checkpoint` only the record is kept else.
     """
@@ -142,7 +149,7 @@ def end_document(
         "exchange_id": exchange_id,
         "changes": {
             "status": end.status,
-            "ended_at": rfc3339(end.ended_at),
+            "ended_at": rfc3339(at),
             "usage": json_text(end.usage),
             "error": json_text(end.error),
             "last_seq": end.last_seq,

@@ -7,8 +7,10 @@ any text of the driver's, which may quote a document.
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, Literal, Self, TypeVar, cast
 
 import pymongo
@@ -26,14 +28,15 @@ from pymongo.write_concern import WriteConcern
 
 from agentic_backend.errors import AgenticError, StoreUnavailable
 from agentic_backend.stores.base import Observer
-from agentic_backend.stores.mongo_documents import Database
+from agentic_backend.stores.clock import Clock
+from agentic_backend.stores.mongo_documents import Database, Document
 from agentic_backend.stores.observing import observed
 
 T = TypeVar("T")
 Driver = Literal["pymongo", "motor"]
 
 _LOG = logging.getLogger("agentic_backend.stores.mongo")
-_DATABASE = "agentic"
+DATABASE = "agentic"
 # Of the time that an operation may take, what the driver gets for all of its round trips; a client that asks is told
 # that the store is away within the whole of it. A server that isn't there at the start is told of sooner.
 _SHARE, _SHARE_OF_OPENING = 0.7, 0.3
@@ -49,7 +52,7 @@ class MongoDriver:
         self._observe = observe
         self.database = cast(
             Database,
-            client.get_default_database(_DATABASE).with_options(write_concern=WriteConcern("majority", j=True)),
+            client.get_default_database(DATABASE).with_options(write_concern=WriteConcern("majority", j=True)),
         )
 
     @classmethod
@@ -69,6 +72,12 @@ class MongoDriver:
                 await opened.aclose()
                 raise
         return opened
+
+    async def compare_clocks(self, clock: Clock) -> float:
+        """Let `clock` hear the server's time; how many seconds the machine's clock is ahead of it."""
+        asked_at = time.monotonic()
+        told: datetime = (await self.database.command("hello"))["localTime"]
+        return clock.hear(told if told.tzinfo else told.replace(tzinfo=UTC), asked_at, time.monotonic())
 
     async def aclose(self) -> None:
         with _unavailable("close"):
@@ -106,6 +115,11 @@ async def inserted(insertion: Awaitable[object]) -> bool:
             raise
         return False
     return True
+
+
+def blocking_client(url: str) -> pymongo.MongoClient[Document]:
+    """One for a thread of its own, whatever the driver; it connects when it is first used."""
+    return pymongo.MongoClient(url, appname="agentic-backend heartbeat", maxPoolSize=1)
 
 
 def reason_of(error: BaseException | None) -> str:

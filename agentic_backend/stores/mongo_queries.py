@@ -6,7 +6,7 @@ counted, and only its own document doesn't say so yet (see mongo_writes).
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from agentic_backend.protocol.events import PartialText
@@ -109,7 +109,8 @@ async def fence(database: Database, session_id: str) -> Fence | None:
     session = await database["sessions"].find_one({"_id": session_id})
     if session is None or session["active_exchange_id"] is None:
         return None
-    return Fence(session_id, session["active_exchange_id"], session["next_rank"], session.get("active_owner"))
+    after = datetime.fromisoformat(session["updated_at"])
+    return Fence(session_id, session["active_exchange_id"], session["next_rank"], session.get("active_owner"), after)
 
 
 async def partial(database: Database, exchange_id: str) -> list[PartialText]:
@@ -167,18 +168,30 @@ def has_ended(session: Document, exchange_id: str) -> bool:
     return session["ended"] is not None and bool(session["ended"]["exchange_id"] == exchange_id)
 
 
-async def overdue_exchanges(database: Database, at: datetime, limit: int) -> list[Document]:
-    """The documents of what by itself is overdue, whether it counts or not, the longest due first.
+async def running_exchanges(
+    database: Database, not_of: Collection[str], not_among: Collection[str], limit: int
+) -> list[Document]:
+    """The documents of what by itself runs, whether it counts or not."""
+    running: Document = {"status": ExchangeStatus.RUNNING.value}
+    if not_of:
+        running["owner"] = {"$nin": list(not_of)}
+    if not_among:
+        running["_id"] = {"$nin": list(not_among)}
+    return await database["exchanges"].find(running, WITHOUT_STATE).limit(limit).to_list(None)
 
-    What runs without a lease is due whatever the time, and sorts first; what waits without a deadline waits on.
+
+async def running_among(database: Database, owner: str, exchange_ids: Collection[str]) -> set[str]:
+    running = {"_id": {"$in": list(exchange_ids)}, "status": ExchangeStatus.RUNNING.value, "owner": owner}
+    return {document["_id"] for document in await database["exchanges"].find(running, {"_id": 1}).to_list(None)}
+
+
+async def expired_exchanges(database: Database, at: datetime, limit: int) -> list[Document]:
+    """The documents of what by itself has waited too long, whether it counts or not, the longest due first.
+
+    What waits without a deadline waits on.
     """
-    overdue = {
-        "$or": [
-            {"status": ExchangeStatus.RUNNING.value, "deadline": None},
-            {"status": {"$in": UNENDED}, "deadline": {"$lt": rfc3339(at)}},
-        ]
-    }
-    found = database["exchanges"].find(overdue, WITHOUT_STATE)
+    expired = {"status": ExchangeStatus.AWAITING_HUMAN.value, "deadline": {"$lt": rfc3339(at)}}
+    found = database["exchanges"].find(expired, WITHOUT_STATE)
     return await found.sort("deadline", 1).limit(limit).to_list(None)
 
 

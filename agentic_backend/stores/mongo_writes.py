@@ -5,7 +5,7 @@ or an exchange has ended. What comes before it doesn't count yet; what comes aft
 
 - An exchange begins with its own document, whose `holds` and `asked_as` only one exchange can have: that admits it
   into its session, and tells an ask that was sent before. Then comes its first message, then the session. Where the
-  session doesn't follow, the document doesn't count; whoever meets it once its writer must have given up removes it.
+  session doesn't follow, the document doesn't count; whoever has met it until its writer must have given up removes it.
   Where it counts, what an interrupted exchange before it could go on from goes; until then, too, that one isn't the
   session's last any more, which is what its checkpoint is given for.
 - A checkpoint that comes with messages is written once they count. When the process dies in between, the exchange goes
@@ -19,7 +19,7 @@ or an exchange has ended. What comes before it doesn't count yet; what comes aft
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -33,7 +33,6 @@ from agentic_backend.protocol.messages import (
     Session,
     SessionState,
     place,
-    utc_now,
 )
 from agentic_backend.stores.base import AlreadyAsked, Checkpoint, ExchangeEnd, Fence, FencedOut, Written
 from agentic_backend.stores.mongo_batches import count_batch
@@ -53,7 +52,8 @@ from agentic_backend.stores.mongo_documents import (
     session_in,
 )
 from agentic_backend.stores.mongo_driver import inserted
-from agentic_backend.stores.mongo_queries import exchange_messages, has_ended, overdue_exchanges
+from agentic_backend.stores.mongo_half_begun import HalfBegun
+from agentic_backend.stores.mongo_queries import exchange_messages, has_ended
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord
 from agentic_backend.stores.rows import folded, rfc3339
 
@@ -72,9 +72,14 @@ async def rename_session(database: Database, session_id: str, title: str, only_i
 
 
 async def complete_session(database: Database, session_id: str, at: datetime) -> Session | None:
-    changes = {"state": SessionState.COMPLETED.value, "ended_at": rfc3339(at), "updated_at": rfc3339(at)}
-    completed = await _set_session(database, {"_id": session_id, "state": SessionState.ACTIVE.value}, changes)
-    return completed or session_in(await database["sessions"].find_one({"_id": session_id}))
+    active = {"_id": session_id, "state": SessionState.ACTIVE.value}
+    while (session := await database["sessions"].find_one(active)) is not None:
+        latest = max(rfc3339(at), session["updated_at"])
+        changes = {"state": SessionState.COMPLETED.value, "ended_at": latest, "updated_at": latest}
+        as_read = {**active, "updated_at": session["updated_at"]}
+        if (completed := await _set_session(database, as_read, changes)) is not None:
+            return completed
+    return session_in(await database["sessions"].find_one({"_id": session_id}))
 
 
 async def delete_session(database: Database, session_id: str) -> None:
@@ -97,16 +102,16 @@ async def begin_exchange(
     opening: MessageDraft,
     new_session: Session | None,
     checkpoint: Checkpoint | None,
-    given_up_after: timedelta,
+    half_begun: HalfBegun,
+    now: datetime,
 ) -> Written:
-    """`given_up_after` is how long a writer may take to begin an exchange at most."""
     first_rank = exchange.first_rank if new_session is None else new_session.next_rank
     exchange = exchange.model_copy(update={"first_rank": first_rank})
-    await _admit(database, exchange_document(exchange, checkpoint), given_up_after)
+    await _admit(database, exchange_document(exchange, checkpoint), half_begun)
     try:
         if new_session is not None:
-            return await _open_with(database, exchange, opening, new_session)
-        return await _open_in(database, exchange, opening)
+            return await _open_with(database, exchange, opening, new_session, now)
+        return await _open_in(database, exchange, opening, now)
     except (SessionNotFound, SessionCompleted, SessionBusy, ValueError):
         # ValueError: its text can't be stored.
         await database["exchanges"].delete_one({"_id": exchange.id})
@@ -121,15 +126,16 @@ async def append(
     checkpoint: Checkpoint | None,
     blocks: Sequence[int | None],
     token: str | None,
+    now: datetime,
 ) -> Written:
-    at = utc_now()
+    at = now if fence.after is None else max(now, fence.after)
     messages = place(
         list(drafts), session_id=fence.session_id, exchange_id=fence.exchange_id, next_rank=fence.next_rank, at=at
     )
     changes: dict[str, Any] = {"updated_at": rfc3339(at), "last_write": token}
     if end is not None:
         state = await _keep_state(database, fence, end.session_state)
-        ended = end_document(fence.exchange_id, end, state, checkpoint, token)
+        ended = end_document(fence.exchange_id, end, at, state, checkpoint, token)
         changes |= {"active_exchange_id": None, "active_owner": None, "ended": ended}
         if state is not None:
             changes["state_id"] = state["_id"]
@@ -174,27 +180,23 @@ async def record_kpi(database: Database, record: KpiRecord) -> None:
     await database["kpi_records"].replace_one({"_id": document["_id"]}, document, upsert=True)
 
 
-async def settle_overdue(
-    database: Database, at: datetime, limit: int, given_up_after: timedelta
-) -> list[ExchangeRecord]:
-    """Of at most `limit` exchanges that are overdue by themselves, those that count; what is half done is finished.
+async def settled(database: Database, exchanges: Sequence[Document], half_begun: HalfBegun) -> list[ExchangeRecord]:
+    """Of exchanges that by themselves have not ended, those that count; what is half done is finished.
 
-    Whatever died half way shows up here: its exchange's document still says that it runs, under a lease that ends.
+    Whatever died half way shows up here: its exchange's document still says that it runs, for an owner who is dead.
     """
-    exchanges = await overdue_exchanges(database, at, limit)
     if not exchanges:
         return []
     ids = [exchange["session_id"] for exchange in exchanges]
     found = await database["sessions"].find({"_id": {"$in": ids}}).to_list(None)
     sessions = {session["_id"]: session for session in found}
-    settled = [
-        await _settled(database, exchange, sessions.get(exchange["session_id"]), given_up_after)
-        for exchange in exchanges
+    records = [
+        await _settled(database, exchange, sessions.get(exchange["session_id"]), half_begun) for exchange in exchanges
     ]
-    return [record for record in settled if record is not None and not record.status.ended]
+    return [record for record in records if record is not None and not record.status.ended]
 
 
-async def _admit(database: Database, exchange: Document, given_up_after: timedelta) -> None:
+async def _admit(database: Database, exchange: Document, half_begun: HalfBegun) -> None:
     """Insert the exchange's document, the only one with its `asked_as` and its `holds`.
 
     Raises AlreadyAsked, SessionNotFound, SessionCompleted, SessionBusy.
@@ -205,13 +207,13 @@ async def _admit(database: Database, exchange: Document, given_up_after: timedel
         if other is None:
             continue
         session = await database["sessions"].find_one({"_id": other["session_id"]})
-        settled = await _settled(database, other, session, given_up_after)
-        if settled is None:
+        met = await _settled(database, other, session, half_begun)
+        if met is None:
             # It is about to begin, or never will: the next look tells.
             await asyncio.sleep(_LOOK_S)
         elif asked is not None:
-            raise AlreadyAsked(settled.id)
-        elif not settled.status.ended:
+            raise AlreadyAsked(met.id)
+        elif not met.status.ended:
             await _open_session(database, exchange_in(exchange))
 
 
@@ -228,7 +230,7 @@ async def _open_session(database: Database, exchange: ExchangeRecord) -> Session
     return session
 
 
-async def _open_in(database: Database, exchange: ExchangeRecord, opening: MessageDraft) -> Written:
+async def _open_in(database: Database, exchange: ExchangeRecord, opening: MessageDraft, now: datetime) -> Written:
     """Insert the exchange's first message, and put the exchange into its session."""
     held: Document = {
         "_id": exchange.session_id,
@@ -237,8 +239,9 @@ async def _open_in(database: Database, exchange: ExchangeRecord, opening: Messag
         "state": SessionState.ACTIVE.value,
         "active_exchange_id": None,
     }
+    # The asker has read the session, and so began no earlier than what stands there.
+    at = max(now, exchange.started_at)
     while True:
-        at = utc_now()
         messages = place(
             [opening],
             session_id=exchange.session_id,
@@ -254,14 +257,16 @@ async def _open_in(database: Database, exchange: ExchangeRecord, opening: Messag
         found = await _open_session(database, exchange)
         # The rank that the asker believed in isn't the next one; or who was active is no exchange that there is.
         held |= {"next_rank": found.next_rank, "active_exchange_id": found.active_exchange_id}
-        await database["exchanges"].update_one({"_id": exchange.id}, {"$set": {"first_rank": found.next_rank}})
+        at = max(at, found.updated_at)
+        begins = {"first_rank": found.next_rank, "started_at": rfc3339(max(exchange.started_at, found.updated_at))}
+        await database["exchanges"].update_one({"_id": exchange.id}, {"$set": begins})
 
 
 async def _open_with(
-    database: Database, exchange: ExchangeRecord, opening: MessageDraft, new_session: Session
+    database: Database, exchange: ExchangeRecord, opening: MessageDraft, new_session: Session, now: datetime
 ) -> Written:
     """Insert the exchange's first message, then a session with the exchange in it."""
-    at = utc_now()
+    at = max(now, exchange.started_at, new_session.updated_at)
     messages = place(
         [opening], session_id=new_session.id, exchange_id=exchange.id, next_rank=new_session.next_rank, at=at
     )
@@ -279,7 +284,7 @@ async def _open_with(
 
 
 async def _settled(
-    database: Database, exchange: Document, session: Document | None, given_up_after: timedelta
+    database: Database, exchange: Document, session: Document | None, half_begun: HalfBegun
 ) -> ExchangeRecord | None:
     """The exchange as it stands, its end finished; None where it doesn't count, and it is removed if it never will.
 
@@ -293,7 +298,7 @@ async def _settled(
         return exchange_in({**exchange, **session["ended"]["changes"]})
     if session is not None and session["active_exchange_id"] == record.id:
         return record
-    if utc_now() - record.started_at > given_up_after:
+    if half_begun.is_given_up(record.id):
         if session is None:
             await delete_session(database, record.session_id)
         # Not one that has ended since it was read, nor can another have begun before that shows in its document.

@@ -58,12 +58,12 @@ class HumanDecision(Value):
 class ExchangeRecord(Value):
     """One exchange as stored.
 
-    While it runs, `owner` is the instance that runs it, and `deadline` when that one's lease ends; `partial` is the
-    text that was being written about a second ago. While it waits, `pending` is all that it asked for when it paused,
-    of which `decisions` settle some, and `deadline` is when the rest expires. `ran_ms` and `first_token_ms` are those
-    up to its last pause. `last_seq` is the seq of the last event when it paused, or has ended, and while it runs the
-    beginning of its owner's epoch. `runtime_context` is what the client told the agent, for whoever goes on with the
-    exchange.
+    While it runs, `owner` is the instance that runs it; `partial` is the text that was being written about a second
+    ago. While it waits, `pending` is all that it asked for when it paused, of which `decisions` settle some, and
+    `deadline` is when the rest expires; that of one that runs is an instance's of an earlier version, which moves it
+    while it lives. `ran_ms` and `first_token_ms` are those up to its last pause. `last_seq` is the seq of the last
+    event when it paused, or has ended, and while it runs the beginning of its owner's epoch. `runtime_context` is what
+    the client told the agent, for whoever goes on with the exchange.
     """
 
     id: str

@@ -8,14 +8,14 @@ the last moments before.
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Self
 
 from agentic_backend.errors import AgenticError, StoreUnavailable
 from agentic_backend.protocol.events import PartialText
-from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session
+from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session, utc_now
 from agentic_backend.stores import sqlite_kpis
 from agentic_backend.stores import sqlite_queries as queries
 from agentic_backend.stores import sqlite_transactions as transactions
@@ -23,7 +23,6 @@ from agentic_backend.stores.base import (
     Checkpoint,
     ExchangeEnd,
     Fence,
-    Lease,
     Observer,
     Pause,
     SessionPage,
@@ -45,6 +44,7 @@ class SqliteStore:
     def __init__(
         self,
         closing: AsyncExitStack,
+        wall: Callable[[], datetime],
         writer: SqliteConnection,
         reader: SqliteConnection,
         lister: SqliteConnection,
@@ -61,12 +61,21 @@ class SqliteStore:
         self._searcher = searcher
         self._reporter = reporter
         self._closing = closing
+        self._wall = wall
 
     @classmethod
-    async def open(cls, path: Path, *, timeout_s: float, observe: Observer | None = None) -> Self:
+    async def open(
+        cls,
+        path: Path,
+        *,
+        timeout_s: float,
+        observe: Observer | None = None,
+        wall: Callable[[], datetime] = utc_now,
+    ) -> Self:
         """Open the file at `path`, made where there is none, and bring its schema up to date.
 
-        Every operation has `timeout_s`. Raises StoreUnavailable, and SchemaTooNew where a newer server wrote the file.
+        Every operation has `timeout_s`; rows get the time of `wall`. Raises StoreUnavailable, and SchemaTooNew where a
+        newer server wrote the file.
         """
         # What is wrong with the place is told when it is opened.
         with suppress(OSError):
@@ -81,7 +90,7 @@ class SqliteStore:
             writer = await connect()
             await migrate(writer)
             readers = [await connect(), await connect(), await connect(took_too_long), await connect(took_too_long)]
-            return cls(opened.pop_all(), writer, *readers)
+            return cls(opened.pop_all(), wall, writer, *readers)
 
     async def aclose(self) -> None:
         await self._closing.aclose()
@@ -120,7 +129,8 @@ class SqliteStore:
         checkpoint: Checkpoint | None = None,
     ) -> Written:
         return await self._writer.write(
-            "begin_exchange", lambda db: transactions.begin_exchange(db, exchange, opening, new_session, checkpoint)
+            "begin_exchange",
+            lambda db: transactions.begin_exchange(db, exchange, opening, new_session, checkpoint, self.now()),
         )
 
     async def append(
@@ -134,7 +144,7 @@ class SqliteStore:
         token: str | None = None,
     ) -> Written:
         return await self._writer.write(
-            "append", lambda db: transactions.append(db, fence, drafts, end, checkpoint, blocks, token)
+            "append", lambda db: transactions.append(db, fence, drafts, end, checkpoint, blocks, token, self.now())
         )
 
     async def set_waiting(self, fence: Fence, pause: Pause, token: str | None = None) -> None:
@@ -144,13 +154,25 @@ class SqliteStore:
         self,
         waiting: ExchangeRecord,
         decisions: Sequence[HumanDecision],
-        lease: Lease | None = None,
+        owner: str | None = None,
         token: str | None = None,
     ) -> None:
-        await self._writer.write("decide", lambda db: transactions.decide(db, waiting, decisions, lease, token))
+        await self._writer.write("decide", lambda db: transactions.decide(db, waiting, decisions, owner, token))
 
-    async def renew_leases(self, lease: Lease, exchange_ids: Collection[str]) -> None:
-        await self._writer.write("renew_leases", lambda db: transactions.renew_leases(db, lease, exchange_ids))
+    def heartbeat(self, instance_id: str, every_s: float) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    async def beats(self) -> dict[str, int]:
+        return {}
+
+    async def forget_instance(self, instance_id: str, last_beat: int) -> None:
+        pass
+
+    def now(self) -> datetime:
+        return self._wall()
+
+    async def compare_clocks(self) -> float | None:
+        return None
 
     async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
         await self._writer.write("keep_partials", lambda db: transactions.keep_partials(db, owner, partials))
@@ -158,8 +180,18 @@ class SqliteStore:
     async def partial(self, exchange_id: str) -> list[PartialText]:
         return await self._reader.read("partial", lambda db: queries.partial(db, exchange_id))
 
-    async def overdue_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
-        return await self._reader.read("overdue_exchanges", lambda db: queries.overdue_exchanges(db, at, limit))
+    async def running_exchanges(
+        self, *, not_of: Collection[str] = (), not_among: Collection[str] = (), limit: int = 1000
+    ) -> list[ExchangeRecord]:
+        return await self._reader.read(
+            "running_exchanges", lambda db: queries.running_exchanges(db, not_of, not_among, limit)
+        )
+
+    async def running_among(self, owner: str, exchange_ids: Collection[str]) -> set[str]:
+        return await self._reader.read("running_among", lambda db: queries.running_among(db, owner, exchange_ids))
+
+    async def expired_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
+        return await self._reader.read("expired_exchanges", lambda db: queries.expired_exchanges(db, at, limit))
 
     async def fence(self, session_id: str) -> Fence | None:
         return await self._reader.read("fence", lambda db: queries.fence(db, session_id))

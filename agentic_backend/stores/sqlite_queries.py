@@ -5,7 +5,7 @@ count.
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -30,18 +30,18 @@ from agentic_backend.stores.rows import (
 from agentic_backend.stores.sqlite_columns import EXCHANGE_COLUMNS, MESSAGE_COLUMNS, SESSION_COLUMNS
 from agentic_backend.stores.transfer import Counts
 
-# What runs without a lease is due whatever the time, and comes first; what waits without a deadline waits on.
-_OVERDUE = f"""
+# What waits without a deadline waits on.
+_EXPIRED = f"""
     SELECT {EXCHANGE_COLUMNS} FROM exchanges
-    WHERE status IN ('running', 'awaiting_human') AND status = 'running' AND deadline IS NULL
-    UNION ALL
-    SELECT {EXCHANGE_COLUMNS} FROM exchanges
-    WHERE status IN ('running', 'awaiting_human') AND deadline < :at
+    WHERE status IN ('running', 'awaiting_human') AND status = 'awaiting_human' AND deadline < :at
     ORDER BY deadline LIMIT :limit
 """
 
+# The first condition lets the index of what has not ended be used.
+_RUNNING = "status IN ('running', 'awaiting_human') AND status = 'running'"
+
 _FENCE = """
-    SELECT active_exchange_id, next_rank, active_owner FROM sessions
+    SELECT active_exchange_id, next_rank, active_owner, updated_at FROM sessions
     WHERE id = ? AND active_exchange_id IS NOT NULL
 """
 
@@ -106,7 +106,10 @@ def get_exchange(db: sqlite3.Connection, exchange_id: str) -> ExchangeRecord | N
 
 def fence(db: sqlite3.Connection, session_id: str) -> Fence | None:
     row = db.execute(_FENCE, (session_id,)).fetchone()
-    return None if row is None else Fence(session_id, *row)
+    if row is None:
+        return None
+    after = datetime.fromisoformat(row["updated_at"])
+    return Fence(session_id, row["active_exchange_id"], row["next_rank"], row["active_owner"], after)
 
 
 def checkpoint(db: sqlite3.Connection, exchange_id: str) -> Checkpoint | None:
@@ -127,8 +130,21 @@ def find_exchange(db: sqlite3.Connection, user_id: str, client_exchange_id: str)
     return None if row is None else exchange_of(row)
 
 
-def overdue_exchanges(db: sqlite3.Connection, at: datetime, limit: int) -> list[ExchangeRecord]:
-    return [exchange_of(row) for row in db.execute(_OVERDUE, {"at": rfc3339(at), "limit": limit})]
+def running_exchanges(
+    db: sqlite3.Connection, not_of: Collection[str], not_among: Collection[str], limit: int
+) -> list[ExchangeRecord]:
+    sql = f"""SELECT {EXCHANGE_COLUMNS} FROM exchanges WHERE {_RUNNING}
+        AND (owner IS NULL OR owner NOT IN ({_places(not_of)})) AND id NOT IN ({_places(not_among)}) LIMIT ?"""
+    return [exchange_of(row) for row in db.execute(sql, (*not_of, *not_among, limit))]
+
+
+def running_among(db: sqlite3.Connection, owner: str, exchange_ids: Collection[str]) -> set[str]:
+    sql = f"SELECT id FROM exchanges WHERE {_RUNNING} AND owner = ? AND id IN ({_places(exchange_ids)})"
+    return {row["id"] for row in db.execute(sql, (owner, *exchange_ids))}
+
+
+def expired_exchanges(db: sqlite3.Connection, at: datetime, limit: int) -> list[ExchangeRecord]:
+    return [exchange_of(row) for row in db.execute(_EXPIRED, {"at": rfc3339(at), "limit": limit})]
 
 
 def count_waiting(db: sqlite3.Connection, user_id: str) -> int:
@@ -195,7 +211,7 @@ def kpi_records_by_exchange(db: sqlite3.Connection, after_id: str, limit: int) -
 
 
 def count_sessions(db: sqlite3.Connection, session_ids: Sequence[str]) -> Counts:
-    among = f"IN ({', '.join('?' * len(session_ids))})"
+    among = f"IN ({_places(session_ids)})"
     columns = {"sessions": "id", "exchanges": "session_id", "messages": "session_id"}
     return Counts(*(_count(db, f"{table} WHERE {column} {among}", session_ids) for table, column in columns.items()))
 
@@ -208,3 +224,7 @@ def total(db: sqlite3.Connection) -> Counts:
 def _count(db: sqlite3.Connection, rows: str, parameters: Sequence[str] = ()) -> int:
     number: int = db.execute(f"SELECT count(*) FROM {rows}", parameters).fetchone()[0]
     return number
+
+
+def _places(values: Collection[str]) -> str:
+    return ", ".join("?" * len(values))

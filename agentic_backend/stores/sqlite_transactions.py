@@ -5,13 +5,13 @@ raises leaves nothing behind, because its transaction is rolled back. Ranks are 
 """
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import zip_longest
 
 from agentic_backend.errors import ApprovalNotFound, SessionBusy, SessionCompleted, SessionNotFound
 from agentic_backend.protocol.events import PartialText
-from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session, SessionState, place, utc_now
+from agentic_backend.protocol.messages import ChatMessage, MessageDraft, Session, SessionState, place
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import (
     AlreadyAsked,
@@ -19,7 +19,6 @@ from agentic_backend.stores.base import (
     ExchangeEnd,
     Fence,
     FencedOut,
-    Lease,
     Pause,
     Written,
 )
@@ -55,13 +54,13 @@ _RENAME = f"""
 """
 
 _COMPLETE = """
-    UPDATE sessions SET state = 'completed', ended_at = :at, updated_at = :at
+    UPDATE sessions SET state = 'completed', ended_at = max(updated_at, :at), updated_at = max(updated_at, :at)
     WHERE id = :id AND state = 'active'
 """
 
 _ADMIT = f"""
     UPDATE sessions SET active_exchange_id = :exchange_id, active_owner = :owner, next_rank = next_rank + 1,
-        message_count = message_count + 1, updated_at = :at
+        message_count = message_count + 1, updated_at = max(updated_at, :at)
     WHERE id = :session_id AND user_id = :user_id AND state = 'active' AND active_exchange_id IS NULL
     RETURNING {SESSION_COLUMNS}
 """
@@ -70,9 +69,9 @@ _ADMIT = f"""
 _HELD = "id = :session_id AND active_exchange_id = :exchange_id AND active_owner IS :owner AND next_rank = :next_rank"
 
 _ADVANCE = f"""
-    UPDATE sessions SET next_rank = next_rank + :count, message_count = message_count + :count, updated_at = :at,
-        active_exchange_id = iif(:ends, NULL, active_exchange_id), active_owner = iif(:ends, NULL, active_owner),
-        last_write = :token
+    UPDATE sessions SET next_rank = next_rank + :count, message_count = message_count + :count,
+        updated_at = max(updated_at, :at), last_write = :token,
+        active_exchange_id = iif(:ends, NULL, active_exchange_id), active_owner = iif(:ends, NULL, active_owner)
     WHERE {_HELD}
     RETURNING {SESSION_COLUMNS}
 """
@@ -97,15 +96,13 @@ _SET_WAITING = f"""
 
 _DECIDE = """
     UPDATE exchanges SET decisions = :decisions, status = iif(:owner IS NULL, status, 'running'),
-        deadline = iif(:owner IS NULL, deadline, :until), owner = :owner, last_write = :token,
+        deadline = iif(:owner IS NULL, deadline, NULL), owner = :owner, last_write = :token,
         last_seq = iif(:owner IS NULL, last_seq, :claimed_seq)
     WHERE id = :exchange_id AND status = 'awaiting_human' AND last_seq = :last_seq AND decisions IS :decided
     RETURNING id
 """
 
 _SET_OWNER = "UPDATE sessions SET active_owner = :owner WHERE id = :session_id AND active_exchange_id = :exchange_id"
-
-_RENEW = "UPDATE exchanges SET deadline = ? WHERE id = ? AND owner = ? AND status = 'running'"
 
 _KEEP_PARTIAL = "UPDATE exchanges SET partial = ? WHERE id = ? AND owner = ? AND status = 'running'"
 
@@ -156,18 +153,23 @@ def begin_exchange(
     opening: MessageDraft,
     new_session: Session | None,
     checkpoint: Checkpoint | None,
+    now: datetime,
 ) -> Written:
     _refuse_repeated(db, exchange)
     if new_session is not None:
         create_session(db, new_session)
-    at = utc_now()
-    session = _admit(db, exchange, at)
-    first_rank = session.next_rank - 1
+    before = get_session(db, exchange.session_id)
+    if before is None or before.user_id != exchange.user_id:
+        raise SessionNotFound
+    started_at = max(exchange.started_at, before.updated_at)
+    session = _admit(db, exchange, max(now, started_at))
+    begun = exchange.model_copy(update={"first_rank": before.next_rank, "started_at": started_at})
     db.execute(_DROP_CHECKPOINTS, (session.id,))
-    db.execute(INSERT_EXCHANGE, exchange_row(exchange) | {"first_rank": first_rank})
+    db.execute(INSERT_EXCHANGE, exchange_row(begun))
     if checkpoint is not None:
         _keep_checkpoint(db, exchange.id, checkpoint)
-    return Written(session, _insert(db, Fence(session.id, exchange.id, first_rank), [opening], at))
+    fence = Fence(session.id, exchange.id, before.next_rank)
+    return Written(session, _insert(db, fence, [opening], session.updated_at))
 
 
 def append(
@@ -178,18 +180,19 @@ def append(
     checkpoint: Checkpoint | None,
     blocks: Sequence[int | None],
     token: str | None,
+    now: datetime,
 ) -> Written:
-    at = utc_now()
-    advance = _fenced(fence) | {"count": len(drafts), "at": rfc3339(at), "ends": end is not None, "token": token}
+    advance = _fenced(fence) | {"count": len(drafts), "at": rfc3339(now), "ends": end is not None, "token": token}
     row = db.execute(_ADVANCE, advance).fetchone()
     if row is None:
         return _written(db, fence, token)
-    messages = _insert(db, fence, drafts, at, blocks)
+    session = session_of(row)
+    messages = _insert(db, fence, drafts, session.updated_at, blocks)
     if checkpoint is not None:
         _keep_checkpoint(db, fence.exchange_id, checkpoint)
     if end is not None:
-        _end(db, fence, end, token)
-    return Written(session_of(row), messages)
+        _end(db, fence, end, session.updated_at, token)
+    return Written(session, messages)
 
 
 def _written(db: sqlite3.Connection, fence: Fence, token: str | None) -> Written:
@@ -222,7 +225,7 @@ def decide(
     db: sqlite3.Connection,
     waiting: ExchangeRecord,
     decisions: Sequence[HumanDecision],
-    lease: Lease | None,
+    owner: str | None,
     token: str | None,
 ) -> None:
     """What decides is that the exchange still has the decisions, and the pause, that `waiting` has."""
@@ -232,26 +235,20 @@ def decide(
         "last_seq": waiting.last_seq,
         "decided": json_text(waiting.decisions),
         "decisions": json_text([*waiting.decisions, *decisions]),
-        "owner": None if lease is None else lease.owner,
+        "owner": owner,
         "claimed_seq": next_epoch(waiting.last_seq),
-        "until": None if lease is None else rfc3339(lease.until),
         "token": token,
     }
     if db.execute(_DECIDE, claim).fetchone() is None:
         if _is_last_write(db, waiting.id, token):
             return
         raise ApprovalNotFound
-    if lease is not None:
+    if owner is not None:
         db.execute(_SET_OWNER, claim)
 
 
 def _is_last_write(db: sqlite3.Connection, exchange_id: str, token: str | None) -> bool:
     return db.execute(_IS_LAST_WRITE, (exchange_id, token)).fetchone() is not None
-
-
-def renew_leases(db: sqlite3.Connection, lease: Lease, exchange_ids: Collection[str]) -> None:
-    until = rfc3339(lease.until)
-    db.executemany(_RENEW, [(until, exchange_id, lease.owner) for exchange_id in exchange_ids])
 
 
 def keep_partials(db: sqlite3.Connection, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
@@ -287,9 +284,7 @@ def _admit(db: sqlite3.Connection, exchange: ExchangeRecord, at: datetime) -> Se
     if row is not None:
         return session_of(row)
     session = get_session(db, exchange.session_id)
-    if session is None or session.user_id != exchange.user_id:
-        raise SessionNotFound
-    raise SessionCompleted if session.state is SessionState.COMPLETED else SessionBusy
+    raise SessionCompleted if session is not None and session.state is SessionState.COMPLETED else SessionBusy
 
 
 def _insert(
@@ -311,13 +306,13 @@ def _keep_checkpoint(db: sqlite3.Connection, exchange_id: str, checkpoint: Check
     db.execute(_KEEP_CHECKPOINT, (checkpoint.state, json_text(checkpoint.record), exchange_id))
 
 
-def _end(db: sqlite3.Connection, fence: Fence, end: ExchangeEnd, token: str | None) -> None:
+def _end(db: sqlite3.Connection, fence: Fence, end: ExchangeEnd, at: datetime, token: str | None) -> None:
     db.execute(
         _END_EXCHANGE,
         {
             "exchange_id": fence.exchange_id,
             "status": end.status,
-            "ended_at": rfc3339(end.ended_at),
+            "ended_at": rfc3339(at),
             "usage": json_text(end.usage),
             "error": json_text(end.error),
             "last_seq": end.last_seq,

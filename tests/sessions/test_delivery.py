@@ -53,7 +53,7 @@ def progress(step: str) -> ActivityDraft:
 
 
 def an_end(**fields: Any) -> ExchangeEnd:
-    return ExchangeEnd(**{"status": ExchangeStatus.OK, "ended_at": NOW, "usage": TokenUsage(), "last_seq": 9, **fields})
+    return ExchangeEnd(**{"status": ExchangeStatus.OK, "usage": TokenUsage(), "last_seq": 9, **fields})
 
 
 def shown(log: ExchangeLog) -> list[str]:

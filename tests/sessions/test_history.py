@@ -268,7 +268,7 @@ async def run_exchanges(
         )
         begun = await store.begin_exchange(record, opening, new_session if number == 0 else None)
         fence = Fence(session.id, record.id, begun.session.next_rank)
-        end = ExchangeEnd(ExchangeStatus.OK, NOW, TokenUsage(), 9)
+        end = ExchangeEnd(ExchangeStatus.OK, TokenUsage(), 9)
         written = await store.append(fence, others, end)
         grown.extend([*begun.messages, *written.messages], written.session.next_rank)
     return grown

@@ -37,7 +37,7 @@ from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.streaming.drafts import CompleteDraft
-from tests.stores.samples import a_decision, a_lease, a_pause, an_end, answer, new_id, question
+from tests.stores.samples import a_decision, a_pause, an_end, answer, new_id, question
 
 ME = Instance(lease_s=15)
 NEVER = 99
@@ -268,7 +268,7 @@ async def test_a_pause_that_somebody_has_decided_on_is_not_repeated(store: Store
         await ledger.set_waiting(a_pause())
     record = await store.get_exchange(written.exchange.id)
     assert record is not None
-    await store.decide(record, [a_decision()], a_lease("two"), "theirs")
+    await store.decide(record, [a_decision()], "two", "theirs")
     with pytest.raises(FencedOut):
         await ledger.set_waiting(a_pause())
     record = await store.get_exchange(written.exchange.id)
@@ -285,15 +285,15 @@ async def test_a_claim_and_a_decision_count_once_and_are_known_as_ones_own(store
     unreliable = Unreliable(store, "decide", [fate, fate])
     for _ in range(2):
         with pytest.raises(StoreUnavailable):
-            await cast(Store, unreliable).decide(waiting, [a_decision()], a_lease("two"), "token")
-    await cast(Store, unreliable).decide(waiting, [a_decision()], a_lease("two"), "token")
+            await cast(Store, unreliable).decide(waiting, [a_decision()], "two", "token")
+    await cast(Store, unreliable).decide(waiting, [a_decision()], "two", "token")
     await asyncio.gather(*unreliable.late)
     record, fence = await store.get_exchange(waiting.id), await store.fence(waiting.session_id)
     assert record is not None and fence is not None
     assert (record.owner, fence.owner, len(record.decisions)) == ("two", "two", 1)
     for token in (None, "another's"):
         with pytest.raises(ApprovalNotFound):
-            await store.decide(waiting, [a_decision()], a_lease("two"), token)
+            await store.decide(waiting, [a_decision()], "two", token)
 
 
 async def session_of(written: Written) -> Session:

@@ -20,7 +20,6 @@ from agentic_backend.broadcast.redis_broadcast import redis_broadcast
 from agentic_backend.errors import ApprovalNotFound, SessionCompleted
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
-from tests.stores.samples import a_lease
 
 
 class State(TypedDict):
@@ -114,7 +113,7 @@ async def test_an_end_by_what_was_read_before_leaves_the_next_exchange_alone(ses
     await until(log, "awaiting_human")
     dead = await sessions.store.real.get_exchange(log.exchange_id)
     assert dead is not None
-    await sessions.store.real.decide(dead, (), a_lease("dead"))
+    await sessions.store.real.decide(dead, (), "dead")
     read = sessions.store.hold_answer("overdue_exchanges")
     slow = asyncio.create_task(sessions.upkeep.recover_all())
     await read.reached.wait()

@@ -105,7 +105,7 @@ async def write_elsewhere(sessions: Sessions, session_id: str, text: str) -> Non
     asked = MessageDraft(role=Role.USER, channel=Channel.FINAL, parts=[TextPart(text=text)])
     written = await store.begin_exchange(record, asked)
     answer = MessageDraft(role=Role.ASSISTANT, channel=Channel.FINAL, parts=[TextPart(text="answered there")])
-    end = ExchangeEnd(status=ExchangeStatus.OK, ended_at=utc_now(), usage=TokenUsage(), last_seq=4)
+    end = ExchangeEnd(status=ExchangeStatus.OK, usage=TokenUsage(), last_seq=4)
     await store.append(Fence(session_id, record.id, written.session.next_rank), [answer], end)
 
 

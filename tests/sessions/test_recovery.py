@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPar
 from agentic_backend.sessions.closing import Closing
 from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.relay import Relay
-from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Lease, Pause, Store
+from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Pause, Store
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord
 from agentic_backend.stores.sqlite import SqliteStore
 
@@ -88,7 +87,6 @@ async def leave(
         request_id=f"request of {name}",
         started_at=now,
         owner=DEAD,
-        deadline=now,
     )
     written = await store.begin_exchange(record, text(Role.USER, Channel.FINAL, "hello"), session)
     written = await store.append(Fence(name, record.id, written.session.next_rank, DEAD), drafts)
@@ -111,7 +109,7 @@ async def leave(
 
 
 async def unended(store: Store) -> list[ExchangeRecord]:
-    return await store.overdue_exchanges(utc_now() + timedelta(days=1))
+    return await store.running_exchanges()
 
 
 async def recover_all(store: Store) -> int:
@@ -164,7 +162,7 @@ async def test_every_exchange_that_was_left_is_interrupted(store: SqliteStore) -
         assert record.status is ExchangeStatus.INTERRUPTED
         assert (record.error.code, record.error.retryable) == ("interrupted", True)
         assert record.error.request_id == f"request of s{number}"
-        assert (record.owner, record.deadline, record.partial) == (None, None, [])
+        assert (record.owner, record.partial) == (None, [])
         session = await store.get_session(f"s{number}")
         assert session is not None and session.active_exchange_id is None
 
@@ -267,7 +265,7 @@ async def test_what_had_paused_after_very_many_events_goes_on_above_them(tmp_pat
     await leave(store, "s", waiting=True, last_seq=MANY)
     waiting = await store.get_exchange("exchange of s")
     assert waiting is not None
-    await store.decide(waiting, [], Lease(DEAD, utc_now()))
+    await store.decide(waiting, [], DEAD)
     async with open_sessions(tmp_path, {"echo": echoing_graph()}) as sessions:
         assert (await final_of(sessions, "s"))["seq"] > 2 * MANY
 
@@ -287,7 +285,7 @@ async def test_what_has_ended_is_left_alone(store: SqliteStore) -> None:
     await leave(store, "s")
     session = await store.get_session("s")
     assert session is not None
-    end = ExchangeEnd(status=ExchangeStatus.OK, ended_at=utc_now(), usage=TokenUsage(), last_seq=7)
+    end = ExchangeEnd(status=ExchangeStatus.OK, usage=TokenUsage(), last_seq=7)
     await store.append(Fence("s", "exchange of s", session.next_rank, DEAD), [], end)
     assert await recover_all(store) == 0
     record = await store.get_exchange("exchange of s")

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from agentic_backend.auth.user import User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import ShuttingDown, TooManyRuns
 from agentic_backend.protocol.events import Final
-from agentic_backend.protocol.messages import utc_now
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import SessionQuery
 
@@ -208,7 +206,7 @@ async def test_an_ask_that_is_being_admitted_at_the_end_still_ends(tmp_path: Pat
         log = await ask
         await asyncio.wait_for(closing, 10)
         assert (await events_of(log))[-1]["status"] == "interrupted"
-        assert await sessions.store.real.overdue_exchanges(utc_now() + timedelta(days=1)) == []
+        assert await sessions.store.real.running_exchanges() == []
 
 
 async def test_the_text_is_stored_where_the_store_comes_back_within_the_grace(tmp_path: Path) -> None:

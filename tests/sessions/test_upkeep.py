@@ -1,18 +1,25 @@
-"""Upkeep: leases of what runs, the text that is being written, and what others left behind."""
+"""Upkeep: what runs stays its owner's, the text that is being written is kept, and what others left is ended."""
 
 import asyncio
 import contextlib
-from datetime import datetime, timedelta
+import logging
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from support.held_agents import Hold, held_graph
+from support.recorded_agents import metric
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.protocol.messages import ExchangeStatus, utc_now
-from agentic_backend.stores.base import Lease
+from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageDraft, Role, utc_now
+from agentic_backend.protocol.parts import TextPart
+from agentic_backend.sessions import upkeep
+from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.records import ExchangeRecord
+from agentic_backend.stores.rows import rfc3339
 
 LEASE_S = 0.9
 
@@ -23,16 +30,17 @@ async def record_of(sessions: Sessions, exchange_id: str) -> ExchangeRecord:
     return record
 
 
-async def test_what_runs_keeps_its_lease(tmp_path: Path) -> None:
+async def test_what_runs_stays_its_owners_through_an_outage_longer_than_a_lease(tmp_path: Path) -> None:
     hold = Hold()
     async with open_sessions(tmp_path, {"held": held_graph(hold)}, lease_s=LEASE_S) as sessions:
         log = await sessions.begin("hello")
-        for _ in range(4):
-            await asyncio.sleep(LEASE_S / 2)
-            record = await record_of(sessions, log.exchange_id)
-            assert record.deadline is not None and record.deadline > utc_now()
+        for is_away in (False, True, False):
+            with sessions.store.away() if is_away else contextlib.nullcontext():
+                await asyncio.sleep(2 * LEASE_S)
+        assert {"running_exchanges", "beats", "running_among"} & set(sessions.store.refused)
         hold.released.set()
         assert (await events_of(log))[-1]["status"] == "ok"
+        assert (await record_of(sessions, log.exchange_id)).status is ExchangeStatus.OK
 
 
 async def test_the_text_that_is_being_written_is_kept(tmp_path: Path) -> None:
@@ -60,9 +68,7 @@ async def test_what_another_instance_left_is_ended_and_its_followers_see_it(tmp_
             while not (record := await record_of(dying, log.exchange_id)).partial:
                 await asyncio.sleep(0.05)
         assert record.owner is not None
-        # As a process leaves it that is killed: an exchange that runs, and whose lease nobody renews.
-        soon = utc_now() + timedelta(seconds=0.5)
-        await dying.store.real.renew_leases(Lease(record.owner, soon), [log.exchange_id])
+        # As a process leaves it that is killed: an exchange that runs, for an instance that gives no sign of life.
         async with open_sessions(tmp_path, agents, lease_s=LEASE_S, alone=False) as other:
             _, seen = await other.orchestrator.running_in(USER, log.session_id or "")
             assert seen is not None
@@ -98,11 +104,11 @@ async def test_upkeep_goes_on_after_an_outage(tmp_path: Path) -> None:
     hold = Hold()
     async with open_sessions(tmp_path, {"held": held_graph(hold)}, lease_s=LEASE_S) as sessions:
         log = await sessions.begin("hello")
-        with sessions.store.away("renew_leases", "keep_partials", "overdue_exchanges"):
+        with sessions.store.away("running_among", "keep_partials", "running_exchanges", "expired_exchanges"):
             await asyncio.sleep(2 * LEASE_S)
-        await asyncio.sleep(LEASE_S)
-        record = await record_of(sessions, log.exchange_id)
-        assert record.deadline is not None and record.deadline > utc_now() and record.partial
+        async with asyncio.timeout(5):
+            while not (await record_of(sessions, log.exchange_id)).partial:
+                await asyncio.sleep(0.05)
         hold.released.set()
         assert (await events_of(log))[-1]["status"] == "ok"
 
@@ -112,14 +118,14 @@ async def test_upkeep_ends_though_a_driver_swallows_that_it_is_cancelled(
 ) -> None:
     looking = asyncio.Event()
 
-    async def swallow(now: datetime) -> list[ExchangeRecord]:
+    async def swallow(**but: object) -> list[ExchangeRecord]:
         looking.set()
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(5)
         return []
 
     async with asyncio.timeout(4), open_sessions(tmp_path, {}, lease_s=LEASE_S) as sessions:
-        monkeypatch.setattr(sessions.store, "overdue_exchanges", swallow, raising=False)
+        monkeypatch.setattr(sessions.store, "running_exchanges", swallow, raising=False)
         await looking.wait()
 
 
@@ -130,9 +136,91 @@ async def test_who_was_taken_for_dead_gives_up_what_it_was_running(tmp_path: Pat
     async with open_sessions(tmp_path, agents, lease_s=LEASE_S) as slow:
         log = await slow.begin("hello")
         await until(log, "delta")
-        with slow.store.away("renew_leases", "get_exchange"):
-            await asyncio.sleep(1.5 * LEASE_S)
+        with slow.store.away("running_among"):
             async with open_sessions(tmp_path, agents, alone=False, lease_s=LEASE_S) as other:
                 await other.idle(log.session_id)
         ended = await events_of(log)
         assert ended[-1]["status"] == "interrupted" and not hold.released.is_set()
+
+
+async def test_what_an_earlier_version_runs_is_its_own_while_it_moves_its_deadline(tmp_path: Path) -> None:
+    """Whatever time it writes there: by any clock it may be long over, or far ahead."""
+    path, long_over = tmp_path / "chat.sqlite3", datetime(2001, 1, 1, tzinfo=UTC)
+
+    def renew(minute: int) -> None:
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("UPDATE exchanges SET deadline = ?", [rfc3339(long_over + timedelta(minutes=minute))])
+
+    async with open_sessions(tmp_path, {"held": held_graph(Hold())}, lease_s=LEASE_S, alone=False) as sessions:
+        session = await sessions.desk.open(USER, None, None, "default")
+        exchange = ExchangeRecord(
+            id="e",
+            session_id=session.id,
+            user_id=USER.id,
+            agent_id="held",
+            request_id="r",
+            started_at=utc_now(),
+            owner="an earlier one",
+            deadline=long_over,
+        )
+        opening = MessageDraft(role=Role.USER, channel=Channel.FINAL, parts=[TextPart(text="hello")])
+        await sessions.store.real.begin_exchange(exchange, opening)
+        for minute in range(12):
+            await asyncio.to_thread(renew, minute)
+            await asyncio.sleep(LEASE_S / 4)
+        assert (await record_of(sessions, "e")).status is ExchangeStatus.RUNNING
+        await sessions.idle(session.id)
+        assert (await record_of(sessions, "e")).status is ExchangeStatus.INTERRUPTED
+
+
+@pytest.mark.mongodb
+async def test_what_a_dead_instance_ran_is_ended_and_then_it_is_forgotten(tmp_path: Path, mongodb_url: str) -> None:
+    """One whose counter moves keeps what it runs."""
+    store = await MongoStore.open(mongodb_url, timeout_s=10)
+    agents = {"held": held_graph(Hold())}
+    opened = open_sessions(tmp_path, agents, lease_s=LEASE_S, alone=False, database=store)
+    async with opened as sessions, store.heartbeat("living", LEASE_S / 9), store.heartbeat("dead", 3600):
+        for owner in ("living", "dead"):
+            session = await sessions.desk.open(USER, None, None, "default")
+            exchange = ExchangeRecord(
+                id=f"of the {owner}",
+                session_id=session.id,
+                user_id=USER.id,
+                agent_id="held",
+                request_id="r",
+                started_at=utc_now(),
+                owner=owner,
+            )
+            opening = MessageDraft(role=Role.USER, channel=Channel.FINAL, parts=[TextPart(text="hello")])
+            await store.begin_exchange(exchange, opening)
+        async with asyncio.timeout(15):
+            while "dead" in await store.beats():
+                await asyncio.sleep(0.05)
+        assert (await record_of(sessions, "of the dead")).status is ExchangeStatus.INTERRUPTED
+        await asyncio.sleep(2 * LEASE_S)
+        assert (await record_of(sessions, "of the living")).status is ExchangeStatus.RUNNING
+        assert "living" in await store.beats()
+
+
+async def test_a_wrong_clock_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "agentic_backend")
+    told = [3600.0, 3600.0, -3600.0, 0.5, 0.4]
+
+    async def compare_clocks() -> float:
+        return told.pop(0) if len(told) > 1 else told[0]
+
+    monkeypatch.setattr(upkeep, "COMPARE_CLOCKS_EVERY_S", 0.05)
+    async with open_sessions(tmp_path, {"held": held_graph(Hold())}) as sessions:
+        monkeypatch.setattr(sessions.store, "compare_clocks", compare_clocks, raising=False)
+        async with asyncio.timeout(5):
+            while len(told) > 1:
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(0.2)
+        assert metric(sessions.kpi, "chat_clock_skew_seconds") == 0.4
+    about_clocks = [message for message in caplog.messages if "clock" in message]
+    assert about_clocks == [
+        "the machine's clock is not the database's",
+        "the machine's clock is the database's again",
+    ]

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -68,7 +67,7 @@ async def open_mongo(mongodb_url: str) -> AsyncIterator[OpenMongo]:
 
     async def open_() -> MongoStore:
         opened.append(await MongoStore.open(mongodb_url, timeout_s=10))
-        opened[-1]._given_up_after = timedelta(0)
+        opened[-1]._half_begun.writer_s = 0
         return opened[-1]
 
     yield open_

@@ -7,7 +7,7 @@ from uuid import uuid4
 from agentic_backend.protocol.events import Choice, HumanRequest, HumanRequests, PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageDraft, Role, Session, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, Lease, Pause, Store, Written
+from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, Pause, Store, Written
 from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, Aggregation, KpiBucket, KpiQuery
 from agentic_backend.stores.records import (
     CheckpointKind,
@@ -69,7 +69,7 @@ def answer(text: str = "It is this.") -> MessageDraft:
 
 
 def an_end(status: ExchangeStatus = ExchangeStatus.OK, **fields: Any) -> ExchangeEnd:
-    values: dict[str, Any] = {"status": status, "ended_at": utc_now(), "usage": TokenUsage(), "last_seq": 9}
+    values: dict[str, Any] = {"status": status, "usage": TokenUsage(), "last_seq": 9}
     return ExchangeEnd(**(values | fields))
 
 
@@ -88,11 +88,6 @@ def a_kpi(user_id: str = "ann", *, minute: int = 0, **fields: Any) -> KpiRecord:
         "failed_tools": 1,
     }
     return KpiRecord(**(values | {"user_id": user_id} | fields))
-
-
-def a_lease(owner: str = "one", *, minute: int = 0) -> Lease:
-    """A claim until `minute` minutes after EPOCH."""
-    return Lease(owner, EPOCH + timedelta(minutes=minute))
 
 
 def a_checkpoint(state: bytes | None = b"state", **fields: Any) -> Checkpoint:

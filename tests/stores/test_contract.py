@@ -1,6 +1,7 @@
 """What every store does with exchanges, messages and KPI records, whichever database is beneath it."""
 
-from datetime import datetime, timedelta, timezone
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -28,6 +29,7 @@ from agentic_backend.protocol.parts import (
 from agentic_backend.stores.base import AlreadyAsked, ExchangeEnd, Fence, FencedOut, SessionQuery, Store
 from tests.stores.samples import (
     EPOCH,
+    a_checkpoint,
     a_kpi,
     a_pause,
     a_session,
@@ -42,6 +44,7 @@ from tests.stores.samples import (
     new_id,
     question,
     run_exchanges,
+    stored,
 )
 
 
@@ -206,7 +209,6 @@ async def test_the_end_is_written_with_the_last_messages(store: Store) -> None:
     error = ErrorInfo(code="model_error", content="No.", retryable=True, request_id="r", retry_after_s=1.5)
     end = ExchangeEnd(
         status=ExchangeStatus.ERROR,
-        ended_at=datetime(2026, 3, 4, 5, tzinfo=timezone(timedelta(hours=2))),
         usage=TokenUsage(input_tokens=5, output_tokens=6, total_tokens=11),
         last_seq=42,
         error=error,
@@ -220,8 +222,9 @@ async def test_the_end_is_written_with_the_last_messages(store: Store) -> None:
     assert written.session.updated_at == written.messages[-1].timestamp
     assert written.session == await store.get_session(fence.session_id)
     assert before is not None
-    changes = {"status": end.status, "ended_at": end.ended_at, "usage": end.usage, "error": error, "last_seq": 42}
-    expected = before.model_copy(update=changes | {"pending": None, "deadline": None})
+    changes = {"status": end.status, "usage": end.usage, "error": error, "last_seq": 42}
+    ended_at = written.session.updated_at
+    expected = before.model_copy(update=changes | {"ended_at": ended_at, "pending": None, "deadline": None})
     assert await store.get_exchange(fence.exchange_id) == expected
     assert await store.session_state(fence.session_id) == end.session_state
     assert end.kpi is not None and await kpis_of(store, user) == as_kpis(end.kpi)
@@ -338,3 +341,38 @@ async def test_a_proof_of_writing_changes_nothing_that_counts(store: Store) -> N
     for _ in range(2):
         await store.prove_write()
     assert await store.list_sessions(SessionQuery(user_id="alice")) == before
+
+
+async def test_times_in_a_session_never_run_back(store: Store) -> None:
+    """Though another instance, whose time was ahead, has written before."""
+    ahead = utc_now() + timedelta(hours=1)
+    session = a_session(created_at=ahead, updated_at=ahead)
+    await store.create_session(session)
+    # Its asker has read the session; the one of the next has read it before that one wrote.
+    fence = await begin(store, session, started_at=ahead)
+    fence = replace(fence, after=ahead)
+    written = await store.append(fence, [answer("one")], checkpoint=a_checkpoint())
+    later = replace(fence_after(written, fence.exchange_id), after=written.session.updated_at)
+    await store.append(later, [answer("two")], an_end())
+    again = await begin(store, session, first_rank=0, started_at=utc_now())
+    last = replace(again, after=ahead)
+    await store.append(last, [answer("three")], an_end())
+    completed = await store.complete_session(session.id, utc_now())
+    assert completed is not None and completed.ended_at is not None
+    times = [session.created_at]
+    for exchange_id in (fence.exchange_id, again.exchange_id):
+        record = await stored(store, exchange_id)
+        assert record.ended_at is not None
+        stamps = [message.timestamp for message in await store.exchange_messages(exchange_id)]
+        times += [record.started_at, *stamps, record.ended_at]
+    times += [completed.ended_at, completed.updated_at]
+    assert times == sorted(times)
+
+
+async def test_a_fence_knows_how_late_it_is_in_the_session(store: Store) -> None:
+    ahead = utc_now() + timedelta(hours=1)
+    session = a_session(created_at=ahead, updated_at=ahead)
+    await store.create_session(session)
+    await begin(store, session)
+    fence = await store.fence(session.id)
+    assert fence is not None and fence.after == (await store.get_session(session.id) or session).updated_at >= ahead

@@ -1,4 +1,4 @@
-"""What every store does with who runs an exchange: leases, pauses, decisions, and the checkpoints to go on from."""
+"""What every store does with who runs an exchange: owners, pauses, decisions, and the checkpoints to go on from."""
 
 import asyncio
 from datetime import timedelta
@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from agentic_backend.errors import ApprovalNotFound
-from agentic_backend.protocol.messages import ExchangeStatus, utc_now
+from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
-from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Lease, Store
+from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Store
 from agentic_backend.stores.records import CheckpointKind
 from tests.stores.conftest import OpenStore
 from tests.stores.samples import (
@@ -16,7 +16,6 @@ from tests.stores.samples import (
     PENDING,
     a_checkpoint,
     a_decision,
-    a_lease,
     a_partial,
     a_pause,
     a_session,
@@ -41,14 +40,13 @@ async def fence_of(store: Store, session_id: str) -> Fence:
 
 async def test_an_exchange_begins_as_its_owners(store: Store) -> None:
     session = a_session()
-    lease = a_lease(minute=1)
-    exchange = an_exchange(session, owner=lease.owner, deadline=lease.until, runtime_context={"a.b": [{"$c": None}]})
+    exchange = an_exchange(session, owner="one", runtime_context={"a.b": [{"$c": None}]})
     written = await store.begin_exchange(exchange, question(), session)
     assert await stored(store, exchange.id) == exchange
     assert await store.fence(session.id) == fence_after(written, exchange.id, "one")
     await store.append(fence_after(written, exchange.id, "one"), [], an_end())
     ended = await stored(store, exchange.id)
-    assert (ended.owner, ended.deadline) == (None, None)
+    assert ended.owner is None
     assert await store.fence(session.id) is None
     assert await store.fence(new_id()) is None
 
@@ -69,7 +67,7 @@ async def test_only_the_owner_writes(store: Store) -> None:
 
 
 async def test_a_waiting_exchange_shows_how_it_paused(store: Store) -> None:
-    fence = await begin_new(store, owner="one", deadline=EPOCH)
+    fence = await begin_new(store, owner="one")
     session, before = await store.get_session(fence.session_id), await stored(store, fence.exchange_id)
     await store.keep_partials("one", {fence.exchange_id: [a_partial()]})
     pause = a_pause(deadline=EPOCH + timedelta(hours=1))
@@ -93,13 +91,13 @@ async def test_a_waiting_exchange_shows_how_it_paused(store: Store) -> None:
 async def test_a_decision_hands_the_exchange_to_its_new_owner(store: Store) -> None:
     """Whoever ran it before writes nothing any more."""
     fence = await begin_new(store, owner="one")
-    await store.set_waiting(fence, a_pause())
+    await store.set_waiting(fence, a_pause(deadline=EPOCH))
     waiting = await stored(store, fence.exchange_id)
-    await store.decide(waiting, [a_decision()], a_lease("two", minute=1))
+    await store.decide(waiting, [a_decision()], "two")
     expected = {
         "status": ExchangeStatus.RUNNING,
         "owner": "two",
-        "deadline": EPOCH + timedelta(minutes=1),
+        "deadline": None,
         "last_seq": next_epoch(waiting.last_seq),
     }
     running = await stored(store, waiting.id)
@@ -123,35 +121,35 @@ async def test_decisions_may_come_one_by_one(store: Store) -> None:
     after_one = await stored(store, waiting.id)
     assert after_one == waiting.model_copy(update={"decisions": [a_decision("i")]})
     with pytest.raises(ApprovalNotFound):
-        await store.decide(waiting, [edited], a_lease("two"))
+        await store.decide(waiting, [edited], "two")
     assert await stored(store, waiting.id) == after_one
     await store.decide(after_one, [edited])
-    await store.decide(await stored(store, waiting.id), [], a_lease("two"))
+    await store.decide(await stored(store, waiting.id), [], "two")
     assert (await stored(store, waiting.id)).decisions == [a_decision("i"), edited]
 
 
-@pytest.mark.parametrize("lease", [None, a_lease("two")])
-async def test_nobody_decides_on_what_does_not_wait(store: Store, lease: Lease | None) -> None:
+@pytest.mark.parametrize("owner", [None, "two"])
+async def test_nobody_decides_on_what_does_not_wait(store: Store, owner: str | None) -> None:
     waiting = await begin_waiting(store)
-    await store.decide(waiting, [], a_lease())
+    await store.decide(waiting, [], "one")
     with pytest.raises(ApprovalNotFound):
-        await store.decide(waiting, [a_decision()], lease)
+        await store.decide(waiting, [a_decision()], owner)
     await store.append(await fence_of(store, waiting.session_id), [], an_end())
     with pytest.raises(ApprovalNotFound):
-        await store.decide(waiting, [a_decision()], lease)
+        await store.decide(waiting, [a_decision()], owner)
     gone = await begin_waiting(store)
     await store.delete_session(gone.session_id)
     with pytest.raises(ApprovalNotFound):
-        await store.decide(gone, [a_decision()], lease)
+        await store.decide(gone, [a_decision()], owner)
     assert (await stored(store, waiting.id)).decisions == []
 
 
 async def test_nobody_decides_on_a_later_pause_by_what_was_read_before(store: Store) -> None:
     waiting = await begin_waiting(store)
-    await store.decide(waiting, [], a_lease())
+    await store.decide(waiting, [], "one")
     await store.set_waiting(await fence_of(store, waiting.session_id), a_pause(last_seq=20))
     with pytest.raises(ApprovalNotFound):
-        await store.decide(waiting, [a_decision()], a_lease("two"))
+        await store.decide(waiting, [a_decision()], "two")
 
 
 @pytest.mark.parametrize("runs", [True, False])
@@ -160,9 +158,7 @@ async def test_of_people_who_decide_at_once_one_does(open_store: OpenStore, runs
     waiting = await begin_waiting(stores[0])
     outcomes = await asyncio.gather(
         *(
-            stores[number % 2].decide(
-                waiting, [a_decision(by=f"user {number}")], a_lease(f"owner {number}") if runs else None
-            )
+            stores[number % 2].decide(waiting, [a_decision(by=f"user {number}")], f"owner {number}" if runs else None)
             for number in range(10)
         ),
         return_exceptions=True,
@@ -173,18 +169,6 @@ async def test_of_people_who_decide_at_once_one_does(open_store: OpenStore, runs
     assert [decision.by for decision in record.decisions] == [f"user {winner}"]
     assert record.owner == (f"owner {winner}" if runs else None)
     assert (await fence_of(stores[1], waiting.session_id)).owner == (f"owner {winner}" if runs else "one")
-
-
-async def test_an_owner_renews_only_what_it_runs(store: Store) -> None:
-    until = EPOCH + timedelta(minutes=9)
-    mine, other, theirs = [(await begin_new(store, owner=owner)).exchange_id for owner in ("one", "one", "two")]
-    waiting = await begin_waiting(store, a_pause(deadline=EPOCH))
-    ended = await begin_new(store, owner="one")
-    await store.append(ended, [], an_end())
-    await store.renew_leases(a_lease(minute=9), [mine, theirs, waiting.id, ended.exchange_id, new_id()])
-    deadlines = [(await stored(store, each)).deadline for each in (mine, other, theirs, waiting.id, ended.exchange_id)]
-    assert deadlines == [until, None, None, EPOCH, None]
-    await store.renew_leases(a_lease(), [])
 
 
 async def test_the_text_being_written_is_kept_while_its_owner_runs_it(store: Store) -> None:
@@ -203,34 +187,55 @@ async def test_the_text_being_written_is_kept_while_its_owner_runs_it(store: Sto
     await store.keep_partials("one", {})
 
 
-async def test_what_is_overdue_comes_in_the_order_of_its_deadline(store: Store) -> None:
+async def test_what_has_waited_too_long_comes_in_the_order_of_its_deadline(store: Store) -> None:
     async def due(minute: int) -> str:
-        return (await begin_new(store, owner="one", deadline=EPOCH + timedelta(minutes=minute))).exchange_id
+        return (await begin_waiting(store, a_pause(deadline=EPOCH + timedelta(minutes=minute)))).id
 
     late, early = await due(3), await due(1)
     await due(5)
-    leaseless = (await begin_new(store)).exchange_id
-    expiring = (await begin_waiting(store, a_pause(deadline=EPOCH + timedelta(minutes=2)))).id
     await begin_waiting(store, a_pause(deadline=None))
-    ended = await begin_new(store, deadline=EPOCH)
-    await store.append(ended, [], an_end(ExchangeStatus.INTERRUPTED))
+    await begin_new(store, deadline=EPOCH)
+    claimed = await begin_waiting(store, a_pause(deadline=EPOCH))
+    await store.decide(claimed, [], "two")
     at = EPOCH + timedelta(minutes=4)
-    overdue = await store.overdue_exchanges(at)
-    assert [record.id for record in overdue] == [leaseless, early, expiring, late]
-    assert overdue[2] == await stored(store, expiring)
-    assert [record.id for record in await store.overdue_exchanges(at, 2)] == [leaseless, early]
-    assert [record.id for record in await store.overdue_exchanges(EPOCH)] == [leaseless]
+    expired = await store.expired_exchanges(at)
+    assert [record.id for record in expired] == [early, late]
+    assert expired[1] == await stored(store, late)
+    assert [record.id for record in await store.expired_exchanges(at, 1)] == [early]
+    assert await store.expired_exchanges(EPOCH) == []
 
 
-async def test_an_overdue_exchange_is_ended_whoever_owned_it(store: Store) -> None:
-    fence = await begin_new(store, owner="dead", deadline=EPOCH)
+async def test_what_runs_is_told_but_for_certain_owners_and_ids(store: Store) -> None:
+    async def run(owner: str | None) -> str:
+        return (await begin_new(store, owner=owner)).exchange_id
+
+    first, second, theirs, nobodys = [await run(owner) for owner in ("one", "one", "two", None)]
+    await begin_waiting(store)
+    ended = await begin_new(store, owner="one")
+    await store.append(ended, [], an_end())
+
+    async def running(**but: list[str]) -> set[str]:
+        return {record.id for record in await store.running_exchanges(**but)}
+
+    assert await running() == {first, second, theirs, nobodys}
+    assert await running(not_of=["one", "three"]) == {theirs, nobodys}
+    assert await running(not_of=["two"], not_among=[second, ended.exchange_id]) == {first, nobodys}
+    assert len(await store.running_exchanges(limit=2)) == 2
+    [record] = await store.running_exchanges(not_of=["one"], not_among=[nobodys])
+    assert record == await stored(store, theirs)
+    assert await store.running_among("one", [first, theirs, nobodys, ended.exchange_id, new_id()]) == {first}
+    assert await store.running_among("one", []) == set()
+
+
+async def test_what_a_dead_instance_ran_is_ended_whoever_owned_it(store: Store) -> None:
+    fence = await begin_new(store, owner="dead")
     await store.keep_partials("dead", {fence.exchange_id: [a_partial()]})
-    [record] = await store.overdue_exchanges(utc_now())
+    [record] = await store.running_exchanges()
     assert record.partial == [a_partial()]
     await store.append(await fence_of(store, record.session_id), [answer()], an_end(ExchangeStatus.INTERRUPTED))
     with pytest.raises(FencedOut):
         await store.append(fence, [answer("late")])
-    assert await store.overdue_exchanges(utc_now()) == []
+    assert await store.running_exchanges() == []
 
 
 async def test_a_checkpoint_takes_the_place_of_the_last_one(store: Store) -> None:
@@ -287,7 +292,7 @@ async def test_a_user_s_waiting_exchanges_are_counted(store: Store) -> None:
     for fence in fences[:2]:
         await store.set_waiting(fence, a_pause())
     assert await store.count_waiting(user) == 2
-    await store.decide(await stored(store, fences[0].exchange_id), [a_decision()], a_lease("one"))
+    await store.decide(await stored(store, fences[0].exchange_id), [a_decision()], "one")
     assert await store.count_waiting(user) == 1
     await store.delete_session(fences[1].session_id)
     assert await store.count_waiting(user) == 0

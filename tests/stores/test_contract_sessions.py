@@ -13,7 +13,6 @@ from agentic_backend.protocol.messages import (
     Role,
     Session,
     SessionState,
-    utc_now,
 )
 from agentic_backend.protocol.parts import CodePart, ToolResultPart
 from agentic_backend.stores.base import FencedOut, SessionQuery, Store
@@ -249,7 +248,7 @@ async def test_a_deleted_session_leaves_only_its_kpis(store: Store) -> None:
         assert await store.exchange_messages(exchange_id) == []
         assert await store.checkpoint(exchange_id) is None
     assert await store.fence(session.id) is None
-    assert running.exchange_id not in [exchange.id for exchange in await store.overdue_exchanges(utc_now())]
+    assert running.exchange_id not in [exchange.id for exchange in await store.running_exchanges()]
     assert await store.find_exchange(user, "c1") is None
     with pytest.raises(FencedOut):
         await store.append(running, [answer()], an_end())

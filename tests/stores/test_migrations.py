@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agentic_backend.protocol.messages import ExchangeStatus, utc_now
+from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores import migrations
 from agentic_backend.stores.migrations import MIGRATIONS, SchemaTooNew, migrate
 from agentic_backend.stores.records import CheckpointKind
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite_connection import SqliteConnection
-from tests.stores.samples import a_decision, a_lease, a_session, an_end, answer, stored
+from tests.stores.samples import a_decision, a_session, an_end, answer, stored
 
 
 def run(path: Path, *statements: str) -> list[tuple[object, ...]]:
@@ -102,14 +102,14 @@ async def test_exchanges_of_the_schema_without_leases_can_be_recovered(
         )
     store = await SqliteStore.open(path, timeout_s=5)
     try:
-        assert [record.id for record in await store.overdue_exchanges(utc_now())] == ["running"]
+        assert [record.id for record in await store.running_exchanges()] == ["running"]
         fence = await store.fence("in running")
         assert fence is not None and fence.owner is None
         await store.append(fence, [answer()], an_end(ExchangeStatus.INTERRUPTED))
         checkpoint = await store.checkpoint("awaiting_human")
         assert checkpoint is not None
         assert (checkpoint.state, checkpoint.record.kind) == (b"\x01", CheckpointKind.APPROVAL_PENDING)
-        await store.decide(await stored(store, "awaiting_human"), [a_decision()], a_lease("new"))
+        await store.decide(await stored(store, "awaiting_human"), [a_decision()], "new")
         fence = await store.fence("in awaiting_human")
         assert fence is not None and fence.owner == "new"
         await store.append(fence, [answer()], an_end())

@@ -82,6 +82,7 @@ async def test_indexes_are_made_at_the_start_and_again(open_mongo: OpenMongo) ->
             ("exchanges", ("session_id", "first_rank")): False,
             ("exchanges", ("status", "deadline")): False,
             ("exchanges", ("user_id", "status")): False,
+            ("exchanges", ("status", "owner")): False,
             ("messages", ("session_id", "rank")): True,
             ("messages", ("exchange_id", "rank")): False,
             ("session_states", ("session_id", "rank")): False,
@@ -217,7 +218,7 @@ async def test_an_end_that_broke_off_after_it_counted_is_an_end(store: MongoStor
         assert await store.session_state(fence.session_id) == b"state"
 
     await check_ended()
-    assert await store.overdue_exchanges(utc_now()) == []
+    assert await store.running_exchanges() == []
     assert await kpis_of(store, "ann") == as_kpis(kpi)
     stored = await real["exchanges"].find_one({"_id": fence.exchange_id})
     assert stored is not None and (stored["status"], stored["holds"]) == ("ok", fence.exchange_id)
@@ -233,7 +234,7 @@ async def test_an_end_that_broke_off_keeps_nobody_from_asking(store: MongoStore)
     assert session is not None
     await run_exchanges(store, session, 1)
     assert len(await kpis_of(store, "ann")) == 1
-    assert await store.overdue_exchanges(utc_now()) == []
+    assert await store.running_exchanges() == []
 
 
 @pytest.mark.parametrize("new_session", [True, False])
@@ -257,7 +258,7 @@ async def test_an_ask_that_broke_off_before_it_counted_can_be_sent_again(
     repeated = an_exchange(again, client_exchange_id="mine")
     await store.begin_exchange(repeated, question("Again?"), again if new_session else None)
     assert await texts(store, again.id) == ["Again?"]
-    assert [record.id for record in await store.overdue_exchanges(utc_now())] == [repeated.id]
+    assert [record.id for record in await store.running_exchanges()] == [repeated.id]
     assert await real["exchanges"].count_documents({}) == await real["messages"].count_documents({}) == 1
 
 
@@ -270,7 +271,7 @@ async def test_an_ask_whose_answer_was_lost_is_not_begun_twice(store: MongoStore
         await store.begin_exchange(exchange, question())
     with pytest.raises(SessionBusy):
         await store.begin_exchange(an_exchange(session), question())
-    assert [record.id for record in await store.overdue_exchanges(utc_now())] == [exchange.id]
+    assert [record.id for record in await store.running_exchanges()] == [exchange.id]
 
 
 async def test_a_session_is_not_busy_with_an_exchange_that_is_nowhere(store: MongoStore) -> None:
@@ -339,7 +340,7 @@ async def test_whatever_breaks_off_what_was_reported_is_there_and_whole(open_mon
             await asyncio.gather(
                 *(write(store, fence, f"{turn}.{attempt}.{index}", attempt == 2) for index, store in enumerate(stores))
             )
-        for record in await sound.overdue_exchanges(utc_now()):
+        for record in await sound.running_exchanges():
             current = await sound.get_session(session.id)
             assert current is not None and current.active_exchange_id == record.id
             await sound.append(Fence(session.id, record.id, current.next_rank), [], an_end())

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from agentic_backend.errors import ApprovalNotFound, Internal, StoreUnavailable
-from agentic_backend.protocol.messages import ExchangeStatus, utc_now
+from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import Checkpoint, FencedOut
 from agentic_backend.stores.mongo import MongoStore
 from tests.stores.conftest import OpenMongo
@@ -13,7 +13,6 @@ from tests.stores.faulty_database import make_faulty, once
 from tests.stores.samples import (
     a_checkpoint,
     a_decision,
-    a_lease,
     a_partial,
     a_pause,
     a_session,
@@ -39,26 +38,26 @@ async def test_a_claim_that_broke_off_can_be_recovered(store: MongoStore) -> Non
     waiting = await begin_waiting(store)
     make_faulty(store, once("sessions", "update_one", "refused"))
     with pytest.raises(StoreUnavailable):
-        await store.decide(waiting, [a_decision()], a_lease("two"))
+        await store.decide(waiting, [a_decision()], "two")
     with pytest.raises(ApprovalNotFound):
-        await store.decide(waiting, [a_decision()], a_lease("three"))
-    [overdue] = await store.overdue_exchanges(utc_now())
+        await store.decide(waiting, [a_decision()], "three")
+    [overdue] = await store.running_exchanges()
     assert (overdue.owner, overdue.decisions) == ("two", [a_decision()])
     fence = await store.fence(waiting.session_id)
     assert fence is not None and fence.owner == "one"
     await store.append(fence, [], an_end(ExchangeStatus.INTERRUPTED))
-    assert await store.overdue_exchanges(utc_now()) == []
+    assert await store.running_exchanges() == []
     assert waiting.checkpoint is not None
     assert await store.checkpoint(waiting.id) == Checkpoint(waiting.checkpoint, b"paused")
 
 
 async def test_a_claim_that_comes_too_late_is_refused(open_mongo: OpenMongo) -> None:
-    """Its lease was over before the session named its owner, and another has ended the exchange."""
+    """Its owner was taken for dead before the session named it, and another has ended the exchange."""
     slow, quick = await open_mongo(), await open_mongo()
     waiting, awake = await begin_waiting(slow), asyncio.Event()
     make_faulty(slow, once("sessions", "update_one", awake))
-    sleeper = asyncio.create_task(slow.decide(waiting, [a_decision()], a_lease("two")))
-    while not (overdue := await quick.overdue_exchanges(utc_now())):
+    sleeper = asyncio.create_task(slow.decide(waiting, [a_decision()], "two"))
+    while not (overdue := await quick.running_exchanges()):
         await asyncio.sleep(0.01)
     fence = await quick.fence(overdue[0].session_id)
     assert fence is not None
@@ -77,7 +76,7 @@ async def test_what_waits_no_more_is_not_decided_though_its_document_says_so(sto
     with pytest.raises(StoreUnavailable):
         await store.append(fence, [], an_end(ExchangeStatus.STOPPED))
     with pytest.raises(ApprovalNotFound):
-        await store.decide(waiting, [a_decision()], a_lease("two"))
+        await store.decide(waiting, [a_decision()], "two")
     assert await store.checkpoint(waiting.id) is None
 
 
@@ -125,7 +124,7 @@ async def test_a_checkpoint_that_comes_after_a_new_claim_is_not_kept(open_mongo:
     found = await quick.fence(fence.session_id)
     assert found is not None
     await quick.set_waiting(found, a_pause())
-    await quick.decide(await stored(quick, fence.exchange_id), [a_decision()], a_lease("two"))
+    await quick.decide(await stored(quick, fence.exchange_id), [a_decision()], "two")
     awake.set()
     await sleeper
     kept = await quick.checkpoint(fence.exchange_id)
@@ -156,7 +155,7 @@ async def test_an_owner_that_was_fenced_out_meanwhile_pauses_nothing(open_mongo:
     sleeper = asyncio.create_task(slow.set_waiting(fence, a_pause(last_seq=99)))
     await asyncio.sleep(0.05)
     await quick.set_waiting(fence, a_pause())
-    await quick.decide(await stored(quick, fence.exchange_id), [a_decision()], a_lease("two"))
+    await quick.decide(await stored(quick, fence.exchange_id), [a_decision()], "two")
     now = await quick.fence(fence.session_id)
     assert now is not None
     now = fence_after(await quick.append(now, [answer("done")], checkpoint=a_checkpoint(b"on")), now.exchange_id, "two")
@@ -220,12 +219,12 @@ async def test_documents_without_the_later_fields_can_be_recovered(store: MongoS
         {"_id": fence.exchange_id}, {"$unset": dict.fromkeys((*later, "runtime_context"), "")}
     )
     await store._driver.database["sessions"].update_one({"_id": fence.session_id}, {"$unset": {"active_owner": ""}})
-    assert [record.id for record in await store.overdue_exchanges(utc_now())] == [fence.exchange_id]
+    assert [record.id for record in await store.running_exchanges()] == [fence.exchange_id]
     assert await store.fence(fence.session_id) == fence
     await store.set_waiting(fence, a_pause())
     waiting = await store.get_exchange(fence.exchange_id)
     assert waiting is not None
-    await store.decide(waiting, [a_decision()], a_lease("two"))
+    await store.decide(waiting, [a_decision()], "two")
     now = await store.fence(fence.session_id)
     assert now is not None and now.owner == "two"
     await store.append(now, [], an_end())

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.protocol.messages import Session, utc_now
+from agentic_backend.protocol.messages import Session
 from agentic_backend.stores.base import Fence, SessionQuery
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite_connection import SqliteConnection
@@ -253,7 +253,7 @@ async def consistent(store: SqliteStore, reported: int) -> None:
     ended, begun = divmod(session.next_rank, per_exchange)
     assert begun in (0, 1, 1 + endless_writer.BATCH)
     assert await store.session_state(session.id) == str(ended * per_exchange).encode()
-    unended = [exchange.id for exchange in await store.overdue_exchanges(utc_now())]
+    unended = [exchange.id for exchange in await store.running_exchanges()]
     assert unended == ([] if begun == 0 else [session.active_exchange_id])
     assert len(await store.last_exchanges(session.id, 10_000)) == ended * per_exchange
     assert [row[0] for row in await execute(store._writer, "PRAGMA integrity_check")] == ["ok"]

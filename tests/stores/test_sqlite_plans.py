@@ -20,7 +20,6 @@ from tests.stores.samples import (
     a_decision,
     a_kpi,
     a_kpi_query,
-    a_lease,
     a_partial,
     a_pause,
     a_session,
@@ -70,10 +69,9 @@ async def use_everything(store: SqliteStore) -> None:
     session = a_session()
     await store.create_session(session)
     first = await begin(store, session, client_exchange_id="key", owner="one")
-    await store.renew_leases(a_lease("one"), [first.exchange_id])
     await store.keep_partials("one", {first.exchange_id: [a_partial()]})
     await store.set_waiting(first, a_pause())
-    await store.decide(await stored(store, first.exchange_id), [a_decision()], a_lease("one"))
+    await store.decide(await stored(store, first.exchange_id), [a_decision()], "one")
     await store.checkpoint(first.exchange_id)
     await store.fence(session.id)
     await store.append(first, [answer()], an_end(kpi=a_kpi(), session_state=b"state"), a_checkpoint())
@@ -84,7 +82,10 @@ async def use_everything(store: SqliteStore) -> None:
     await store.session_state(session.id)
     await store.get_exchange(first.exchange_id)
     await store.find_exchange("ann", "key")
-    await store.overdue_exchanges(EPOCH)
+    await store.running_exchanges()
+    await store.running_exchanges(not_of=["two"], not_among=[first.exchange_id])
+    await store.running_among("one", [first.exchange_id])
+    await store.expired_exchanges(EPOCH)
     await store.count_waiting("ann")
     await store.count_empty_sessions("ann")
     await store.exchange_messages(first.exchange_id)
@@ -181,14 +182,13 @@ async def test_the_last_exchanges_cost_the_same_in_a_long_session_as_in_a_short_
     assert costs[0] == costs[1] > 0
 
 
-async def test_what_is_overdue_is_found_by_index(store: SqliteStore, statements: list[str], path: Path) -> None:
-    await store.overdue_exchanges(EPOCH)
-    plan = await plan_of(path, statements[-1])
-    searches = [line for line in plan if "exchanges" in line]
-    assert searches == [
-        "SEARCH exchanges USING INDEX exchanges_due (status=? AND deadline=?)",
-        "SEARCH exchanges USING INDEX exchanges_due (status=? AND deadline<?)",
+async def test_what_has_not_ended_is_found_by_index(store: SqliteStore, statements: list[str], path: Path) -> None:
+    await store.expired_exchanges(EPOCH)
+    assert await plan_of(path, statements[-1]) == [
+        "SEARCH exchanges USING INDEX exchanges_due (status=? AND deadline<?)"
     ]
+    await store.running_exchanges(not_of=["one"], not_among=["a", "b"])
+    assert await plan_of(path, statements[-1]) == ["SEARCH exchanges USING INDEX exchanges_due (status=?)"]
 
 
 async def test_what_a_user_piles_up_is_counted_by_index(store: SqliteStore, statements: list[str], path: Path) -> None:

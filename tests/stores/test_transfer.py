@@ -20,7 +20,6 @@ from tests.stores.samples import (
     a_decision,
     a_kpi,
     a_kpi_query,
-    a_lease,
     a_pause,
     a_session,
     an_end,
@@ -101,8 +100,8 @@ async def test_everything_is_copied_and_counted(source: SqliteStore, target: Mon
 async def test_what_was_copied_goes_on(source: SqliteStore, target: MongoStore) -> None:
     await fill(source)
     await copy(source, target)
-    assert [record.id for record in await target.overdue_exchanges(utc_now())] == ["waits"]
-    await target.decide(await stored(target, "waits"), [a_decision("second")], a_lease("new"))
+    assert [record.id for record in await target.expired_exchanges(utc_now())] == ["waits"]
+    await target.decide(await stored(target, "waits"), [a_decision("second")], "new")
     fence = await target.fence("waiting")
     assert fence is not None and fence.owner == "new"
     await target.append(fence, [answer()], an_end(ExchangeStatus.INTERRUPTED))

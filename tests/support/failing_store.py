@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, cast
 
 from agentic_backend.errors import StoreUnavailable
@@ -74,6 +75,9 @@ class FailingStore:
     def lose_next_request(self, operation: str) -> None:
         """The next call of `operation` raises StoreUnavailable and does nothing."""
         self._lost_requests.append(operation)
+
+    def now(self) -> datetime:
+        return self.real.now()
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         operation = getattr(self.real, name)

@@ -190,6 +190,13 @@ def block(value: str) -> str:
 
 
 @tool
+async def freeze(value: str) -> str:
+    """Block the event loop for some seconds, as code does that forgets to await."""
+    time.sleep(float(value))
+    return "frozen"
+
+
+@tool
 async def ignore(value: str) -> str:
     """Go on for some seconds, whoever cancels it."""
     until = time.monotonic() + float(value)
@@ -201,7 +208,7 @@ async def ignore(value: str) -> str:
     return "done"
 
 
-TOOLS: list[BaseTool] = [note, send, stumble, pause, block, ignore]
+TOOLS: list[BaseTool] = [note, send, stumble, pause, block, freeze, ignore]
 
 
 class Scripted(AgentFlow):

@@ -114,7 +114,7 @@ async def test_an_end_by_what_was_read_before_leaves_the_next_exchange_alone(ses
     dead = await sessions.store.real.get_exchange(log.exchange_id)
     assert dead is not None
     await sessions.store.real.decide(dead, (), "dead")
-    read = sessions.store.hold_answer("overdue_exchanges")
+    read = sessions.store.hold_answer("running_exchanges")
     slow = asyncio.create_task(sessions.upkeep.recover_all())
     await read.reached.wait()
     await sessions.upkeep.recover_all()

@@ -6,6 +6,7 @@ import pytest
 
 from agentic_backend.errors import ApprovalNotFound, Internal, StoreUnavailable
 from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, FencedOut
 from agentic_backend.stores.mongo import MongoStore
 from tests.stores.conftest import OpenMongo
@@ -163,7 +164,7 @@ async def test_an_owner_that_was_fenced_out_meanwhile_pauses_nothing(open_mongo:
     with pytest.raises(FencedOut):
         await sleeper
     running = await stored(quick, fence.exchange_id)
-    assert (running.status, running.owner, running.last_seq) == (ExchangeStatus.RUNNING, "two", 7)
+    assert (running.status, running.owner, running.last_seq) == (ExchangeStatus.RUNNING, "two", next_epoch(7))
     await quick.append(now, [answer("and on")], an_end())
 
 

@@ -30,6 +30,7 @@ from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
+from agentic_backend.transports.repeats import bounded_records
 from agentic_backend.transports.rest import RestApi
 from agentic_backend.transports.sign_in import SignIn
 
@@ -56,6 +57,7 @@ async def open_application(
     kpi, log_tail = Kpi(), LogTail()
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
+        stack.enter_context(bounded_records())
         await stack.enter_async_context(event_loop_lag(kpi))
         store = await open_store(settings, kpi.store_operation)
         stack.push_async_callback(store.aclose)

@@ -7,7 +7,7 @@ written is never queued per event: the writer takes what lies behind its cursors
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from itertools import repeat
 from typing import Any
 from uuid import uuid4
@@ -41,6 +41,7 @@ from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.transports.credentials import seconds_left
 from agentic_backend.transports.forms import Form
 from agentic_backend.transports.pacing import Pacer, text_interval_s
+from agentic_backend.transports.repeats import Repeats
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +90,7 @@ class Connection:
         self._caught_up = asyncio.Event()
         self._close_code: int | None = None
         self._expiry: asyncio.TimerHandle | None = None
+        self._refused = Repeats()
 
     async def serve(self) -> int:
         """Serve the socket until it closes; the close code. Its exchanges go on; its queries end with it."""
@@ -252,6 +254,8 @@ class Connection:
 
     def _leave(self) -> None:
         self._pacer.cancel()
+        for code, times in self._refused.untold():
+            self._log_refused(code, times)
         if self._expiry is not None:
             self._expiry.cancel()
         for session_id in list(self._watched):
@@ -281,9 +285,15 @@ class Connection:
                 exchange_id=echoed("exchange_id"),
             )
         )
-        log.info("frame refused", extra={"request_id": request_id, "user_id": self._user.id, "code": error.code})
+        times = self._refused.count(error.code)
+        if times:
+            self._log_refused(error.code, times, request_id=request_id)
         if isinstance(error, Unauthenticated) or error.close_code is not None:
             self._close_with(error.close_code or SIGN_IN_AGAIN)
+
+    def _log_refused(self, code: Hashable, times: int, **more: str) -> None:
+        """`times` is how often it happened since it was told last; of these `request_id` is the latest."""
+        log.info("frame refused", extra={"user_id": self._user.id, "code": code, "count": times, **more})
 
     def _send(self, event: Event) -> None:
         self._unsent.append(event)

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
-from starlette.applications import Starlette
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_flow import AgentServices
@@ -26,6 +26,7 @@ from agentic_backend.stores.opening import open_store, sqlite_file
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.classic_api import ClassicApi
 from agentic_backend.transports.exchanges_api import ExchangesApi
+from agentic_backend.transports.gate import Gate
 from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.probes import internal_application
@@ -39,11 +40,12 @@ _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """`public` and `internal` are what the two listeners serve; `relay` holds what runs."""
+    """`public` and `internal` are what the two listeners serve; `relay` holds what runs; `kpi` counts it all."""
 
-    public: Starlette
-    internal: Starlette
+    public: ASGIApp
+    internal: ASGIApp
     relay: Relay
+    kpi: Kpi
 
 
 @asynccontextmanager
@@ -93,8 +95,9 @@ async def open_application(
         routes = _routes(settings.limits, connections, authenticator, agents, store, sessions, relay)
         yield Application(
             public=_public(settings, controller, routes, kpi, port),
-            internal=internal_application(kpi, store, relay, authenticator, log_tail),
+            internal=_internal(settings, internal_application(kpi, store, relay, authenticator, log_tail), kpi),
             relay=relay,
+            kpi=kpi,
         )
 
 
@@ -162,9 +165,7 @@ def _relay(settings: Settings, broadcast: Broadcast) -> Relay:
     )
 
 
-def _public(
-    settings: Settings, controller: ChatbotController, routes: Sequence[Route], kpi: Kpi, port: int
-) -> Starlette:
+def _public(settings: Settings, controller: ChatbotController, routes: Sequence[Route], kpi: Kpi, port: int) -> ASGIApp:
     """What the public listener on `port` serves, and to whom."""
     names = {*_LOOPBACK_NAMES, settings.server.host}
     return public_application(
@@ -175,6 +176,12 @@ def _public(
         hosts={*names, *settings.server.allowed_hosts},
         kpi=kpi,
     )
+
+
+def _internal(settings: Settings, application: ASGIApp, kpi: Kpi) -> ASGIApp:
+    """What the internal listener serves: to scrapers and probes, which name it as they like, but to no page."""
+    names = {*_LOOPBACK_NAMES, settings.server.internal_host, *settings.server.allowed_hosts}
+    return Gate(application, origins=(), hosts=names, ip_addresses=True, tokens_from=None, kpi=kpi)
 
 
 def _authenticator(settings: AuthSettings, kpi: Kpi) -> AbstractAsyncContextManager[Authenticator]:

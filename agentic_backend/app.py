@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
-from starlette.applications import Starlette
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_flow import AgentServices
@@ -27,11 +27,13 @@ from agentic_backend.stores.sqlite_pages import watched_pages
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.classic_api import ClassicApi
 from agentic_backend.transports.exchanges_api import ExchangesApi
+from agentic_backend.transports.gate import Gate
 from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
 from agentic_backend.transports.readiness import Readiness
+from agentic_backend.transports.repeats import bounded_records
 from agentic_backend.transports.rest import RestApi
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.sign_in import SignIn
@@ -41,11 +43,12 @@ _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """`public` and `internal` are what the two listeners serve; `relay` holds what runs."""
+    """`public` and `internal` are what the two listeners serve; `relay` holds what runs; `kpi` counts it all."""
 
-    public: Starlette
-    internal: Starlette
+    public: ASGIApp
+    internal: ASGIApp
     relay: Relay
+    kpi: Kpi
 
 
 @asynccontextmanager
@@ -61,6 +64,7 @@ async def open_application(
     kpi, log_tail = Kpi(), LogTail()
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
+        stack.enter_context(bounded_records())
         await stack.enter_async_context(event_loop_lag(kpi))
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
@@ -99,8 +103,11 @@ async def open_application(
         routes = _routes(settings.limits, connections, authenticator, agents, sessions, relay, kpi)
         yield Application(
             public=_public(settings, controller, routes, relay, kpi, port),
-            internal=internal_application(kpi, Readiness(store, relay, authenticator, pages), log_tail),
+            internal=_internal(
+                settings, internal_application(kpi, Readiness(store, relay, authenticator, pages), log_tail), kpi
+            ),
             relay=relay,
+            kpi=kpi,
         )
 
 
@@ -179,7 +186,7 @@ def _relay(settings: Settings, broadcast: Broadcast, departure: Departure) -> Re
 
 def _public(
     settings: Settings, controller: ChatbotController, routes: Sequence[Route], relay: Relay, kpi: Kpi, port: int
-) -> Starlette:
+) -> ASGIApp:
     """What the public listener on `port` serves, and to whom."""
     names = {*_LOOPBACK_NAMES, settings.server.host}
     return public_application(
@@ -189,6 +196,20 @@ def _public(
         origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
         hosts={*names, *settings.server.allowed_hosts},
         is_draining=lambda: relay.draining,
+        kpi=kpi,
+    )
+
+
+def _internal(settings: Settings, application: ASGIApp, kpi: Kpi) -> ASGIApp:
+    """What the internal listener serves: to scrapers and probes, which name it as they like, but to no page."""
+    names = {*_LOOPBACK_NAMES, settings.server.internal_host, *settings.server.allowed_hosts}
+    return Gate(
+        application,
+        origins=(),
+        hosts=names,
+        ip_addresses=True,
+        tokens_from=None,
+        is_draining=lambda: False,
         kpi=kpi,
     )
 

@@ -52,6 +52,7 @@ class Kpi:
         self._opened = self._counter("chat_sockets_opened", "WebSockets that were opened.", "form")
         self._refused = self._counter("chat_sockets_refused", "WebSockets that were refused.", "reason")
         self._closed = self._counter("chat_sockets_closed", "WebSockets that were closed.", "code")
+        self._dropped = self._counter("chat_connections_dropped", "TCP connections that were dropped.", "reason")
         self._follows = self._counter("chat_follows", "Follows of an exchange.", "outcome")
         self._cache = self._counter("chat_agent_cache", "Agents asked of the cache.", "outcome")
         self._evictions = self._counter("chat_agent_evictions", "Agents evicted from the cache.")
@@ -129,6 +130,10 @@ class Kpi:
         self._sockets.dec()
         # A client may send any of the codes that are left to applications.
         self._closed.labels(str(code) if code < 3000 or code in (4008, 4401, 4403, 4429) else _OTHERS).inc()
+
+    def connection_dropped(self, reason: str) -> None:
+        """Before it had asked for anything."""
+        self._dropped.labels(reason).inc()
 
     def followed(self, outcome: str) -> None:
         """`replayed`: from the log; `reset`: its place was gone; `live`: there was nothing to replay."""

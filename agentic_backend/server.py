@@ -10,9 +10,11 @@ import logging
 import math
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import uvicorn
 import uvloop
@@ -21,6 +23,7 @@ from starlette.types import ASGIApp
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.app import open_application
+from agentic_backend.descriptors import raise_descriptor_limit, reserved_descriptors
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
 from agentic_backend.process_end import StopOrder, end_in_time, leave_now
 from agentic_backend.sessions.departure import LONGEST_S, Departure
@@ -29,7 +32,9 @@ from agentic_backend.stores.opening import sqlite_file
 from agentic_backend.stores.private_files import private_directory
 from agentic_backend.stores.sole_use import sole_use
 from agentic_backend.transports.abortable_websocket import AbortableWebSocket
+from agentic_backend.transports.accepted_connections import AcceptedConnections
 from agentic_backend.transports.bounded_http import BoundedHttp
+from agentic_backend.transports.message_pace import LargeMessages
 
 log = logging.getLogger(__name__)
 
@@ -44,11 +49,25 @@ _THREADS = "blocking"
 class Listener(uvicorn.Server):
     """A uvicorn server on a socket that is bound already; it leaves the signals alone."""
 
-    def __init__(self, application: ASGIApp, bound: socket.socket, limits: LimitsSettings) -> None:
+    def __init__(
+        self,
+        application: ASGIApp,
+        bound: socket.socket,
+        limits: LimitsSettings,
+        *,
+        reserve_from: int | None = None,
+        dropped: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        """`reserve_from` and `dropped` are those of AcceptedConnections."""
+        accepted = AcceptedConnections(
+            silent_at_most=limits.unauthenticated_sockets, reserve_from=reserve_from, dropped=dropped
+        )
+        # uvicorn only calls it.
+        protocol: Any = partial(BoundedHttp, accepted=accepted, large_messages=LargeMessages())
         super().__init__(
             uvicorn.Config(
                 application,
-                http=BoundedHttp,
+                http=protocol,
                 ws=AbortableWebSocket,
                 ws_max_size=limits.frame_bytes,
                 ws_per_message_deflate=False,
@@ -146,9 +165,11 @@ async def running(
         application = await stack.enter_async_context(
             open_application(settings, agents, models, public.getsockname()[1], departure)
         )
-        listeners = [Listener(application.public, public, settings.limits)]
+        listening_to = partial(Listener, limits=settings.limits, dropped=application.kpi.connection_dropped)
+        # Health and metrics answer out of the reserve.
+        listeners = [listening_to(application.public, public, reserve_from=reserved_descriptors())]
         if internal is not None:
-            listeners.append(Listener(application.internal, internal, settings.limits))
+            listeners.append(listening_to(application.internal, internal))
         async with asyncio.TaskGroup() as tasks:
             listening = [tasks.create_task(listener.listen()) for listener in listeners]
             try:
@@ -172,6 +193,7 @@ def run(settings: Settings, agents: AgentManager, models: ChatModels, bound: soc
 
     Raises what `running` raises, and OSError where the directory of the SQLite file can't be had for this server alone.
     """
+    raise_descriptor_limit()
     with _alone(settings), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         loop = runner.get_loop()
         serving = loop.create_task(serve(settings, agents, models, bound))

@@ -59,7 +59,10 @@ class ServerSettings(Section):
         (), strict=False, description="Origins whose pages may connect, besides the server's own on loopback."
     )
     allowed_hosts: tuple[HostName, ...] = Field(
-        (), strict=False, description="Names, without port, that a `Host` header may give, besides the server's own."
+        (),
+        strict=False,
+        description="Names, without port, that a `Host` header may give, besides the server's own; to the internal "
+        "listener too.",
     )
     grace_s: Annotated[float, Field(ge=0, le=3600)] = Field(
         60, description="How long running exchanges may go on when the server is told to stop, in seconds."
@@ -268,6 +271,11 @@ class LimitsSettings(Section):
     )
     empty_sessions_per_user: PerUser = of_a_user(
         "empty_sessions_per_user", "Sessions of one user that may be open without a message"
+    )
+    unauthenticated_sockets: Count = Field(
+        1_000,
+        description="WebSockets whose user isn't known yet, and connections that have asked for nothing yet, that may "
+        "be open at the same time in this process; of the latter the oldest make room.",
     )
     model_timeout_s: Seconds = Field(
         120, description="How long a graph may be silent while no tool runs, in seconds; then the exchange fails."

@@ -1,30 +1,124 @@
-"""uvicorn's WebSocket protocol, with a way to drop a connection whose client doesn't read.
+"""uvicorn's WebSocket protocol, bounded in what a client may cost, and with a way to drop one that doesn't read.
 
-To such a client `close` waits as long as `send` does, and an ASGI scope holds no transport: so the transport's `abort`
-is put into the scope's state.
+Input is parsed in slices (`SlicedInput`), one message at a time (`BoundedFrames`), at a bounded pace (`MessagePace`).
+Until the application says that the client is known, messages are small, and the second one waits. To a client that
+doesn't read, `close` waits as long as `send` does, and an ASGI scope holds no transport. So `abort` and `admit` are put
+into the scope's state.
 """
 
+import asyncio
+from asyncio.transports import BaseTransport
+from typing import Any
+
+from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import Request
 
+from agentic_backend.transports.bounded_frames import BoundedFrames
+from agentic_backend.transports.message_pace import LargeMessages, MessagePace
+from agentic_backend.transports.sliced_input import SlicedInput
+
+UNADMITTED_BYTES = 65_536
+
 
 class AbortableWebSocket(WebSocketsSansIOProtocol):
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.conn.handshake_exc is not None and not self.handshake_initiated:
-            # A handshake that can't be read, such as one with a header beyond 8 KiB: websockets has made the refusal,
-            # but uvicorn waits for a handshake that it can hand over.
-            self.transport.write(b"".join(self.conn.data_to_send()))
-            self.transport.close()
+    _input: SlicedInput
+    _pacing: asyncio.TimerHandle | None = None
 
-    def handle_ping(self) -> None:
-        pong = b"".join(self.conn.data_to_send())
-        # To a client that doesn't read, pongs would pile up; RFC 6455 §5.5.3 wants one for the latest ping only.
-        if self.writable.is_set():
-            self.transport.write(pong)
+    def __init__(self, *args: Any, large_messages: LargeMessages, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._large_messages = large_messages
+        first_bytes = min(UNADMITTED_BYTES, self.config.ws_max_size)
+        self.conn: BoundedFrames = BoundedFrames(first_bytes, self.loop.time, self.logger)
+        self._pace = MessagePace()
+        self._is_admitted = self._has_spoken = False
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        super().connection_made(transport)
+        self._input = SlicedInput(self.transport, self.loop, parse=self._parse, may_parse=self._may_parse)
+
+    def open(self, request: Request, behind: bytes) -> None:
+        """Begin with the request that asked for a WebSocket, and what was read behind it."""
+        self.handle_connect(request)
+        self._input.take(behind)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._input.release()
+        if self._pacing is not None:
+            self._pacing.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._input.take(data)
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         # A handshake that was refused has no scope; one that was not begins its task after this call.
         if self.response.status_code == 101:
-            self.scope["state"]["abort"] = self.transport.abort
+            self.scope["state"] |= {"abort": self.transport.abort, "admit": self._admit}
+
+    def handle_ping(self) -> None:
+        pong = b"".join(self.conn.data_to_send())
+        # To a client that doesn't read, pongs would pile up; RFC 6455 §5.5.3 wants one for the latest ping only.
+        if self.writable.is_set() and not self.transport.is_closing():
+            self.transport.write(pong)
+
+    def handle_parser_exception(self) -> None:
+        assert self.conn.close_sent is not None
+        was_closing, self.close_sent = self.close_sent, True
+        self.stop_keepalive()
+        if was_closing:
+            # It has been told to go, and sends what it may not.
+            self.transport.abort()
+            return
+        close = self.conn.close_sent
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": close.code, "reason": close.reason})
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_timer = self._input.end()
+
+    async def receive(self) -> ASGIReceiveEvent:
+        message = await self.queue.get()
+        if message["type"] == "websocket.receive":
+            size = len(message.get("text") or message.get("bytes") or "")
+            turn_in_s = self._large_messages.turn_in_s(size, self.loop.time())
+            if turn_in_s > 0:
+                await asyncio.sleep(turn_in_s)
+        if self.read_paused and self.queue.empty():
+            self.read_paused = False
+            self._input.go_on()
+        return message
+
+    async def send(self, message: ASGISendEvent) -> None:
+        await super().send(message)
+        if message["type"] != "websocket.send":
+            # Before it is accepted nothing is parsed; after `close` no message is waited for.
+            self._input.go_on()
+
+    def _admit(self) -> None:
+        self._is_admitted = True
+        self.conn.max_message_size = self.config.ws_max_size
+        self._input.go_on()
+
+    def _may_parse(self) -> bool:
+        if self.read_paused or not self.handshake_complete or self._pacing is not None:
+            return False
+        return self._is_admitted or not self._has_spoken or self.close_sent
+
+    def _parse(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.left:
+            self._input.put_back(self.conn.left)
+            self.conn.left = b""
+
+    def send_receive_event_to_app(self) -> None:
+        self._has_spoken = True
+        now = self.loop.time()
+        self._pace.count(sum(map(len, self.frames)), now)
+        wait_s = self._pace.wait_s(now)
+        if wait_s > 0:
+            self._pacing = self.loop.call_later(wait_s, self._paced)
+        super().send_receive_event_to_app()
+
+    def _paced(self) -> None:
+        self._pacing = None
+        self._input.go_on()

@@ -1,59 +1,200 @@
-"""uvicorn's HTTP protocol, with bounds on the head of a request, which httptools would read and await without end.
+"""uvicorn's HTTP protocol, bounded in what a client may cost.
 
-As for a WebSocket, the transport's `abort` is put into the scope's state, to drop a client that doesn't read.
+Input is parsed in slices (`SlicedInput`), and not while a pipelined request waits. A request's head, its fields and
+what follows an answer have bounds, which httptools would read and await without end. As for a WebSocket, the
+transport's `abort` is put into the scope's state, to drop a client that doesn't read.
 """
 
+import logging
 from asyncio import TimerHandle, Transport
+from http import HTTPStatus
+from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import httptools
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from websockets.datastructures import Headers
+from websockets.http11 import Request
+
+from agentic_backend.transports.abortable_websocket import AbortableWebSocket
+from agentic_backend.transports.accepted_connections import AcceptedConnections
+from agentic_backend.transports.message_pace import LargeMessages
+from agentic_backend.transports.sliced_input import SlicedInput
+
+log = logging.getLogger(__name__)
 
 LARGEST_HEAD = 65_536
+MOST_FIELDS = 128
 HEAD_TIMEOUT_S = 20.0
+# A body may come in so many pieces of any size; beyond that they have so many bytes on average.
+_BODY_PIECES, _BODY_PIECE_BYTES = 1_024, 256
+_UNHEARD_BODY_BYTES, _UNHEARD_BODY_S = 1024 * 1024, 10.0
+_TOO_LARGE = (HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The head of the request is too large.")
+
+
+class _CannotRead(Exception):
+    """Raised inside httptools, which then reads no further."""
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """One per connection. A head beyond LARGEST_HEAD bytes is refused with 400, and its connection closed.
+    """One per connection. A head beyond LARGEST_HEAD bytes or MOST_FIELDS fields is refused with 431, and its
+    connection closed.
 
     A connection whose head isn't there after HEAD_TIMEOUT_S is closed too; uvicorn closes one that is idle after an
-    answer.
+    answer. A body that nobody hears any more, because its answer is complete, ends the connection if it goes on.
     """
 
+    _input: SlicedInput
     _in_head = True
-    _head_bytes = 0
+    _head_bytes = _fields = _body_pieces = _body_bytes = _unheard_bytes = 0
     _head_timer: TimerHandle | None = None
+    _unheard_timer: TimerHandle | None = None
+    _refusal: tuple[HTTPStatus, str] | None = None
+    """Why httptools was stopped."""
+
+    def __init__(self, *args: Any, accepted: AcceptedConnections, large_messages: LargeMessages, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._accepted = accepted
+        self._large_messages = large_messages
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._await_head()
+        self._input = SlicedInput(transport, self.loop, parse=self._parse, may_parse=self._may_parse)
+        # Of a transport it needs `pause_reading` and `resume_reading` only.
+        self.flow = FlowControl(cast(Transport, self._input))
+        if self._accepted.accept(transport):
+            self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._input.release()
         self._have_head()
+        self._have_body()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        was_in_head = self._in_head
-        super().data_received(data)
-        if was_in_head and self._in_head:
-            self._head_bytes += len(data)
-        if self._head_bytes > LARGEST_HEAD and not self.transport.is_closing():
-            self.send_400_response("The head of the request is too large.")
+        self._input.take(data)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.scope["state"]["abort"] = self.transport.abort
-        self._in_head, self._head_bytes = True, 0
+        self._in_head = True
+        self._head_bytes = self._fields = self._body_pieces = self._body_bytes = self._unheard_bytes = 0
         self._await_head()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # The trailers of a chunked body come here too.
+        self._fields += 1
+        if self._fields > MOST_FIELDS:
+            self._stop(*_TOO_LARGE)
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._in_head, self._head_bytes = False, 0
         self._have_head()
+        if self.parser.should_upgrade() and self._should_upgrade():
+            # websockets knows no body, and two requests can't be answered at the same time.
+            if any(name in (b"content-length", b"transfer-encoding") for name, _ in self.headers) or self._is_answering:
+                self._stop(HTTPStatus.BAD_REQUEST, "A WebSocket begins with a request of its own, without a body.")
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._body_pieces += 1
+        self._body_bytes += len(body)
+        if self._body_pieces > _BODY_PIECES + self._body_bytes // _BODY_PIECE_BYTES:
+            self._stop(HTTPStatus.BAD_REQUEST, "The body comes in too small pieces.")
+        super().on_body(body)
+        if self.cycle.response_complete:
+            self._unheard_bytes += len(body)
+            if self._unheard_bytes > _UNHEARD_BODY_BYTES:
+                self._input.end()
+
+    def on_message_complete(self) -> None:
+        self._have_body()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete and self.cycle.more_body and self._unheard_timer is None:
+            self._unheard_timer = self.loop.call_later(_UNHEARD_BODY_S, self._input.end)
+        self._input.go_on()
+
+    def _parse(self, data: bytes) -> None:
+        was_in_head = self._in_head
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            behind = data[upgrade.args[0] :]
+            if self._should_upgrade():
+                self._open_websocket(behind)
+            else:
+                # Served as if it had not been asked for.
+                self._input.put_back(behind)
+            return
+        except httptools.HttpParserError:
+            self._refuse(*self._refusal or (HTTPStatus.BAD_REQUEST, "Invalid HTTP request received."))
+            return
+        if was_in_head and self._in_head:
+            self._head_bytes += len(data)
+        if self._head_bytes > LARGEST_HEAD:
+            self._refuse(*_TOO_LARGE)
+
+    def _open_websocket(self, behind: bytes) -> None:
+        """Hand over as it was read: uvicorn would have websockets parse it again, which refuses lines beyond 8 KiB."""
+        self.connections.discard(self)
+        fields = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in self.headers]
+        try:
+            request = Request(self.url.decode("ascii"), Headers(fields), self.scope["method"])
+        except UnicodeDecodeError:
+            self._refuse(HTTPStatus.BAD_REQUEST, "Invalid HTTP request received.")
+            return
+        websocket = AbortableWebSocket(
+            self.config, self.server_state, self.app_state, self.loop, large_messages=self._large_messages
+        )
+        websocket.connection_made(self.transport)
+        self.transport.set_protocol(websocket)
+        websocket.open(request, behind + self._input.release())
+
+    def _stop(self, status: HTTPStatus, message: str) -> None:
+        self._refusal = (status, message)
+        raise _CannotRead
+
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
+        log.info("request refused", extra={"code": f"http_{status}"})
+        if self._is_answering:
+            # An answer that has begun can't be followed by another one's.
+            self.transport.close()
+            return
+        fields = {
+            "content-type": "text/plain; charset=utf-8",
+            "content-length": str(len(message)),
+            "x-content-type-options": "nosniff",
+            "cross-origin-resource-policy": "same-origin",
+            "connection": "close",
+        }
+        head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        self.transport.write(STATUS_LINE[status] + f"{head}\r\n{message}".encode("ascii"))
+        self._input.end()
+
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not (self.cycle.response_complete and not self.pipeline)
+
+    def _may_parse(self) -> bool:
+        return not self.flow.read_paused and not self.pipeline
 
     def _await_head(self) -> None:
         if self._head_timer is None:
+            self._accepted.silent(self.transport)
             self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.close)
 
     def _have_head(self) -> None:
         if self._head_timer is not None:
+            self._accepted.heard(self.transport)
             self._head_timer.cancel()
             self._head_timer = None
+
+    def _have_body(self) -> None:
+        if self._unheard_timer is not None:
+            self._unheard_timer.cancel()
+            self._unheard_timer = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -54,20 +55,21 @@ class ChatbotController:
         self._kpi.socket_opened(form.name)
         code = GONE
         try:
-            with self._connections.one():
+            with self._connections.unauthenticated():
                 user, tokens = await self._identify(websocket)
-                with self._connections.of_user(user.id):
-                    code = await Connection(
-                        websocket,
-                        user,
-                        tokens,
-                        form,
-                        authenticator=self._authenticator,
-                        orchestrator=self._orchestrator,
-                        relay=self._relay,
-                        kpi=self._kpi,
-                        send_timeout_s=self._limits.send_timeout_s,
-                    ).serve()
+            with self._connections.one(), self._connections.of_user(user.id):
+                _admit(websocket)
+                code = await Connection(
+                    websocket,
+                    user,
+                    tokens,
+                    form,
+                    authenticator=self._authenticator,
+                    orchestrator=self._orchestrator,
+                    relay=self._relay,
+                    kpi=self._kpi,
+                    send_timeout_s=self._limits.send_timeout_s,
+                ).serve()
         except AgenticError as error:
             code = _close_code(error)
             self._kpi.socket_refused(error.code)
@@ -102,6 +104,13 @@ class ChatbotController:
         except (TimeoutError, RuntimeError, WebSocketDisconnect):
             # The client has gone by itself.
             pass
+
+
+def _admit(websocket: WebSocket) -> None:
+    """From here on the client may send what limits.frame_bytes allows."""
+    admit: Callable[[], None] | None = websocket.scope["state"].get("admit")
+    if admit is not None:
+        admit()
 
 
 def _close_code(error: AgenticError) -> int:

@@ -7,7 +7,7 @@ written is never queued per event: the writer takes what lies behind its cursors
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from itertools import repeat
 from typing import Any
 from uuid import uuid4
@@ -42,6 +42,7 @@ from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.transports.credentials import seconds_left
 from agentic_backend.transports.forms import Form
 from agentic_backend.transports.pacing import Pacer, text_interval_s
+from agentic_backend.transports.repeats import Repeats
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +96,7 @@ class Connection:
         self._close_code: int | None = None
         self._is_answering = False
         self._expiry: asyncio.TimerHandle | None = None
+        self._refused = Repeats()
 
     async def serve(self) -> int:
         """Serve the socket until it closes; the close code. Its exchanges go on; its queries end with it."""
@@ -268,6 +270,8 @@ class Connection:
 
     def _leave(self) -> None:
         self._pacer.cancel()
+        for code, times in self._refused.untold():
+            self._log_refused(code, times)
         if self._expiry is not None:
             self._expiry.cancel()
         for session_id in list(self._watched):
@@ -300,9 +304,15 @@ class Connection:
         # What can't be read counts as an ask, as a frame without a type is one.
         if (call := _COUNTED.get(echoed("type") or "ask")) is not None:
             self._kpi.refused(call, error.code)
-        log.info("frame refused", extra={"request_id": request_id, "user_id": self._user.id, "code": error.code})
+        times = self._refused.count(error.code)
+        if times:
+            self._log_refused(error.code, times, request_id=request_id)
         if isinstance(error, Unauthenticated) or error.close_code is not None:
             self._close_with(error.close_code or SIGN_IN_AGAIN)
+
+    def _log_refused(self, code: Hashable, times: int, **more: str) -> None:
+        """`times` is how often it happened since it was told last; of these `request_id` is the latest."""
+        log.info("frame refused", extra={"user_id": self._user.id, "code": code, "count": times, **more})
 
     def _send(self, event: Event) -> None:
         self._unsent.append(event)

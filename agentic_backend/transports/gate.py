@@ -5,6 +5,7 @@ same browser could talk to a server on loopback. Host names are checked, because
 """
 
 from collections.abc import Callable, Collection
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -31,7 +32,8 @@ class Gate:
     """ASGI middleware. `origins` are `scheme://host[:port]`, `hosts` names without port.
 
     `tokens_from` is the one foreign origin that the page may ask, to sign its user in. While the server `is_draining`
-    each answer ends its connection: the next request opens another one, which leads elsewhere.
+    each answer ends its connection: the next request opens another one, which leads elsewhere. With `ip_addresses` any
+    address will do as well as a name, and none at all: only a name can be rebound, and every browser sends one.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Gate:
         tokens_from: str | None,
         is_draining: Callable[[], bool],
         kpi: Kpi,
+        ip_addresses: bool = False,
     ) -> None:
         self._app = app
         self._is_draining = is_draining
@@ -52,6 +55,7 @@ class Gate:
         self._kpi = kpi
         self._origins = frozenset(origin.lower() for origin in origins)
         self._hosts = frozenset(host.lower() for host in hosts)
+        self._ip_addresses = ip_addresses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -65,7 +69,7 @@ class Gate:
         if origin is not None and origin.lower() not in self._origins:
             self._note_refusal(scope, "origin")
             await refusal(Forbidden("This origin is not allowed."), scope["path"])(scope, receive, send)
-        elif _host_name(headers.get("host", "")) not in self._hosts:
+        elif not self._serves(headers.get("host")):
             self._note_refusal(scope, "host")
             await refusal(BadFrame("This host name is not served."), scope["path"])(scope, receive, send)
         else:
@@ -83,6 +87,13 @@ class Gate:
 
         return send_with_headers
 
+    def _serves(self, host: str | None) -> bool:
+        if host is None:
+            # HTTP/1.0, as some health checks of proxies speak it.
+            return self._ip_addresses
+        name = _host_name(host)
+        return name in self._hosts or (self._ip_addresses and _is_ip_address(name))
+
     def _note_refusal(self, scope: Scope, reason: str) -> None:
         if scope["type"] == "websocket":
             self._kpi.socket_refused(reason)
@@ -93,3 +104,11 @@ def _host_name(host: str) -> str:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
+
+
+def _is_ip_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

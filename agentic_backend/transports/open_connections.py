@@ -1,4 +1,7 @@
-"""OpenConnections: how many sockets and streams (SSE) are open, of each user and in the process."""
+"""OpenConnections: how many sockets and streams (SSE) are open, of each user and in the process.
+
+Sockets whose user isn't known yet are counted apart, so that nobody keeps users out without being one.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,8 +17,21 @@ class OpenConnections:
     def __init__(self, limits: LimitsSettings) -> None:
         self._at_most = limits.max_sockets
         self._of_user_at_most = limits.sockets_per_user
+        self._unauthenticated_at_most = limits.unauthenticated_sockets
         self._open: Counter[str | None] = Counter()
-        """By user; None is all of them, also those whose user isn't known yet."""
+        """By user; None is all of them."""
+        self._unauthenticated = 0
+
+    @contextmanager
+    def unauthenticated(self) -> Iterator[None]:
+        """One more whose user isn't known yet. Raises RateLimited where it is one too many."""
+        if self._unauthenticated >= self._unauthenticated_at_most:
+            raise RateLimited("Too many connections sign in.", retry_after_s=_RETRY_AFTER_S)
+        self._unauthenticated += 1
+        try:
+            yield
+        finally:
+            self._unauthenticated -= 1
 
     @contextmanager
     def one(self) -> Iterator[None]:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from agentic_backend.kpi import Kpi
 from agentic_backend.transports.chatbot_controller import PATH, ChatbotController
@@ -28,11 +28,11 @@ def public_application(
     hosts: Collection[str],
     is_draining: Callable[[], bool],
     kpi: Kpi,
-) -> Starlette:
+) -> ASGIApp:
     async def page(request: Request) -> Response:
         return FileResponse(_WEB / "index.html", headers={"cache-control": "no-cache"})
 
-    return Starlette(
+    application = Starlette(
         routes=[
             Route("/", page),
             Mount("/static", _PageFiles(directory=_WEB)),
@@ -40,11 +40,10 @@ def public_application(
             sign_in_call(sign_in),
             *calls,
         ],
-        middleware=[
-            Middleware(Gate, origins=origins, hosts=hosts, tokens_from=sign_in.origin, is_draining=is_draining, kpi=kpi)
-        ],
         exception_handlers=EXCEPTION_HANDLERS,
     )
+    # Around all of it: Starlette answers what its own middleware fails on by itself.
+    return Gate(application, origins=origins, hosts=hosts, tokens_from=sign_in.origin, is_draining=is_draining, kpi=kpi)
 
 
 class _PageFiles(StaticFiles):

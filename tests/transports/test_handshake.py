@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from support.chat_client import PATH, PATIENCE_S, ChatClient, chat, final_text
 from support.running_server import RunningServer, running_server
+from support.signing_realm import signing_realm
 from support.test_agents import ENTRIES
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -133,9 +134,12 @@ async def test_a_foreign_host_name_is_refused(server: RunningServer, host: str) 
 
 
 async def test_a_handshake_that_can_not_be_read_is_refused_at_once(server: RunningServer) -> None:
-    assert await raw_status(server.address, "Host: localhost", "X-Long: " + "x" * 9000) == 431
+    assert await raw_status(server.address, "Host: localhost", "X-Long: " + "x" * 9000) == 101
+    assert await raw_status(server.address, "Host: localhost", "X-Long: " + "x" * 70_000) == 431
     assert await raw_status(server.address, "Host: localhost", *(f"X-{n}: 1" for n in range(200))) == 431
-    assert await raw_status(server.address, "Host: localhost", target=f"{PATH}?token={'x' * 9000}") == 414
+    assert await raw_status(server.address, "Host: localhost", target=f"{PATH}?token={'x' * 70_000}") == 431
+    assert await raw_status(server.address, "Host: localhost", "Content-Length: 3") == 400
+    assert await raw_status(server.address, "Host: localhost", "Transfer-Encoding: chunked") == 400
     assert await raw_status(server.address, "Host: localhost", key="") == 400
     async with chat(server.address, token="dev:alice") as client:
         assert await user_of(client) == "alice"
@@ -172,6 +176,24 @@ async def test_a_bad_token_is_accepted_and_then_closed_with_4401(server: Running
     async with chat(server.address, additional_headers={"Authorization": header}) as client:
         assert await close_code(client) == 4401
         assert client.events == []
+
+
+@pytest.mark.parametrize("size", [9_000, 17_000, 60_000])
+async def test_a_long_token_is_refused_so_that_a_browser_can_read_it(server: RunningServer, size: int) -> None:
+    for options in ({"token": "x" * size}, {"query": f"?token={'x' * size}"}):
+        async with chat(server.address, **options) as client:
+            assert await close_code(client) == 4401
+
+
+async def test_a_long_token_that_is_good_lets_its_user_in(tmp_path: Path) -> None:
+    async with signing_realm() as realm:
+        keycloak = {"auth": {"mode": "keycloak", "keycloak": {"realm_url": realm.url}}}
+        token = realm.sign(padding="x" * 9_000)
+        async with running_server(tmp_path, agents=ENTRIES, settings=keycloak) as server:
+            for options in ({"token": token}, {"query": f"?token={token}"}):
+                async with chat(server.address, **options) as client:
+                    await client.send({"type": "ping"})
+                    assert (await client.receive())["type"] == "pong"
 
 
 @pytest.mark.parametrize("token", ["", "nonsense", "dev:", "dev:alice:1", "dev:al%20ice", "x" * 7000])

@@ -167,13 +167,15 @@ async def test_a_user_has_so_many_waiting_exchanges(tmp_path: Path) -> None:
         assert (await alice.ask("What is 1+1?"))[-1]["status"] == "ok"
 
 
-async def test_a_socket_counts_before_it_says_whose_it_is(tmp_path: Path) -> None:
+async def test_sockets_that_have_not_signed_in_have_a_pool_of_their_own(tmp_path: Path) -> None:
     async with signing_realm() as realm:
         keycloak = {"mode": "keycloak", "keycloak": {"realm_url": realm.url}}
-        settings = {"auth": keycloak, "limits": {"max_sockets": 1, "authenticate_timeout_s": 1}}
-        async with running_server(tmp_path, settings=settings) as server:
+        limits = {"max_sockets": 1, "unauthenticated_sockets": 2, "authenticate_timeout_s": 30}
+        async with running_server(tmp_path, settings={"auth": keycloak, "limits": limits}) as server:
             async with chat(server.address):
-                assert await close_code(server, realm.sign()) == 4429
+                assert await close_code(server, realm.sign()) is None, "who has said nothing takes no user's place"
+                async with chat(server.address):
+                    assert await close_code(server, realm.sign()) == 4429
             async with asyncio.timeout(10):
                 while await close_code(server, realm.sign()) is not None:
                     await asyncio.sleep(0.05)

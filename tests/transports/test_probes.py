@@ -6,11 +6,13 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
+import pytest
 from support.held_agents import Hold, held_graph
 from support.recorded_agents import eventually
-from support.running_server import RunningServer
+from support.running_server import RunningServer, running_server
 from support.sessions import Sessions, events_of, open_sessions
 
 from agentic_backend.auth.developer import DeveloperAuthenticator
@@ -106,3 +108,36 @@ async def test_the_latest_lines_of_the_log_are_told_inside(server: RunningServer
         outside = await client.get(f"{server.address}/log")
     assert json.loads(told.text.splitlines()[-1])["message"] == "a line of the log"
     assert outside.status_code == 404
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:9000", "localhost", "[::1]:9000", "10.1.2.3:9000", "scraped.example:9"])
+async def test_inside_scrapers_and_probes_are_served(tmp_path: Path, host: str) -> None:
+    named = {"server": {"port": 0, "allowed_hosts": ["scraped.example"]}}
+    async with running_server(tmp_path, settings=named) as server, httpx.AsyncClient() as client:
+        for path in ("/health/live", "/metrics", "/log", "/nothing"):
+            response = await client.get(f"{server.internal}{path}", headers={"Host": host})
+            assert response.status_code == (404 if path == "/nothing" else 200)
+            assert response.headers["x-content-type-options"] == "nosniff"
+            assert response.headers["cross-origin-resource-policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:9000", "127.0.0.1.evil.example", "1.2.3", ""])
+async def test_inside_a_name_that_was_rebound_is_not_served(server: RunningServer, host: str) -> None:
+    async with httpx.AsyncClient() as client:
+        response = await client.get(f"{server.internal}/log", headers={"Host": host})
+    assert response.status_code == 400
+    assert response.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_inside_a_foreign_page_is_not_served(server: RunningServer) -> None:
+    async with httpx.AsyncClient() as client:
+        response = await client.get(f"{server.internal}/log", headers={"Origin": "https://evil.example"})
+    assert response.status_code == 403
+
+
+async def test_inside_a_health_check_of_http_1_0_names_no_host(server: RunningServer) -> None:
+    parts = urlsplit(server.internal)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    writer.write(b"GET /health/live HTTP/1.0\r\n\r\n")
+    assert b" 200 " in await reader.readline()
+    writer.transport.abort()

@@ -1,0 +1,183 @@
+"""Frames as no library would send them: how many, how small, how large, and what comes behind a close."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+from support.attacker import UPGRADE, frame
+from support.chat_client import PATIENCE_S, chat
+from support.running_server import RunningServer, running_server
+from support.signing_realm import SigningRealm, signing_realm
+from support.test_agents import ENTRIES
+
+CONTINUED, TEXT, CLOSE, PING, PONG = 0x0, 0x1, 0x8, 0x9, 0xA
+HELLO = b'{"type":"ping"}'
+
+
+@dataclass
+class RawSocket:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def receive(self) -> tuple[int, bytes]:
+        """The next frame of the server: its opcode and payload."""
+        async with asyncio.timeout(PATIENCE_S):
+            first, size = await self.reader.readexactly(2)
+            if size == 126:
+                size = int.from_bytes(await self.reader.readexactly(2), "big")
+            return first & 0x0F, await self.reader.readexactly(size)
+
+    async def close_code(self) -> int:
+        """What the server closes with; whatever it sends before is skipped."""
+        while True:
+            opcode, payload = await self.receive()
+            if opcode == CLOSE:
+                return int(struct.unpack("!H", payload[:2])[0])
+
+    async def until_dropped(self) -> None:
+        """Go on sending, until the connection is gone."""
+        async with asyncio.timeout(PATIENCE_S):
+            with suppress(ConnectionError):
+                while True:
+                    self.writer.write(frame(PONG, b"x" * 100) * 100)
+                    await self.writer.drain()
+                    await asyncio.sleep(0.01)
+
+    async def ended(self) -> bytes:
+        """What comes until the server has closed the connection."""
+        async with asyncio.timeout(PATIENCE_S):
+            return await self.reader.read()
+
+
+@asynccontextmanager
+async def raw_socket(server: RunningServer) -> AsyncIterator[RawSocket]:
+    parts = urlsplit(server.address)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    try:
+        writer.write(UPGRADE)
+        async with asyncio.timeout(PATIENCE_S):
+            assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+        yield RawSocket(reader, writer)
+    finally:
+        writer.transport.abort()
+
+
+@pytest.fixture
+async def realm() -> AsyncIterator[SigningRealm]:
+    async with signing_realm() as realm:
+        yield realm
+
+
+@pytest.fixture
+async def strict_server(tmp_path: Path, realm: SigningRealm) -> AsyncIterator[RunningServer]:
+    """A server whose users sign in."""
+    settings = {"auth": {"mode": "keycloak", "keycloak": {"realm_url": realm.url}}}
+    async with running_server(tmp_path, agents=ENTRIES, settings=settings) as server:
+        yield server
+
+
+def authenticate(realm: SigningRealm) -> bytes:
+    return frame(TEXT, orjson.dumps({"type": "authenticate", "access_token": realm.sign()}))
+
+
+FLOODS = {
+    "pings": frame(PING, b"odd") * 2_000,
+    "pongs": frame(PONG) * 2_000,
+    "empty fragments": frame(TEXT, final=False) + frame(CONTINUED, final=False) * 2_000,
+    "fragments of one byte": frame(TEXT, b"x", final=False) + frame(CONTINUED, b"x", final=False) * 2_000,
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
+async def test_too_many_small_frames_close_with_1008_and_then_the_connection_is_dropped(
+    strict_server: RunningServer, server: RunningServer, flood: bytes
+) -> None:
+    for address in (server, strict_server):
+        async with raw_socket(address) as attacker:
+            attacker.writer.write(flood)
+            assert await attacker.close_code() == 1008
+            await attacker.until_dropped()
+
+
+async def test_too_many_fragments_of_one_message_close_with_1008_however_slowly_they_come(
+    server: RunningServer,
+) -> None:
+    async with raw_socket(server) as attacker:
+        attacker.writer.write(frame(TEXT, b"x", final=False))
+        for _ in range(11):
+            attacker.writer.write(frame(CONTINUED, b"x", final=False) * 100)
+            await asyncio.sleep(0.15)
+        assert await attacker.close_code() == 1008
+
+
+async def test_control_frames_at_an_honest_pace_close_nothing(server: RunningServer) -> None:
+    async with raw_socket(server) as client:
+        for _ in range(3):
+            client.writer.write((frame(PING, b"x") + frame(PONG, b"y")) * 400)
+            await asyncio.sleep(1.1)
+        client.writer.write(frame(TEXT, HELLO))
+        received = [await client.receive() for _ in range(1_201)]
+    assert received == [(PONG, b"x")] * 1_200 + [(TEXT, b'{"type":"pong"}')]
+
+
+async def test_a_message_of_a_thousand_fragments_is_heard(server: RunningServer) -> None:
+    message = orjson.dumps({"type": "follow", "session_id": "s" * 100, "wizard": "w" * 1_500_000})
+    pieces = [message[start : start + 1_500] for start in range(0, len(message), 1_500)]
+    async with raw_socket(server) as client:
+        client.writer.write(frame(TEXT, pieces[0], final=False))
+        client.writer.write(b"".join(frame(CONTINUED, piece, final=False) for piece in pieces[1:-1]))
+        client.writer.write(frame(PING, b"between") + frame(CONTINUED, pieces[-1]))
+        assert await client.receive() == (PONG, b"between")
+        opcode, payload = await client.receive()
+    assert opcode == TEXT and orjson.loads(payload)["content"] == "wizard: unknown field"
+
+
+async def test_nothing_behind_a_close_is_heard(server: RunningServer) -> None:
+    ask = frame(TEXT, orjson.dumps({"message": "hello", "agent_id": "echo", "client_exchange_id": "late"}))
+    async with raw_socket(server) as client:
+        client.writer.write(frame(CLOSE, struct.pack("!H", 1000)) + ask + frame(PING) * 100)
+        assert await client.close_code() == 1000
+        assert await client.ended() == b""
+    async with chat(server.address) as other:
+        events = await other.ask("again", agent_id="echo", client_exchange_id="late")
+        assert events[0]["type"] == "started" and "again" in str(events[1])
+
+
+@pytest.mark.parametrize("in_fragments", [False, True])
+async def test_until_it_has_signed_in_a_socket_sends_little(
+    strict_server: RunningServer, realm: SigningRealm, in_fragments: bool
+) -> None:
+    def sent(size: int) -> bytes:
+        if not in_fragments:
+            return frame(TEXT, b"x" * size)
+        return frame(TEXT, b"x" * (size // 2), final=False) + frame(CONTINUED, b"x" * (size - size // 2))
+
+    async with raw_socket(strict_server) as client:
+        client.writer.write(sent(65_537))
+        assert await client.close_code() == 1009
+    async with raw_socket(strict_server) as client:
+        client.writer.write(sent(65_536))
+        assert await client.close_code() == 4401
+    async with raw_socket(strict_server) as client:
+        # Nothing answers `authenticate`, so clients send on at once.
+        client.writer.write(authenticate(realm) + sent(500_000) + frame(TEXT, HELLO))
+        assert orjson.loads((await client.receive())[1])["code"] == "bad_frame"
+        assert await client.receive() == (TEXT, b'{"type":"pong"}')
+
+
+async def test_what_comes_before_the_handshake_is_answered_waits_for_it(server: RunningServer) -> None:
+    parts = urlsplit(server.address)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    writer.write(UPGRADE + frame(PING, b"early") + frame(TEXT, HELLO))
+    async with asyncio.timeout(PATIENCE_S):
+        assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+    client = RawSocket(reader, writer)
+    assert await client.receive() == (PONG, b"early")
+    assert await client.receive() == (TEXT, b'{"type":"pong"}')
+    writer.transport.abort()

@@ -1,6 +1,6 @@
 """REST calls about exchanges: one of them as it stands, going on with one, and a session's events as they come."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from uuid import uuid4
 
 from sse_starlette import ServerSentEvent
@@ -32,6 +32,8 @@ from agentic_backend.transports.rest_input import ResumeExchange, body_of
 from agentic_backend.transports.session_events import SessionEvents
 from agentic_backend.transports.sse import EventStream, exchange_events
 
+_DECISIONS_BYTES = 1024 * 1024
+
 
 class ExchangeView(Value):
     """`pending` is what still waits for a person, `decisions` what was decided, `checkpoint` where it could go on."""
@@ -55,7 +57,19 @@ class ExchangeView(Value):
         values = {name: getattr(record, name) for name in cls.model_fields}
         is_waiting = record.status is ExchangeStatus.AWAITING_HUMAN
         pending = remaining(record, ()) if is_waiting else None
-        return cls(**values | {"pending": pending, "decisions": record.decisions or None})
+        return cls(**values | {"pending": pending, "decisions": _last_that_fit(record.decisions) or None})
+
+
+def _last_that_fit(decisions: Sequence[HumanDecision]) -> list[HumanDecision]:
+    """As many of the last decisions as have _DECISIONS_BYTES, one at least: each has the arguments of its call."""
+    kept: list[HumanDecision] = []
+    size = 0
+    for decision in reversed(decisions):
+        size += len(decision.model_dump_json())
+        if kept and size > _DECISIONS_BYTES:
+            break
+        kept.append(decision)
+    return kept[::-1]
 
 
 class ExchangesApi:

@@ -6,6 +6,7 @@ import pytest
 from playwright.async_api import Locator, expect
 from support.chat_client import chat
 from support.chat_page import ChatPage
+from support.large_sessions import fill
 from support.rest_client import rest
 from support.running_server import RunningServer
 
@@ -181,3 +182,21 @@ async def test_a_long_conversation_is_read_from_its_end(page: ChatPage, chat_ser
     await expect(page.by("load-earlier")).to_have_count(0)
     questions = [text for kind, text in await page.shown() if kind == "asked"]
     assert questions == [f"echo {number}" for number in range(60)]
+
+
+READ = """async (id) => {
+  const { Api } = await import("/static/api.js");
+  const { readMessages } = await import("/static/history.js");
+  const api = new Api(new URL("/agentic/v1/", location), async () => null);
+  const { next_rank: nextRank } = await api.session(id);
+  const messages = await readMessages(api, id, 0, nextRank);
+  return { nextRank, ranks: messages.map(({ rank }) => rank) };
+}"""
+
+
+async def test_a_conversation_of_several_mib_is_read_to_its_end(page: ChatPage, chat_server: RunningServer) -> None:
+    """Each page of it is a MiB, with fewer messages than were asked for."""
+    [session_id] = await fill(chat_server.data / "chat.sqlite3", "developer", sessions=1, mib_each=4)
+    read = await page.tab.evaluate(READ, session_id)
+    assert read["nextRank"] == 65
+    assert read["ranks"] == list(range(65))

@@ -174,6 +174,16 @@ async def test_a_gap_between_ranks_is_noticed(page: ChatPage) -> None:
     assert (await final_state(page, {"stored": first}, {"stored": third}, {"stored": second}))["missingAfter"] is None
 
 
+async def test_a_final_without_its_middle_is_filled_from_the_store(page: ChatPage) -> None:
+    rows = [message(0), *(message(rank, "assistant") for rank in range(1, 6))]
+    final = {"event": ended(rows[0], *rows[4:])}
+    assert (await final_state(page, final))["missingAfter"] == 0
+    state = await final_state(page, final, {"stored": rows[1:5]})
+    assert state["missingAfter"] is None
+    [exchange] = state["exchanges"]
+    assert (exchange["ranks"], exchange["status"]) == (list(range(6)), "ok")
+
+
 async def test_what_the_page_does_not_know_changes_nothing(page: ChatPage) -> None:
     unknown = {"type": "confetti", "session_id": "s", "exchange_id": "e", "seq": 2}
     no_exchange = {"type": "session", "session": {"id": "s"}}

@@ -16,6 +16,8 @@ from support.signing_realm import signing_realm
 from support.test_agents import ENTRIES
 from websockets.exceptions import ConnectionClosed
 
+from agentic_backend.setting_types import WITH_USERS
+
 
 def limited(directory: Path, **limits: int) -> Any:
     return running_server(directory, agents=ENTRIES, settings={"limits": limits})
@@ -247,3 +249,15 @@ async def test_a_refused_run_takes_nothing_from_the_asks_of_the_minute(tmp_path:
             await alice.send({"type": "stop", "session_id": session_id})
             await alice.until("final")
             assert (await alice.ask("hello", agent_id="echo"))[-1]["status"] == "ok"
+
+
+async def test_users_of_keycloak_have_limits_though_nothing_is_set(tmp_path: Path) -> None:
+    async with signing_realm() as realm, AsyncExitStack() as stack:
+        settings = {"auth": {"mode": "keycloak", "keycloak": {"realm_url": realm.url}}}
+        server = await stack.enter_async_context(running_server(tmp_path, settings=settings))
+        for _ in range(WITH_USERS["sockets_per_user"]):
+            client = await stack.enter_async_context(chat(server.address, token=realm.sign()))
+            await client.send({"type": "ping"})
+            await client.until("pong")
+        assert await close_code(server, realm.sign()) == 4429
+        assert await close_code(server, realm.sign(sub="bob-id")) is None

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from base64 import urlsafe_b64encode
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -190,3 +191,42 @@ async def test_every_request_has_its_own_request_id(server: RunningServer) -> No
     async with rest(server) as http:
         ids = {error_of(await http.get("/sessions/s"))["request_id"] for _ in range(5)}
         assert len(ids) == 5
+
+
+def b64(text: str) -> str:
+    return urlsafe_b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("params", "names"),
+    [
+        ({"limit": "0"}, "limit:"),
+        ({"limit": "201"}, "limit:"),
+        ({"limit": "-1"}, "limit:"),
+        ({"limit": "ten"}, "limit:"),
+        ({"limit": "1.5"}, "limit:"),
+        ({"limit": "9" * 5000}, "limit:"),
+        ({"state": "ended"}, "state:"),
+        ({"cursor": "nonsense"}, "cursor:"),
+        ({"cursor": "ä"}, "cursor:"),
+        ({"cursor": "WyIyMDI2IiwgMV0="}, "cursor:"),
+        ({"limit": "\uff11"}, "limit:"),
+        ({"limit": "1_0"}, "limit:"),
+        ({"limit": "+1"}, "limit:"),
+        ({"q": "x" * 201}, "q:"),
+        ({"q": "a\x00b"}, "q:"),
+        ({"q": "\x1b[2J"}, "q:"),
+        ({"q": "\x7f"}, "q:"),
+        ({"cursor": b64('["0001-01-01T00:00:00+14:00","x"]')}, "cursor:"),
+        ({"cursor": b64('["9999-12-31T23:59:59-14:00","x"]')}, "cursor:"),
+        ({"cursor": b64('["10000-01-01T00:00:00Z","x"]')}, "cursor:"),
+        ({"cursor": b64('["2026-01-01T00:00:00+24:00","x"]')}, "cursor:"),
+    ],
+)
+async def test_wrong_parameters_of_the_list_are_named(
+    server: RunningServer, params: dict[str, str], names: str
+) -> None:
+    async with rest(server) as http:
+        response = await http.get("/sessions", params=params)
+        assert (response.status_code, error_of(response)["code"]) == (400, "bad_frame")
+        assert error_of(response)["content"].startswith(names)

@@ -178,29 +178,6 @@ async def test_the_list_is_filtered_by_agent_state_title_and_text(server: Runnin
         assert await found(q="", agent_id="", state="", cursor="") == await found() == everything
 
 
-@pytest.mark.parametrize(
-    ("params", "names"),
-    [
-        ({"limit": "0"}, "limit:"),
-        ({"limit": "201"}, "limit:"),
-        ({"limit": "-1"}, "limit:"),
-        ({"limit": "ten"}, "limit:"),
-        ({"limit": "1.5"}, "limit:"),
-        ({"limit": "9" * 5000}, "limit:"),
-        ({"state": "ended"}, "state:"),
-        ({"cursor": "nonsense"}, "cursor:"),
-        ({"cursor": "ä"}, "cursor:"),
-        ({"cursor": "WyIyMDI2IiwgMV0="}, "cursor:"),
-        ({"q": "x" * 201}, "q:"),
-    ],
-)
-async def test_wrong_parameters_of_the_list_are_named(
-    server: RunningServer, params: dict[str, str], names: str
-) -> None:
-    async with rest(server) as http:
-        refused(await http.get("/sessions", params=params), 400, "bad_frame", names)
-
-
 # One session
 
 

@@ -259,6 +259,14 @@ class LimitsSettings(Section):
     sockets_per_user: Count | None = Field(
         None, description="Those of one user that may be open at once in this process; `null` is no limit."
     )
+    model_call_bytes: Bytes = Field(
+        8_388_608,
+        description="Most that one call of a model may say, in bytes of its text, thoughts and tools' arguments; then "
+        "the exchange fails, and keeps what was said.",
+    )
+    model_run_bytes: Bytes = Field(
+        33_554_432, description="Most that all models of an exchange may say from one pause to the next, in bytes."
+    )
     model_timeout_s: Seconds = Field(
         120, description="How long a graph may be silent while no tool runs, in seconds; then the exchange fails."
     )

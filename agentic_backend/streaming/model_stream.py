@@ -19,6 +19,7 @@ from langgraph.constants import TAG_NOSTREAM
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.model_failures import ModelFailures
 from agentic_backend.streaming.content import model_of, usage_of
+from agentic_backend.streaming.said import Said
 
 Output = TypeVar("Output")
 _Call = tuple[tuple[str, ...], dict[str, Any]]
@@ -35,7 +36,7 @@ class ModelCall:
 
 
 class ModelStream(ModelFailures):
-    """A callback of one run; `sink` gets its parts in the event loop's thread, in order.
+    """A callback of one run; `sink` gets its parts in the event loop's thread, in order. `said` bounds them.
 
     Models that can stream do so where a handler has the two `tap_output` methods.
     """
@@ -43,9 +44,10 @@ class ModelStream(ModelFailures):
     # An error in the sink is an error of the run, not a line in LangChain's log.
     raise_error = True
 
-    def __init__(self, sink: Callable[[StreamPart], None]) -> None:
+    def __init__(self, sink: Callable[[StreamPart], None], said: Said | None = None) -> None:
         super().__init__()
         self._sink = sink
+        self._said = said or Said()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._calls: dict[UUID, _Call] = {}
@@ -85,9 +87,14 @@ class ModelStream(ModelFailures):
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
         if self._is_cut:
             self._end_thread()
+        if not isinstance(chunk, ChatGenerationChunk):
+            return
+        self._streamed.add(run_id)
+        if isinstance(chunk.message, AIMessage):
+            # One that nobody sees takes memory too.
+            self._said.add(run_id, chunk.message)
         call = self._calls.get(run_id)
-        if call is not None and isinstance(chunk, ChatGenerationChunk):
-            self._streamed.add(run_id)
+        if call is not None:
             self._give((call[0], "messages", (chunk.message, call[1])))
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
@@ -98,7 +105,12 @@ class ModelStream(ModelFailures):
         self._note_end(run_id, message if isinstance(message, AIMessage) else None)
         if run_id in self._streamed:
             self._streamed.discard(run_id)
-        elif call is not None and message is not None:
+            self._said.end(run_id)
+            return
+        if isinstance(message, AIMessage):
+            self._said.add(run_id, message)
+            self._said.end(run_id)
+        if call is not None and message is not None:
             self._give((call[0], "messages", (message, call[1])))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID | None = None, **kwargs: Any) -> None:
@@ -107,6 +119,7 @@ class ModelStream(ModelFailures):
             self._note_end(run_id, None, type(error).__name__)
             self._calls.pop(run_id, None)
             self._streamed.discard(run_id)
+            self._said.end(run_id)
 
     def _note_end(self, run_id: UUID, message: AIMessage | None, error: str = "") -> None:
         began, model = self._begun.pop(run_id, (time.monotonic(), "unknown"))

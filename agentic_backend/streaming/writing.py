@@ -10,6 +10,9 @@ from langchain_core.messages.ai import UsageMetadata, add_usage
 from agentic_backend.protocol.parts import Part, TextPart
 from agentic_backend.streaming.content import delta_of, parts_of
 
+# Providers have two at most; one that gives each chunk another is none to search through.
+_MOST_IDS = 16
+
 Place = tuple[tuple[str, ...], str]
 """Where in the graph a message is written: the namespace and the node."""
 
@@ -34,7 +37,7 @@ class Writing:
 
     def add(self, chunk: AIMessageChunk, thought: str, text: str) -> None:
         """Add a chunk, which has brought this thought and this text."""
-        if chunk.id not in self.ids:
+        if len(self.ids) < _MOST_IDS and chunk.id not in self.ids:
             self.ids.append(chunk.id)
         self.thoughts.append(thought)
         self.texts.append(text)

@@ -16,7 +16,7 @@ _SHORT = 256
 
 def read_in_linear_time() -> None:
     """Have LangChain's messages use this reader, in all of this process."""
-    ai.parse_partial_json = partial_json
+    ai.parse_partial_json = partial_json  # type: ignore[attr-defined]
 
 
 def partial_json(s: str, *, strict: bool = False) -> Any:

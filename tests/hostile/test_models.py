@@ -48,7 +48,6 @@ async def test_a_provider_that_streams_without_end_is_ended(directory: Path) -> 
                     began = time.monotonic()
                     events = await client.ask(f"answer {way}")
                     took[way] = time.monotonic() - began
-                    print(way, took[way], flush=True)
                     final = events[-1]
                     check_exchange(events)
                     assert (final.get("error") or {}).get("code") == code, way

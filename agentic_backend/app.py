@@ -53,7 +53,7 @@ async def open_application(
 
     Raises CannotOpenStore, and StoreUnavailable where it fails right after.
     """
-    kpi, log_tail = Kpi(), LogTail()
+    kpi, log_tail = Kpi(), LogTail(settings.log.packages)
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
         await stack.enter_async_context(event_loop_lag(kpi))

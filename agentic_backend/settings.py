@@ -325,6 +325,11 @@ class RelaySettings(Section):
 
 class LogSettings(Section):
     level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
+    packages: tuple[NonEmpty, ...] = Field(
+        (),
+        strict=False,
+        description="Other packages whose loggers are logged from that level on; all others are from `warning` on.",
+    )
 
 
 class Settings(Section):

@@ -12,8 +12,8 @@ from agentic_backend.agents.broken_streams import asking_again
 from agentic_backend.agents.offline_model import OfflineChatModel
 from agentic_backend.agents.partial_json import read_in_linear_time
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.redaction import redact
 from agentic_backend.settings import ModelSettings
-from agentic_backend.telemetry import redact
 
 DEFAULT = "default"
 

@@ -61,7 +61,7 @@ async def open_application(
 
     Raises CannotOpenStore, and StoreUnavailable where it fails right after.
     """
-    kpi, log_tail = Kpi(), LogTail()
+    kpi, log_tail = Kpi(), LogTail(settings.log.packages)
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
         stack.enter_context(bounded_records())

@@ -53,7 +53,7 @@ def _serve(settings: Settings, agents: AgentManager) -> int:
     models = load_models(settings.models, settings.openai_model, wanted)
     for problem in models.problems:
         print(problem, file=sys.stderr)
-    configure_logging(settings.log.level)
+    configure_logging(settings.log.level, settings.log.packages)
     # Imported modules are here to stay; looking through half a million of their objects at each full collection is not.
     gc.collect()
     gc.freeze()

@@ -93,6 +93,11 @@ class CheckpointMissing(AgenticError):
     default = "There is nothing to resume from."
 
 
+class LimitReached(AgenticError):
+    code, http_status, retryable = "limit_reached", 409, False
+    default = "A limit of the exchange has been reached."
+
+
 class RateLimited(AgenticError):
     code, http_status = "rate_limited", 429
     default = "Too many requests; wait a little."

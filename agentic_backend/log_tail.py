@@ -5,18 +5,19 @@ The application attaches one for as long as it is open. Bounded: so many lines, 
 
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from agentic_backend.telemetry import JsonFormatter
+from agentic_backend.telemetry import JsonFormatter, OursOrWarnings
 
 _LINES, _LONGEST_LINE = 500, 4000
 
 
 class LogTail(logging.Handler):
-    def __init__(self) -> None:
+    def __init__(self, packages: Collection[str] = ()) -> None:
         super().__init__()
         self.setFormatter(JsonFormatter())
+        self.addFilter(OursOrWarnings(packages))
         self._lines: deque[str] = deque(maxlen=_LINES)
 
     @contextmanager

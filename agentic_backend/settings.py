@@ -277,6 +277,14 @@ class LimitsSettings(Section):
         description="WebSockets whose user isn't known yet, and connections that have asked for nothing yet, that may "
         "be open at the same time in this process; of the latter the oldest make room.",
     )
+    model_call_bytes: Bytes = Field(
+        8_388_608,
+        description="Most that one call of a model may say, in bytes of its text, thoughts and tools' arguments; then "
+        "the exchange fails, and keeps what was said.",
+    )
+    model_run_bytes: Bytes = Field(
+        33_554_432, description="Most that all models of an exchange may say from one pause to the next, in bytes."
+    )
     model_timeout_s: Seconds = Field(
         120, description="How long a graph may be silent while no tool runs, in seconds; then the exchange fails."
     )
@@ -335,6 +343,11 @@ class RelaySettings(Section):
 
 class LogSettings(Section):
     level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
+    packages: tuple[NonEmpty, ...] = Field(
+        (),
+        strict=False,
+        description="Other packages whose loggers are logged from that level on; all others are from `warning` on.",
+    )
 
 
 class Settings(Section):

@@ -1,43 +1,60 @@
-"""Logs: structured JSON lines with the ids of what they speak of; never tokens, never message texts."""
+"""Logs: structured JSON lines with the ids of what they speak of; never tokens, never message texts.
+
+Other packages' loggers are heard from warnings on, whatever level they give themselves: below that they quote requests.
+"""
 
 import json
 import logging
-import re
 import sys
+import threading
 import traceback
+from collections.abc import Collection
+from typing import Any
 
 from agentic_backend.protocol.messages import utc_now
+from agentic_backend.redaction import redact, redacted, secrets_of
+
+log = logging.getLogger(__name__)
 
 _CONTEXT = ("request_id", "exchange_id", "session_id", "agent_id", "user_id")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_QUOTING_ALL = ("root", "mcp", "client")
 _QUOTING = ("asyncio", "langchain_core.callbacks.manager")
-_SECRETS = re.compile(
-    r"(?i)(bearer\s+|[?&](?:access_)?token=)[^\s\"'&]+"
-    r"|eyJ[\w-]+\.[\w-]+\.[\w-]*"
-    r"|\b(?:sk|pk|ghp|xox[bp])[-_][\w-]{8,}"
-    r"|\bdev:[\w.@-]+(?::\d+)?"
-    r"|(?<=://)[^\s/@]+(?=@)"
-)
+_LONGEST_FOREIGN = 1_000
+_OURS = "agentic_backend"
 
 
-def redact(text: str) -> str:
-    """`text` without what looks like a token, a key or a password in a URL."""
-    return _SECRETS.sub(lambda match: (match[1] or "") + "[redacted]", text)
+class OursOrWarnings(logging.Filter):
+    """Lets a record through that is the server's own, or of one of `packages`, or a warning at least."""
+
+    def __init__(self, packages: Collection[str] = ()) -> None:
+        super().__init__()
+        self._packages = {_OURS, *packages}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.WARNING or _package_of(record) in self._packages
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line: time, level, logger, message, the record's extras, and an exception's story."""
+    """One JSON object per line: time, level, logger, message, the record's extras, and an exception's story.
+
+    The secrets in this process's environment are known to it, and appear nowhere.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known = secrets_of()
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
             "time": utc_now().isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": redact(_message_of(record)),
+            "message": redact(_message_of(record), self._known),
         }
-        extras = {key: value for key, value in vars(record).items() if key not in _STANDARD}
+        extras = redacted({key: value for key, value in vars(record).items() if key not in _STANDARD}, self._known)
         line |= {key: extras.pop(key) for key in _CONTEXT if key in extras}
-        line |= {key: redact(value) if isinstance(value, str) else value for key, value in extras.items()}
+        line |= extras
         if record.exc_info and record.exc_info[1] is not None:
             line["exception"] = story_of(record.exc_info[1])
         # In ASCII, because a line must come out whatever its texts hold, lone surrogates too.
@@ -48,10 +65,19 @@ def _message_of(record: logging.LogRecord) -> str:
     # These put the texts of exceptions into their lines; what they are about stands before.
     if record.name in _QUOTING:
         return str(record.msg).partition("\n")[0]
-    if record.name == "root":
-        # No module of ours logs there; MCP's client does, quoting whatever a server has sent.
+    if _package_of(record) in _QUOTING_ALL:
+        # MCP's client, which logs to the root too, quotes whatever a server has sent.
         return f"a library's message, not shown: {record.module}, line {record.lineno}"
-    return record.getMessage()
+    try:
+        message = record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        # Its arguments don't fit. Python's own report of that would quote them.
+        message = str(record.msg)
+    return message if _package_of(record) == _OURS else message[:_LONGEST_FOREIGN]
+
+
+def _package_of(record: logging.LogRecord) -> str:
+    return record.name.partition(".")[0]
 
 
 def story_of(error: BaseException) -> list[dict[str, object]]:
@@ -68,24 +94,26 @@ def story_of(error: BaseException) -> list[dict[str, object]]:
     return story
 
 
-def configure_logging(level: str) -> None:
-    """Send everything to standard error as JSON lines. uvicorn's access lines are off: they hold query strings.
+def configure_logging(level: str, packages: Collection[str] = ()) -> None:
+    """Send everything to standard error as JSON lines: the server's own and that of `packages` from `level` on.
 
-    Only the server itself goes below `info`: in their debug lines libraries quote requests, and so messages.
+    What Python itself would print there, in words that may quote anything, is logged too: warnings, and errors that
+    nobody catches.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
-    logging.basicConfig(level="INFO" if level == "debug" else level.upper(), handlers=[handler], force=True)
-    logging.getLogger("agentic_backend").setLevel(level.upper())
-    for name in (
-        "uvicorn.access",
-        "uvicorn.error",
-        "httpx",
-        "openai",
-        "sse_starlette",
-        "aiosqlite",
-        "asyncio",
-        "mcp",
-        "client",
-    ):
-        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+    handler.addFilter(OursOrWarnings(packages))
+    own = logging.getLevelName(level.upper())
+    handler.setLevel(own)
+    logging.basicConfig(level=max(own, logging.WARNING), handlers=[handler], force=True)
+    for name in (_OURS, *packages):
+        logging.getLogger(name).setLevel(own)
+    logging.captureWarnings(True)
+    logging.raiseExceptions = False
+    sys.excepthook = lambda _, error, __: log.critical("uncaught error", exc_info=error)
+    sys.unraisablehook = lambda told: log.error("error that can't be raised", exc_info=told.exc_value)
+    threading.excepthook = _log_of_a_thread
+
+
+def _log_of_a_thread(told: Any) -> None:
+    log.error("uncaught error in a thread", exc_info=told.exc_value)

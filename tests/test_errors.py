@@ -20,6 +20,7 @@ CONTRACT = {
     "approval_not_found": (409, False),
     "approval_mismatch": (409, False),
     "checkpoint_missing": (409, False),
+    "limit_reached": (409, False),
     "rate_limited": (429, True),
     "too_many_runs": (429, True),
     "agent_unavailable": (503, True),

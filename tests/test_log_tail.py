@@ -5,7 +5,7 @@ import logging
 
 from agentic_backend.log_tail import LogTail
 
-log = logging.getLogger("tests.log_tail")
+log = logging.getLogger("agentic_backend.tests")
 
 
 def messages(tail: LogTail) -> list[str]:

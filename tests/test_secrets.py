@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from support import wire_agents
 from support.chat_client import ChatClient, chat
+from support.providers.hostile import hostile_provider
 from support.rest_client import rest, sse_events
 from support.running_server import ASSISTANT, FAST, RunningServer, running_server
 from support.server_process import serving
@@ -182,3 +184,24 @@ async def test_of_a_server_in_a_process_of_its_own_that_logs_all_it_can(tmp_path
         assert '"request_id"' in server.stderr and '"level":"error"' in server.stderr
         assert found(server.stdout + server.stderr, [*WORDS, *tokens]) == []
     assert found(str(await asyncio.to_thread(stored_bytes, tmp_path / "data")), tokens) == []
+
+
+async def test_a_key_in_the_url_of_a_provider_reaches_no_log(tmp_path: Path) -> None:
+    """Clients of providers log each request's URL; some of them as loudly as a variable asks for."""
+    async with hostile_provider() as url:
+        environment = {
+            "OPENAI_API_KEY": "sk-of-the-tests-0123456789abcdef",
+            "OPENAI_BASE_URL": f"{url}/wombatfruit-0123456789/v1?secret=quokkaberry&api_key=plinthgaze",
+            "OPENAI_LOG": "debug",
+            "AGENTIC_MODELS__DEFAULT__MODEL": "openai:gpt-5.4-mini",
+            "AGENTIC_MODELS__DEFAULT__OPTIONS": '{"max_retries": 0}',
+            "AGENTIC_LOG__LEVEL": "debug",
+        }
+        async with serving(cwd=tmp_path, environment=environment) as server, httpx.AsyncClient() as http:
+            async with chat(server.address) as client:
+                for way in ("well", "calls", "line"):
+                    await client.ask(way)
+            tail = (await http.get(f"{server.internal}/log")).text
+            assert await server.stop() == 0
+    assert "exchange ended" in server.stderr and "exchange ended" in tail
+    assert found(server.stderr + tail, [*WORDS, "sk-of-the-tests"]) == []

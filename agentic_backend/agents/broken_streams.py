@@ -32,6 +32,8 @@ _BROKEN = (
     httpx2.ProtocolError,
     ConnectionError,
 )
+_TURN_S = 0.01
+_MOST_HELD = 1_000
 _RETRIES, _WAIT_S, _WAIT_AT_MOST_S = 2, 0.5, 8.0
 
 
@@ -63,12 +65,15 @@ class _AskingAgain:
             time.sleep(wait_s)
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        turn = _Turn()
         for wait_s in _waits(self):
             beginning = _Beginning()
             try:
                 async for chunk in super()._astream(*args, **kwargs):  # type: ignore[misc]
                     for passed in beginning.pass_on(chunk):
                         yield passed
+                    if turn.is_over():
+                        await asyncio.sleep(0)
                 for held in beginning.held:
                     yield held
                 return
@@ -76,6 +81,20 @@ class _AskingAgain:
                 if beginning.is_over or wait_s is None or not _may_pass(error, beginning):
                     raise
             await asyncio.sleep(wait_s)
+
+
+class _Turn:
+    """How long a stream whose chunks are all there already has kept the event loop to itself."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def is_over(self) -> bool:
+        now = time.monotonic()
+        if now - self._began < _TURN_S:
+            return False
+        self._began = now
+        return True
 
 
 class _Beginning:
@@ -89,7 +108,8 @@ class _Beginning:
         if self.is_over:
             return [chunk]
         self.held.append(chunk)
-        self.is_over = _says_something(chunk.message)
+        # What is held takes memory; a stream of so many empty chunks is none to ask for again.
+        self.is_over = len(self.held) >= _MOST_HELD or _says_something(chunk.message)
         if not self.is_over:
             return []
         passed, self.held = self.held, []

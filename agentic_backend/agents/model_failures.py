@@ -24,6 +24,8 @@ class ModelFailures(BaseCallbackHandler):
         """The typed error for a failure of a model within `error`; None where no model failed."""
         for cause in _causes(error):
             if any(_same(cause, failure) for failure in self._failures):
+                if isinstance(cause, AgenticError):
+                    return cause
                 return ModelTimeout() if is_timeout(cause) else ModelError()
         return None
 

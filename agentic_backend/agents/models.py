@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
@@ -9,9 +10,10 @@ from pydantic import ValidationError
 
 from agentic_backend.agents.broken_streams import asking_again
 from agentic_backend.agents.offline_model import OfflineChatModel
+from agentic_backend.agents.partial_json import read_in_linear_time
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.redaction import redact
 from agentic_backend.settings import ModelSettings
-from agentic_backend.telemetry import redact
 
 DEFAULT = "default"
 
@@ -41,6 +43,7 @@ def load_models(named: Mapping[str, ModelSettings], openai_model: str, also: Col
     Blocks: providers' packages are imported. Raises ModelUnavailable for a named model only; another one is a problem,
     and its agent is not available.
     """
+    read_in_linear_time()
     models: dict[str, BaseChatModel] = {}
     for name, settings in named.items():
         try:
@@ -64,12 +67,21 @@ def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
     try:
         if model == "offline":
             return OfflineChatModel(**settings.options)
-        built = init_chat_model(model, **settings.options)
+        built = init_chat_model(model, **{**_bounds(model), **settings.options})
     except Exception as error:
         # Providers raise errors of their own kinds for a missing key, a wrong option, a missing package.
         raise ModelUnavailable(f"the model '{model}' can't be built: {_reason(error)}") from error
     assert isinstance(built, BaseChatModel), "init_chat_model makes a configurable model only where none is named"
     return asking_again(built)
+
+
+def _bounds(model: str) -> dict[str, Any]:
+    """What bounds the responses that the provider's package reads, where that takes an HTTP client."""
+    if not model.startswith("openai:"):
+        return {}
+    from agentic_backend.agents.bounded_client import bounded_client
+
+    return {"http_async_client": bounded_client()}
 
 
 def _reason(error: Exception) -> str:

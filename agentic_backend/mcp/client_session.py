@@ -80,9 +80,6 @@ class CancellingSession(ClientSession):
         ):
             await self.send_notification(notification)
 
-    async def _validate_tool_result(self, name: str, result: types.CallToolResult) -> None:
-        """No check by a schema of the server's: it may hold a pattern that no text is ever done with."""
-
     async def _receive_loop(self) -> None:
         try:
             await super()._receive_loop()

@@ -22,6 +22,7 @@ from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.titles import UNNAMED, Titles, provisional_title
 from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import Store
+from agentic_backend.streaming.said import Said
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class ExchangeLauncher:
             recall=self._recall,
             window=self._limits.history_exchanges if window is None else window,
             on_first_token=lambda: self._name_session(asked),
+            said=Said(self._limits.model_call_bytes, self._limits.model_run_bytes),
             go_on=go_on,
         )
         if exchange_log is None:

@@ -30,6 +30,7 @@ from agentic_backend.stores.records import HumanDecision
 from agentic_backend.streaming.interrupts import resume_values
 from agentic_backend.streaming.model_stream import ModelCall, ModelStream
 from agentic_backend.streaming.resumed_run import ResumedRun
+from agentic_backend.streaming.said import Said
 from agentic_backend.streaming.stream_transcoder import StreamTranscoder
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,7 @@ class GraphRun:
         recall: Recall,
         window: int,
         on_first_token: Callable[[], None],
+        said: Said | None = None,
         go_on: GoOn | None = None,
     ) -> None:
         self._entry = entry
@@ -75,6 +77,7 @@ class GraphRun:
         self._recall = recall
         self._window = window
         self._on_first_token = on_first_token
+        self._said = said or Said()
         self._go_on = go_on
         self._control = RunControl()
         self._awaits_first_token = True
@@ -189,7 +192,7 @@ class GraphRun:
                 self._on_first_token()
 
         self.ready_at = self._clock()
-        self._model_stream = ModelStream(take)
+        self._model_stream = ModelStream(take, self._said)
         config = RunnableConfig(configurable={"thread_id": checkpoints.thread_id}, callbacks=[self._model_stream])
         self.last_sign = self._clock()
         try:

@@ -41,6 +41,8 @@ _PART: TypeAdapter[Part] = TypeAdapter(Part)
 # An image is kept within its message, which is one document of the store.
 _LONGEST_URL = 1_500_000
 
+_MOST_TOKENS = 1_000_000_000
+
 # Readers of JSON give up at some 200.
 _DEEPEST = 100
 
@@ -170,8 +172,15 @@ def usage_of(message: AIMessage) -> TokenUsage | None:
     if usage is None:
         return None
     return TokenUsage(
-        input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"], total_tokens=usage["total_tokens"]
+        input_tokens=_tokens(usage["input_tokens"]),
+        output_tokens=_tokens(usage["output_tokens"]),
+        total_tokens=_tokens(usage["total_tokens"]),
     )
+
+
+def _tokens(told: object) -> int:
+    """A number of tokens as a provider told it, within what can be one; sums of it stay within every store's."""
+    return min(max(told, 0), _MOST_TOKENS) if isinstance(told, int) else 0
 
 
 def finish_reason_of(message: AIMessage) -> FinishReason:

@@ -21,6 +21,7 @@ from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.model_failures import ModelFailures
 from agentic_backend.streaming.chunk_folding import ChunkFolding
 from agentic_backend.streaming.content import model_of, usage_of
+from agentic_backend.streaming.said import Said
 
 Output = TypeVar("Output")
 _Call = tuple[tuple[str, ...], dict[str, Any]]
@@ -40,7 +41,7 @@ class ModelCall:
 
 
 class ModelStream(ModelFailures):
-    """A callback of one run; `sink` gets its parts in the event loop's thread, in order.
+    """A callback of one run; `sink` gets its parts in the event loop's thread, in order. `said` bounds them.
 
     Models that can stream do so where a handler has the two `tap_output` methods.
     """
@@ -48,9 +49,10 @@ class ModelStream(ModelFailures):
     # An error in the sink is an error of the run, not a line in LangChain's log.
     raise_error = True
 
-    def __init__(self, sink: Callable[[StreamPart], None]) -> None:
+    def __init__(self, sink: Callable[[StreamPart], None], said: Said | None = None) -> None:
         super().__init__()
         self._sink = sink
+        self._said = said or Said()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._calls: dict[UUID, _Call] = {}
@@ -104,6 +106,9 @@ class ModelStream(ModelFailures):
             self._end_thread()
         if not isinstance(chunk, ChatGenerationChunk):
             return
+        if isinstance(chunk.message, AIMessage):
+            # One that nobody sees takes memory too.
+            self._said.add(run_id, chunk.message)
         if (folding := self._streamed.get(run_id)) is None:
             folding = self._streamed[run_id] = ChunkFolding()
         folding.add(chunk)
@@ -117,7 +122,13 @@ class ModelStream(ModelFailures):
         generation = response.generations[0][0] if response.generations and response.generations[0] else None
         message = generation.message if isinstance(generation, ChatGeneration) else None
         self._note_end(run_id, message if isinstance(message, AIMessage) else None)
-        if self._streamed.pop(run_id, None) is None and call is not None and message is not None:
+        if self._streamed.pop(run_id, None) is not None:
+            self._said.end(run_id)
+            return
+        if isinstance(message, AIMessage):
+            self._said.add(run_id, message)
+            self._said.end(run_id)
+        if call is not None and message is not None:
             self._give((call[0], "messages", (message, call[1])))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID | None = None, **kwargs: Any) -> None:
@@ -126,6 +137,7 @@ class ModelStream(ModelFailures):
             self._note_end(run_id, None, type(error).__name__)
             self._calls.pop(run_id, None)
             self._streamed.pop(run_id, None)
+            self._said.end(run_id)
 
     def _note_end(self, run_id: UUID, message: AIMessage | None, error: str = "") -> None:
         began, model = self._begun.pop(run_id, (time.monotonic(), "unknown"))

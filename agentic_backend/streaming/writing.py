@@ -11,6 +11,9 @@ from agentic_backend.growing_text import GrowingText
 from agentic_backend.protocol.parts import Part, TextPart
 from agentic_backend.streaming.content import delta_of, parts_of
 
+# Providers have two at most; one that gives each chunk another is none to search through.
+_MOST_IDS = 16
+
 Place = tuple[tuple[str, ...], str]
 """Where in the graph a message is written: the namespace and the node."""
 
@@ -35,7 +38,7 @@ class Writing:
 
     def add(self, chunk: AIMessageChunk, thought: str, text: str) -> None:
         """Add a chunk, which has brought this thought and this text."""
-        if chunk.id not in self.ids:
+        if len(self.ids) < _MOST_IDS and chunk.id not in self.ids:
             self.ids.append(chunk.id)
         self._thought.add(thought)
         self._text.add(text)

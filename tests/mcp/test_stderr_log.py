@@ -1,12 +1,18 @@
 """What our own servers write to standard error is in the log: at debug, by server, bounded, without secrets."""
 
+import asyncio
 import logging
+import tracemalloc
+from typing import TextIO
 
 import pytest
 from services.mcp_echo import echo_over_stdio
 from support.mcp_agents import built, told, tool_user
 from support.recorded_agents import eventually
 
+from agentic_backend.mcp.stderr_log import stderr_log
+
+MIB, MEBIBYTES = 1024 * 1024, 24
 LOGGER = "agentic_backend.mcp.stderr_log"
 
 
@@ -47,3 +53,23 @@ async def test_nothing_is_logged_above_debug_and_the_server_still_writes(caplog:
             for _ in range(3):
                 await told(agent, "noise", text="x" * 200_000)
     assert lines(caplog) == []
+
+
+async def test_a_line_without_an_end_takes_no_memory(caplog: pytest.LogCaptureFixture) -> None:
+    def write(sink: TextIO) -> None:
+        for _ in range(MEBIBYTES):
+            sink.write("x" * MIB)
+            sink.flush()
+
+    with caplog.at_level(logging.DEBUG, LOGGER):
+        async with stderr_log("endless", []) as sink:
+            tracemalloc.start()
+            await asyncio.to_thread(write, sink)
+            _, most = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            sink.write("\nlast\n")
+            sink.close()
+            await eventually(lambda: lines(caplog)[-1:] == ["MCP server says: last"])
+    print(f"figure: {MEBIBYTES} MiB without a line feed: memory +{most / MIB:.1f} MiB")
+    assert most < MEBIBYTES * MIB / 2
+    assert all(len(line) < 1100 for line in lines(caplog))

@@ -190,9 +190,9 @@ async def test_an_outage_longer_than_the_lease_ends_nobodys_exchange(directory: 
         servers = [await start(), await start()]
         count = int(50 * (AWAY_S + 3 * LEASE_S))
         answers = [await asked(server, f"words {count} 50", user=f"user-{n}") for n, server in enumerate(servers)]
-        own_ferretdb.pause()
+        own_ferretdb.stop()
         await asyncio.sleep(AWAY_S)
-        own_ferretdb.resume()
+        own_ferretdb.start()
         finals = [await answer for answer in answers]
         for place, final in enumerate(finals):
             assert final["status"] == "ok"

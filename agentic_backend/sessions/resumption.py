@@ -7,7 +7,7 @@ from uuid import uuid4
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
-from agentic_backend.errors import CheckpointMissing, SessionNotFound
+from agentic_backend.errors import CheckpointMissing, SessionNotFound, StoreUnavailable
 from agentic_backend.protocol.messages import (
     Channel,
     ExchangeStatus,
@@ -24,7 +24,7 @@ from agentic_backend.sessions.graph_run import GoOn
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.ledger import StoredLedger
 from agentic_backend.sessions.relay import Relay
-from agentic_backend.stores.base import Checkpoint, Store
+from agentic_backend.stores.base import Checkpoint, Store, Written
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class Resumption:
             metadata=MessageMetadata(extras={"resumes": old.id}),
         )
         begun = Checkpoint(_begun(new, checkpoint.record), checkpoint.state)
-        written = await self._store.begin_exchange(new, asked_again, checkpoint=begun)
+        written = await self._begin(new, asked_again, begun)
         [opening] = written.messages
         asked = Asked(
             user_id=new.user_id,
@@ -115,6 +115,17 @@ class Resumption:
                 usage=TokenUsage(),
             ),
         )
+
+    async def _begin(self, new: ExchangeRecord, opening: MessageDraft, checkpoint: Checkpoint) -> Written:
+        """Begin `new` in the store, which knows it by its id where only the answer was lost."""
+        try:
+            return await self._store.begin_exchange(new, opening, checkpoint=checkpoint)
+        except StoreUnavailable:
+            messages = await self._store.exchange_messages(new.id)
+            session = await self._store.get_session(new.session_id)
+            if session is None or session.active_exchange_id != new.id:
+                raise
+            return Written(session, messages)
 
     def _exchange_after(self, old: ExchangeRecord, session: Session, request_id: str) -> ExchangeRecord:
         """The exchange that continues `old`. It has its decisions: what they let go on may not have been done yet."""

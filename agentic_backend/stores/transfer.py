@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
+from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session
 from agentic_backend.stores.base import Checkpoint
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord
@@ -68,6 +69,8 @@ class Source(Protocol):
     async def exchanges_by_rank(self, session_id: str, after_rank: int, limit: int) -> list[ExchangeRecord]: ...
 
     async def checkpoint(self, exchange_id: str) -> Checkpoint | None: ...
+
+    async def partial(self, exchange_id: str) -> list[PartialText]: ...
 
     async def messages_after(self, session_id: str, after_rank: int, limit: int) -> list[ChatMessage]: ...
 
@@ -140,13 +143,20 @@ async def _copy_sessions(source: Source, target: Target, sessions: Sequence[Sess
     for session in sessions:
         exchanges, messages = partial(source.exchanges_by_rank, session.id), partial(source.messages_after, session.id)
         async for some in _pages(_ROWS, exchanges, -1, lambda exchange: exchange.first_rank):
-            await target.copy_exchanges(some)
+            await target.copy_exchanges([await _with_its_partial(source, exchange) for exchange in some])
             for exchange_id in [exchange.id for exchange in some if _may_go_on(exchange)]:
                 if (checkpoint := await source.checkpoint(exchange_id)) is not None:
                     await target.copy_checkpoint(exchange_id, checkpoint)
         async for rows in _pages(_ROWS, messages, -1, lambda message: message.rank):
             await target.copy_messages(rows)
         await target.copy_session(session, await source.session_state(session.id))
+
+
+async def _with_its_partial(source: Source, exchange: ExchangeRecord) -> ExchangeRecord:
+    """In which block a message was being written is not copied, so only text that has no message yet is."""
+    if not exchange.partial:
+        return exchange
+    return exchange.model_copy(update={"partial": await source.partial(exchange.id)})
 
 
 def _may_go_on(exchange: ExchangeRecord) -> bool:

@@ -20,7 +20,7 @@ from support.turn_model import Turn, call
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user import User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
-from agentic_backend.errors import CheckpointMissing, ExchangeNotFound
+from agentic_backend.errors import CheckpointMissing, ExchangeNotFound, StoreUnavailable
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import Checkpoint
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord
@@ -118,6 +118,27 @@ async def test_a_resumed_exchange_that_is_interrupted_at_once_can_be_resumed_too
             assert record.checkpoint is not None and record.checkpoint.exchange_id == resumed.exchange_id
             events = await events_of(await resume(sessions, resumed.exchange_id))
             assert final_text(events) == "All is made." and third.made == ["table"]
+
+
+@pytest.mark.parametrize("lost", ["request", "answer"])
+async def test_what_gets_lost_when_it_is_resumed_leaves_it_to_be_resumed_or_resumes_it(
+    tmp_path: Path, lost: str
+) -> None:
+    workshop, again = Workshop(), Workshop()
+    again.hold.released.set()
+    async with (
+        interrupted(tmp_path, workshop.entry(), workshop) as log,
+        open_sessions(tmp_path, {"maker": again.entry()}) as sessions,
+    ):
+        if lost == "answer":
+            sessions.store.lose_next_answer("begin_exchange")
+        else:
+            sessions.store.lose_next_request("begin_exchange")
+            with pytest.raises(StoreUnavailable):
+                await resume(sessions, log.exchange_id)
+        events = await events_of(await resume(sessions, log.exchange_id))
+        check_exchange(events)
+        assert final_text(events) == "All is made." and again.made == ["table"]
 
 
 async def test_without_a_checkpoint_there_is_nothing_to_resume_from(tmp_path: Path) -> None:

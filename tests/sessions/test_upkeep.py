@@ -4,16 +4,18 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from support.held_agents import Hold, held_graph
-from support.recorded_agents import metric
+from support.recorded_agents import eventually, metric
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 
 from agentic_backend.errors import StoreUnavailable
+from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageDraft, Role, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.sessions import upkeep
@@ -224,3 +226,26 @@ async def test_a_wrong_clock_is_told_once(
         "the machine's clock is not the database's",
         "the machine's clock is the database's again",
     ]
+
+
+async def test_many_texts_are_kept_in_several_writes_each_as_young_as_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold, at_once = Hold(), list[int]()
+    async with open_sessions(tmp_path, {"held": held_graph(hold)}) as sessions:
+        keep = sessions.store.real.keep_partials
+
+        async def keep_partials(owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
+            await keep(owner, partials)
+            at_once.append(len(partials))
+
+        logs = [await sessions.begin("hello") for _ in range(60)]
+        await eventually(lambda: hold.held == len(logs))
+        for log in logs:
+            log.append_text(0, Channel.FINAL, "more")
+        monkeypatch.setattr(sessions.store.real, "keep_partials", keep_partials)
+        await eventually(lambda: sum(at_once) >= len(logs))
+        assert max(at_once) <= 50
+        for log in logs:
+            assert [text.text for text in await sessions.store.real.partial(log.exchange_id)] == ["one two more"]
+        hold.released.set()

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.protocol.messages import ExchangeStatus, utc_now
+from agentic_backend.protocol.events import PartialText
+from agentic_backend.protocol.messages import Channel, ExchangeStatus, utc_now
 from agentic_backend.stores import transfer as transferring
 from agentic_backend.stores.base import AlreadyAsked, SessionQuery, Store
 from agentic_backend.stores.mongo import MongoStore
@@ -26,6 +27,7 @@ from tests.stores.samples import (
     an_exchange,
     answer,
     begin,
+    begin_new,
     fence_after,
     question,
     run_exchanges,
@@ -114,6 +116,17 @@ async def test_what_was_copied_goes_on(source: SqliteStore, target: MongoStore) 
     await run_exchanges(target, session, 1)
     assert len(await target.messages_after("session 3", -1, 100)) == session.next_rank + 2
     assert (await target.list_sessions(SessionQuery("ann", text="TITLE 4"))).sessions[0].id == "session 4"
+
+
+async def test_of_text_that_was_being_written_what_has_no_message_yet_is_copied(
+    source: SqliteStore, target: MongoStore
+) -> None:
+    fence = await begin_new(source, owner="gone")
+    texts = [PartialText(block=block, channel=Channel.FINAL, text="It is") for block in range(2)]
+    await source.append(fence, [answer("It is this.")], blocks=[0])
+    await source.keep_partials("gone", {fence.exchange_id: texts})
+    await copy(source, target)
+    assert await target.partial(fence.exchange_id) == await source.partial(fence.exchange_id) == texts[1:]
 
 
 async def test_run_again_it_copies_only_what_has_changed(source: SqliteStore, target: MongoStore) -> None:

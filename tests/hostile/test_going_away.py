@@ -142,7 +142,7 @@ async def starved(server: ServerProcess, how: str) -> AsyncIterator[None]:
     crowd: list[asyncio.subprocess.Process] = []
     if how == "crowded":
         for thread in Path(f"/proc/{server.pid}/task").iterdir():
-            os.setpriority(os.PRIO_PROCESS, int(thread.name), 5)
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), 2)
         for _ in range(os.cpu_count() or 2):
             crowd.append(await asyncio.create_subprocess_exec("sh", "-c", "while :; do :; done"))
     try:

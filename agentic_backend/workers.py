@@ -50,7 +50,6 @@ class Workers:
         self._has_settled = False
         self._status = 0
         self._stop_by: float | None = None
-        self._times_told = 0
         self._alive, self._parent = os.pipe()
         """A worker's end of it reads nothing until the parent is gone."""
         self._woken, self._wake = os.pipe()
@@ -106,16 +105,14 @@ class Workers:
         worker.retry_s = min(worker.retry_s * 2, _RETRY_AT_MOST_S)
 
     def _stop(self) -> None:
-        self._times_told += 1
         if self._stop_by is None:
             self._stop_by = time.monotonic() + self._settings.server.grace_s + LONGEST_S + _GONE_AFTER_S
             # Else connections would wait in it for somebody to take them.
             self._bound.close()
-        if self._times_told <= 2:
-            for worker in self._workers:
-                if worker.process is not None and worker.process.exitcode is None:
-                    assert worker.process.pid is not None
-                    os.kill(worker.process.pid, PASSED_ON)
+        for worker in self._workers:
+            if worker.process is not None and worker.process.exitcode is None:
+                assert worker.process.pid is not None
+                os.kill(worker.process.pid, PASSED_ON)
         os.write(self._wake, b"!")
 
     def _wait(self, now: float) -> None:

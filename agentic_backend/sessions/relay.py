@@ -197,8 +197,8 @@ class Relay:
         return exchange
 
     def is_at_work(self, log: ExchangeLog) -> bool:
-        """Whether the exchange runs here and is not about to wait for a person: its followers still have it to see."""
-        return self.running(log.exchange_id) is not None and not log.is_waiting
+        """Whether the exchange runs here: whoever follows it elsewhere would see less. One that waits doesn't run."""
+        return self.running(log.exchange_id) is not None
 
     def holds(self, exchange_id: str) -> bool:
         """Whether the exchange runs here, or has ended here and is not stored yet."""

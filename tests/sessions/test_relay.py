@@ -267,3 +267,16 @@ async def test_few_ended_exchanges_are_kept_and_the_others_still_have_their_fina
             assert final is not None
             expected = {**events[-1], "session": None}
             assert {**final.model_dump(mode="json", exclude_none=True), "session": None} == expected
+
+
+async def test_a_departure_that_is_cut_short_interrupts_at_once(tmp_path: Path) -> None:
+    hold = Hold()
+    async with open_sessions(tmp_path, {"held": held_graph(hold)}, grace_s=3600) as sessions:
+        logs = await begin_held(sessions, hold, 3)
+        closing = asyncio.create_task(sessions.relay.aclose())
+        await asyncio.sleep(0.2)
+        assert not closing.done()
+        sessions.relay.departure.cut_short.set()
+        await asyncio.wait_for(closing, 10)
+        for log in logs:
+            await interrupted(log)

@@ -15,6 +15,8 @@ from langchain_core.outputs import ChatGenerationChunk
 
 log = logging.getLogger(__name__)
 
+# So many are no burden, and most answers have no more.
+_LEFT_ALONE = 1_000
 # The newest chunks may still be in somebody's hands.
 _GROUP, _NEWEST = 64, 2
 _EMPTY = ChatGenerationChunk(message=AIMessageChunk(content=""))
@@ -35,7 +37,7 @@ class ChunkFolding:
     """Of one model call."""
 
     def __init__(self) -> None:
-        self._is_first = True
+        self._count = 0
         self._form: type | None = None
         """What the content of these is: a text, or a list of blocks."""
         self._newest: list[ChatGenerationChunk] = []
@@ -45,9 +47,13 @@ class ChunkFolding:
 
     def add(self, chunk: ChatGenerationChunk) -> None:
         """Take note of the newest chunk, which others have yet to see; those before it may be folded."""
-        if self._is_first and type(chunk) is ChatGenerationChunk:
+        self._count += 1
+        if self._count > _LEFT_ALONE:
+            self._add(chunk)
+        elif self._count == 1 and type(chunk) is ChatGenerationChunk:
             object.__setattr__(chunk, "__class__", _FirstChunk)
-        self._is_first = False
+
+    def _add(self, chunk: ChatGenerationChunk) -> None:
         if self._is_over:
             return
         if not isinstance(chunk.message, AIMessageChunk) or chunk.message.tool_call_chunks:

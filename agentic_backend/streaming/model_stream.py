@@ -96,12 +96,15 @@ class ModelStream(ModelFailures):
         return self._token if threading.get_ident() == self._thread else self._token_in_thread
 
     async def _token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
-        self._token_in_thread(token, chunk=chunk, run_id=run_id)
+        self._take(chunk, run_id)
         if time.monotonic() - self._slice_began > _SLICE_S:
             await asyncio.sleep(0)
             self._slice_began = time.monotonic()
 
     def _token_in_thread(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
+        self._take(chunk, run_id)
+
+    def _take(self, chunk: object, run_id: UUID) -> None:
         if self._is_cut:
             self._end_thread()
         if not isinstance(chunk, ChatGenerationChunk):

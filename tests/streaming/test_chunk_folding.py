@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGenerationChunk
 
 from agentic_backend.streaming.chunk_folding import ChunkFolding
 
-CHUNKS = 64 * 64 + 70
+CHUNKS = 1_000 + 64 * 64 + 70
 
 
 def text(number: int) -> dict[str, Any]:

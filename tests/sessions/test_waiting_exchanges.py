@@ -197,6 +197,14 @@ async def test_only_its_user_may_decide(sessions: Sessions) -> None:
         await decide(sessions, log, {question: "left"}, User(id="mallory", name="Mallory"))
 
 
+async def test_a_decision_counts_only_in_the_session_that_it_names(sessions: Sessions) -> None:
+    (log, [question]), (other, _) = await waiting(sessions), await waiting(sessions)
+    payload = HumanDecisions(answers={question: "left"})
+    with pytest.raises(ExchangeNotFound):
+        await sessions.orchestrator.human_resume(USER, other.session_id, log.exchange_id, payload, None)
+    assert (await record_of(sessions, log)).status is ExchangeStatus.AWAITING_HUMAN
+
+
 async def test_a_stop_ends_what_waits(sessions: Sessions) -> None:
     log, [question] = await waiting(sessions)
     assert await sessions.orchestrator.stop(USER, log.session_id, None) is log

@@ -28,10 +28,10 @@ def flaw(value: Any, schema: Mapping[str, Any]) -> str | None:
     try:
         # A registry of its own: the library's default one fetches what a schema refers to.
         error = best_match(_Validator(schema, registry=Registry(), format_checker=_formats).iter_errors(value))
+        return None if error is None else f"{_place(error)}: {_expected(error)}"
     except Exception:
         # A schema that is none fails in as many ways as there are keywords.
         return None
-    return None if error is None else f"{_place(error)}: {_expected(error)}"
 
 
 def _place(error: ValidationError) -> str:

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentic_backend.sessions.input_schema import flaw
@@ -73,6 +73,7 @@ SCHEMA = st.dictionaries(st.sampled_from(["type", "properties", "items", "$ref",
 
 
 @given(JSON, SCHEMA)
+@example({}, {"required": [None]})
 def test_no_schema_and_no_value_raises(value: Any, schema: dict[str, Any]) -> None:
     found = flaw(value, schema)
     assert found is None or json.dumps(found)

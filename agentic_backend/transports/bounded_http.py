@@ -162,9 +162,13 @@ class BoundedHttp(HttpToolsProtocol):
     def _refuse(self, status: HTTPStatus, message: str) -> None:
         log.info("request refused", extra={"code": f"http_{status}"})
         if self._is_answering:
-            # An answer that has begun can't be followed by another one's.
-            self.transport.close()
-            return
+            if self.pipeline or self.cycle.response_started:
+                # Another answer can't come before this one, nor in the middle of it.
+                self.transport.close()
+                return
+            # Whoever reads the body is told that nothing follows, and what it answers is not sent.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
         fields = {
             "content-type": "text/plain; charset=utf-8",
             "content-length": str(len(message)),

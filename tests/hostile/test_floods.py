@@ -13,8 +13,9 @@ from support.bystander import bystander
 from support.server_process import serving
 
 FOR_S = sized(2.0, 20.0)
-# The promise is 0.1; a short form shares its two cores with other tests. Without the guards it is seconds.
-SLOWER_AT_MOST_S = sized(0.5, 0.1)
+# The promise is 0.1; a short form shares its cores with other tests. Without the guards most floods take the server
+# away for as long as they last.
+SLOWER_AT_MOST_S = sized(1.0, 0.1)
 
 TEXT, CONTINUED, PING, PONG = 0x1, 0x0, 0x9, 0xA
 BEGUN = frame(TEXT, b"x", final=False)
@@ -81,14 +82,14 @@ async def slower_by(directory: Path, what: Attack, *, internal: bool = False) ->
     return slower_s
 
 
-@pytest.mark.parametrize("name", SOCKETS)
+@pytest.mark.parametrize("name", sized(["fragments of one byte", "pongs", "texts that are refused"], list(SOCKETS)))
 async def test_a_flooding_socket_slows_nobody_down(directory: Path, name: str) -> None:
     slower_s = await slower_by(directory, SOCKETS[name])
     print(f"figure: {name}: others {slower_s * 1000:.0f} ms slower")
     assert slower_s < SLOWER_AT_MOST_S
 
 
-@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize("name", sized(["pipelined requests, unread", "trailers"], list(REQUESTS)))
 async def test_flooding_requests_slow_nobody_down(directory: Path, name: str) -> None:
     slower_s = await slower_by(directory, REQUESTS[name])
     print(f"figure: {name}: others {slower_s * 1000:.0f} ms slower")

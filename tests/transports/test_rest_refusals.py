@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 from base64 import urlsafe_b64encode
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -146,6 +147,66 @@ async def test_a_head_without_end_is_refused(server: RunningServer) -> None:
     async with rest(server, **{"X-Long": "x" * 30_000}) as http:
         for _ in range(5):
             assert (await http.get("/agents")).status_code == 200
+
+
+async def test_a_body_that_nobody_hears_any_more_ends_the_connection(server: RunningServer) -> None:
+    parts = urlsplit(server.address)
+    heads = {
+        "Content-Length: 10000000000": b"x" * 65_536,
+        "Transfer-Encoding: chunked": b"10000\r\n" + b"x" * 65_536 + b"\r\n",
+    }
+    for framing, piece in heads.items():
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(f"GET /agentic/v1/agents HTTP/1.1\r\nHost: localhost\r\n{framing}\r\n\r\n".encode())
+        async with asyncio.timeout(PATIENCE_S):
+            assert b" 200 " in await reader.readline()
+            with suppress(ConnectionError):
+                for _ in range(1_000):
+                    writer.write(piece)
+                    await writer.drain()
+                raise AssertionError("64 MB were read behind an answer")
+        writer.transport.abort()
+
+
+async def test_a_body_in_tiny_pieces_is_refused(server: RunningServer) -> None:
+    parts = urlsplit(server.address)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    writer.write(b"POST /agentic/v1/sessions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+    writer.write(b"1\r\n \r\n" * 2_000)
+    async with asyncio.timeout(PATIENCE_S):
+        assert b" 400 " in await reader.readline()
+    writer.transport.abort()
+
+
+async def test_trailers_have_a_bound(server: RunningServer) -> None:
+    parts = urlsplit(server.address)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    writer.write(b"POST /agentic/v1/sessions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+    writer.write(b"0\r\n" + b"a: b\r\n" * 200)
+    async with asyncio.timeout(PATIENCE_S):
+        assert b" 431 " in await reader.readline()
+    writer.transport.abort()
+
+
+async def test_pipelined_requests_are_answered_in_their_order(server: RunningServer) -> None:
+    parts = urlsplit(server.address)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    known = b"GET /agentic/v1/agents HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    unknown = b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    writer.write((known + unknown) * 100 + last)
+    async with asyncio.timeout(PATIENCE_S):
+        received = await reader.read()
+    statuses = re.findall(rb"HTTP/1\.1 (\d+)", received)
+    assert statuses == [b"200", b"404"] * 100 + [b"404"]
+    writer.close()
+
+
+async def test_a_long_token_is_refused_as_every_bad_one(server: RunningServer) -> None:
+    async with rest(server) as http:
+        for size in (17_000, 60_000):
+            response = await http.get("/agents", headers={"Authorization": "Bearer " + "x" * size})
+            assert (response.status_code, error_of(response)["code"]) == (401, "unauthenticated")
 
 
 async def test_a_head_that_does_not_come_is_not_awaited(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
     try:
         if model == "offline":
             return OfflineChatModel(**settings.options)
-        built = init_chat_model(model, **{**_bounds(model), **settings.options})
+        built = init_chat_model(model, **{**_bounds(model, settings.options), **settings.options})
     except Exception as error:
         # Providers raise errors of their own kinds for a missing key, a wrong option, a missing package.
         raise ModelUnavailable(f"the model '{model}' can't be built: {_reason(error)}") from error
@@ -75,9 +75,12 @@ def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
     return asking_again(built)
 
 
-def _bounds(model: str) -> dict[str, Any]:
-    """What bounds the responses that the provider's package reads, where that takes an HTTP client."""
-    if not model.startswith("openai:"):
+def _bounds(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What bounds the responses that the provider's package reads, where that takes an HTTP client.
+
+    It takes none beside a proxy of its own; those of the environment (HTTPS_PROXY) are used in any case.
+    """
+    if not model.startswith("openai:") or "openai_proxy" in options or os.environ.get("OPENAI_PROXY"):
         return {}
     from agentic_backend.agents.bounded_client import bounded_client
 

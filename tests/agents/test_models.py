@@ -89,3 +89,9 @@ def test_models_that_catalog_entries_name_are_built_too(monkeypatch: pytest.Monk
 def test_a_name_that_nobody_knows_makes_the_agent_unavailable() -> None:
     with pytest.raises(AgentUnavailable, match="'absent'"):
         ChatModels({"default": OfflineChatModel()}).get("absent")
+
+
+def test_a_provider_that_is_reached_by_a_proxy_of_its_own_can_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-tests")
+    proxied = ModelSettings(model="openai:gpt-5.4-mini", options={"openai_proxy": "http://127.0.0.1:9"})
+    assert build_model(proxied, "gpt-5.4-mini").name is None

@@ -16,12 +16,13 @@ from agentic_backend.auth.user import Authenticator
 from agentic_backend.broadcast.base import Alone, Broadcast
 from agentic_backend.event_loop_lag import event_loop_lag
 from agentic_backend.kpi import Kpi
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.log_tail import LogTail
 from agentic_backend.sessions.departure import Departure
 from agentic_backend.sessions.instance import Instance
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_services import SessionServices, open_sessions, wire_sessions
-from agentic_backend.settings import AuthSettings, LimitsSettings, RelaySettings, Settings
+from agentic_backend.settings import AuthSettings, RelaySettings, Settings
 from agentic_backend.stores.opening import open_store, sqlite_file
 from agentic_backend.stores.sqlite_pages import watched_pages
 from agentic_backend.transports.chatbot_controller import ChatbotController

@@ -25,9 +25,10 @@ from agentic_backend.agents.models import ChatModels
 from agentic_backend.app import open_application
 from agentic_backend.descriptors import raise_descriptor_limit, reserved_descriptors
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.process_end import StopOrder, end_in_time, leave_now
 from agentic_backend.sessions.departure import LONGEST_S, Departure
-from agentic_backend.settings import LimitsSettings, Settings
+from agentic_backend.settings import Settings
 from agentic_backend.stores.opening import sqlite_file
 from agentic_backend.stores.private_files import private_directory
 from agentic_backend.stores.sole_use import sole_use

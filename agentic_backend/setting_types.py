@@ -1,15 +1,13 @@
 """The kinds of values that settings are made of, each with what is expected where a value is none of its kind."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
-PerUser = Annotated[Count | None, BeforeValidator(lambda value: None if value == "auto" else value)]
-"""A limit of each user's. What `auto` stands for depends on other settings, which put a number in its place."""
 Bytes = Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)]
 AnyPath = Annotated[Path, Field(strict=False)]
 Host = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\s/]+$")]
@@ -48,23 +46,6 @@ VariableName = Annotated[
         json_schema_extra={"expected": "the name of an environment variable such as 'SEARCH_API_KEY'"},
     ),
 ]
-
-WITH_USERS = {
-    "running_per_user": 10,
-    "waiting_per_user": 50,
-    "asks_per_minute": 60,
-    "sockets_per_user": 20,
-    "requests_per_user": 16,
-    "empty_sessions_per_user": 200,
-}
-"""What the limits of each user are by default where there are users, with `auth.mode: keycloak`."""
-
-
-def of_a_user(name: str, what: str) -> Any:
-    """The field of one of WITH_USERS."""
-    meaning = f"`auto` is {WITH_USERS[name]} with `auth.mode: keycloak`, else no limit; `null` is no limit."
-    return Field("auto", validate_default=True, description=f"{what}; {meaning}")
-
 
 PROVIDER_MODEL = r"[a-z0-9_-]+:\S+"
 """A model as `provider:model`, which LangChain's `init_chat_model` knows."""

@@ -6,9 +6,9 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from agentic_backend.limits_settings import WITH_USERS, LimitsSettings
 from agentic_backend.located_yaml import ConfigError
-from agentic_backend.setting_types import WITH_USERS
-from agentic_backend.settings import LimitsSettings, Settings, is_loopback
+from agentic_backend.settings import Settings, is_loopback
 from agentic_backend.settings_loading import (
     FLAGS,
     default_catalog,

@@ -22,6 +22,7 @@ from agentic_backend.errors import (
     StoreUnavailable,
 )
 from agentic_backend.kpi import Kpi
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.protocol.events import AwaitingHuman, Started, Stream
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
@@ -36,7 +37,6 @@ from agentic_backend.sessions.ledger import Ledger
 from agentic_backend.sessions.outages import until_stored
 from agentic_backend.sessions.outcome import OK, PAUSED, STOPPED, Outcome
 from agentic_backend.sessions.recall import Recall
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import Checkpoint, Pause
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord
 from agentic_backend.streaming.interrupts import asked_again

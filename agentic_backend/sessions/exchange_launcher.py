@@ -11,6 +11,7 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.kpi import Kpi
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.sessions.asked import Asked
 from agentic_backend.sessions.exchange import Exchange
@@ -20,7 +21,6 @@ from agentic_backend.sessions.ledger import Ledger
 from agentic_backend.sessions.recall import Recall
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.titles import UNNAMED, Titles, provisional_title
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import Store
 from agentic_backend.streaming.said import Said
 

@@ -23,6 +23,7 @@ from agentic_backend.errors import (
     SessionBusy,
     TooManyRuns,
 )
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.protocol.events import Final
 from agentic_backend.protocol.frames import Ask, HumanDecisions
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageDraft, Role, Session
@@ -40,7 +41,6 @@ from agentic_backend.sessions.resumption import Resumption
 from agentic_backend.sessions.titles import provisional_title
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import AlreadyAsked, Store, Written
 from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.streaming.drafts import CompleteDraft

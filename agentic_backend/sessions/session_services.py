@@ -9,6 +9,7 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.kpi import Kpi
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.sessions.closing import Closing
 from agentic_backend.sessions.exchange_launcher import ExchangeLauncher
 from agentic_backend.sessions.exchange_views import ExchangeViews
@@ -23,7 +24,6 @@ from agentic_backend.sessions.titles import Titles
 from agentic_backend.sessions.upkeep import Upkeep
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import Store
 
 

@@ -4,7 +4,7 @@ The store counts them, whichever instance they came by. A limit that is off cost
 """
 
 from agentic_backend.errors import RateLimited, TooManyRuns
-from agentic_backend.settings import LimitsSettings
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.stores.base import Store
 
 _RETRY_AFTER_S = 60

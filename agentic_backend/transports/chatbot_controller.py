@@ -10,10 +10,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from agentic_backend.auth.user import Authenticator, Tokens, User
 from agentic_backend.errors import AgenticError, BadFrame, Forbidden, RateLimited, Unauthenticated
 from agentic_backend.kpi import Kpi
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.protocol.frames import Authenticate, parse_frame
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.transports.connection import GONE, STAY_AWAY, TOO_MANY, TRY_AGAIN, Connection
 from agentic_backend.transports.credentials import token_of
 from agentic_backend.transports.forms import ChatV2, Classic, Form

@@ -7,9 +7,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agentic_backend.auth.user import User
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.sessions.session_desk import SessionDesk
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import SessionQuery
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import json_array_response, json_response

@@ -12,6 +12,7 @@ from agentic_backend.auth.user import Tokens, User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import BadFrame, ExchangeNotFound
 from agentic_backend.kpi import Kpi
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.protocol.events import ErrorInfo, Final, HumanRequests
 from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.protocol.messages import ExchangeStatus, Timestamp, TokenUsage
@@ -21,7 +22,6 @@ from agentic_backend.sessions.approvals import remaining
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.transports.credentials import seconds_left, token_of
 from agentic_backend.transports.open_connections import OpenConnections

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from agentic_backend.errors import RateLimited
-from agentic_backend.settings import LimitsSettings
+from agentic_backend.limits_settings import LimitsSettings
 
 _RETRY_AFTER_S = 5
 

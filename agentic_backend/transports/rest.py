@@ -12,6 +12,7 @@ from agentic_backend.agents.tool_names import tool_names
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import BadFrame, SessionNotFound
 from agentic_backend.kpi import Kpi
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.protocol.frames import LONGEST_ID, Ask, Frame
 from agentic_backend.protocol.messages import (
     ChatMessage,
@@ -23,7 +24,6 @@ from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import SessionQuery
 from agentic_backend.transports.credentials import seconds_left, token_of
 from agentic_backend.transports.open_connections import OpenConnections

@@ -11,8 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentic_backend.auth.user import Authenticator, User
 from agentic_backend.errors import AgenticError
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.sessions.bulkhead import Bulkhead
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.transports.credentials import user_of
 from agentic_backend.transports.sse import EventStream
 

@@ -16,7 +16,7 @@ from support.chat_client import PATH
 from support.server_process import ServerProcess, serving
 from websockets.asyncio.client import connect
 
-from agentic_backend.setting_types import WITH_USERS
+from agentic_backend.limits_settings import WITH_USERS
 
 MIB = 1024 * 1024
 # What Keycloak mode switches on by itself.

@@ -18,7 +18,7 @@ from support.sessions import USER, Event, Sessions, events_of, open_sessions, un
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.offline_model import OfflineChatModel
-from agentic_backend.settings import LimitsSettings
+from agentic_backend.limits_settings import LimitsSettings
 
 SECRET = "the secret of the graph"
 

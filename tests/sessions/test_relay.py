@@ -16,8 +16,8 @@ from support.sessions import USER, Event, Sessions, events_of, open_sessions, un
 from agentic_backend.auth.user import User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import ShuttingDown, TooManyRuns
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.protocol.events import Final
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import SessionQuery
 
 

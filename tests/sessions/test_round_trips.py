@@ -10,7 +10,7 @@ from support.mongo_commands import Commands
 from support.sessions import open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
-from agentic_backend.settings import LimitsSettings
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.stores.mongo import MongoStore
 
 BEFORE_THE_MODEL = ["find sessions", "insert exchanges", "insert messages", "findAndModify sessions"]

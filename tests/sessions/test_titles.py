@@ -20,9 +20,9 @@ from agentic_backend.agents.offline_model import OfflineChatModel
 from agentic_backend.auth.user import User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.experts.plain_chat.graph import build
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.protocol.messages import Session
 from agentic_backend.sessions.titles import UNNAMED, provisional_title
-from agentic_backend.settings import LimitsSettings
 
 SECRET = "the secret of the person"
 

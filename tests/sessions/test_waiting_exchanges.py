@@ -17,9 +17,9 @@ from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.auth.user import User
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import ApprovalNotFound, BadFrame, ExchangeNotFound, SessionBusy
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.records import CheckpointKind, ExchangeRecord
 
 

@@ -16,6 +16,7 @@ from agentic_backend.auth.user import Tokens, User
 from agentic_backend.broadcast.base import Alone, Broadcast
 from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.kpi import Kpi
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.protocol.frames import Ask
 from agentic_backend.protocol.messages import Session
 from agentic_backend.sessions.instance import Instance
@@ -25,7 +26,6 @@ from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_services import open_sessions as open_services
 from agentic_backend.sessions.session_services import wire_sessions
 from agentic_backend.sessions.upkeep import Upkeep
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.sqlite import SqliteStore
 from support.failing_store import FailingStore

@@ -25,8 +25,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.server import Listener, address_of, bind
-from agentic_backend.settings import KeycloakSettings, LimitsSettings
+from agentic_backend.settings import KeycloakSettings
 
 CLIENT = "agentic-chat"
 _NAME = "tests"

@@ -14,8 +14,8 @@ from support.rest_client import error_of, rest
 from support.running_server import RunningServer, running_server
 from websockets.exceptions import InvalidStatus
 
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.server import Listener, bind
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.settings_loading import load_settings
 
 CHECKOUT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from support.signing_realm import signing_realm
 from support.test_agents import ENTRIES
 from websockets.exceptions import ConnectionClosed
 
-from agentic_backend.setting_types import WITH_USERS
+from agentic_backend.limits_settings import WITH_USERS
 
 
 def limited(directory: Path, **limits: int) -> Any:

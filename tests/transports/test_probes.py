@@ -16,9 +16,9 @@ from support.running_server import RunningServer, running_server
 from support.sessions import Sessions, events_of, open_sessions
 
 from agentic_backend.auth.developer import DeveloperAuthenticator
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.log_tail import LogTail
 from agentic_backend.server import Listener, address_of, bind
-from agentic_backend.settings import LimitsSettings
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.readiness import Readiness
 

@@ -17,8 +17,8 @@ from support.chat_client import chat
 from support.running_server import RunningServer
 
 from agentic_backend.experts.sentinel.operations_server import MAX_SAMPLES, operations_server
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.server import Listener, address_of, bind
-from agentic_backend.settings import LimitsSettings
 
 log = logging.getLogger("tests.operations")
 

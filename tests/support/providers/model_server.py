@@ -14,8 +14,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.server import Listener, address_of, bind
-from agentic_backend.settings import LimitsSettings
 from support.providers.completions import Completions
 from support.providers.messages import Messages
 from support.providers.reply import Asked, Dialect, Reply

@@ -11,8 +11,9 @@ from http import HTTPStatus
 from typing import Any, cast
 
 import httptools
+from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from websockets.datastructures import Headers
 from websockets.http11 import Request
 
@@ -29,6 +30,7 @@ HEAD_TIMEOUT_S = 20.0
 # A body may come in so many pieces of any size; beyond that they have so many bytes on average.
 _BODY_PIECES, _BODY_PIECE_BYTES = 1_024, 256
 _UNHEARD_BODY_BYTES, _UNHEARD_BODY_S = 1024 * 1024, 10.0
+_PIPELINED_S = 0.005
 _TOO_LARGE = (HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The head of the request is too large.")
 
 
@@ -46,6 +48,8 @@ class BoundedHttp(HttpToolsProtocol):
 
     _input: SlicedInput
     _in_head = True
+    _is_pipelined = False
+    """Whether the request that is about to start came before the answer to the one before it."""
     _head_bytes = _fields = _body_pieces = _body_bytes = _unheard_bytes = 0
     _head_timer: TimerHandle | None = None
     _unheard_timer: TimerHandle | None = None
@@ -113,10 +117,19 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        self._is_pipelined = bool(self.pipeline)
         super().on_response_complete()
+        self._is_pipelined = False
         if self.cycle.response_complete and self.cycle.more_body and self._unheard_timer is None:
             self._unheard_timer = self.loop.call_later(_UNHEARD_BODY_S, self._input.end)
         self._input.go_on()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        if not self._is_pipelined:
+            super()._start_asgi_task(cycle, app)
+        elif not self.transport.is_closing():
+            # Neither browsers nor proxies pipeline; in a row, such requests would keep the event loop busy.
+            self.loop.call_later(_PIPELINED_S, super()._start_asgi_task, cycle, app)
 
     def _parse(self, data: bytes) -> None:
         was_in_head = self._in_head

@@ -1,15 +1,12 @@
 """What becomes of an exchange when the store goes away, and comes back."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support.chat_client import check_exchange, final_text, text_of
-from support.held_agents import Hold, held_graph, held_tool_graph
+from support.held_agents import Hold, held_graph
 from support.noting_agent import noting_graph
 from support.outages import ends_as_stored, goes_on, shows_no_end
 from support.recorded_agents import echoing_graph, eventually
@@ -20,31 +17,8 @@ from agentic_backend.protocol.events import Final
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions import exchange
 from agentic_backend.sessions.outcome import Outcome
-from agentic_backend.stores.mongo import MongoStore
 
 INTERRUPTED = Outcome(ExchangeStatus.INTERRUPTED, Interrupted())
-
-
-@pytest.fixture
-def hold() -> Hold:
-    return Hold()
-
-
-@pytest.fixture(params=["sqlite", *ON_MONGODB])
-def mongodb(request: pytest.FixtureRequest) -> str | None:
-    """The server to use; None for SQLite."""
-    return None if request.param == "sqlite" else server_url(request.param, request)
-
-
-@pytest.fixture
-async def sessions(mongodb: str | None, tmp_path: Path, hold: Hold) -> AsyncIterator[Sessions]:
-    agents = {"held": held_graph(hold), "working": held_tool_graph(hold), "echo": echoing_graph()}
-    async with AsyncExitStack() as opened:
-        database = None
-        if mongodb is not None:
-            url = await opened.enter_async_context(fresh_database(mongodb))
-            database = await MongoStore.open(url, timeout_s=5)
-        yield await opened.enter_async_context(open_sessions(tmp_path, agents, database=database))
 
 
 async def test_the_text_of_an_answer_is_stored_once_the_store_is_back(sessions: Sessions, hold: Hold) -> None:

@@ -204,4 +204,4 @@ def test_the_context_has_all_that_is_copied_and_nothing_else() -> None:
 def test_base_images_are_pinned_to_a_python_that_will_do() -> None:
     bases = {step.words[0] for step in instructions(DOCKERFILE) if step.keyword == "FROM"}
     assert len(bases) == 1
-    assert re.fullmatch(r"python:3\.1[1-9]-slim-\w+", bases.pop())
+    assert re.fullmatch(r"python:3\.1[1-9]-slim-\w+@sha256:[0-9a-f]{64}", bases.pop())

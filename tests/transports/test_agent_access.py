@@ -157,7 +157,7 @@ async def test_a_token_may_be_too_long_for_a_request_and_for_a_frame(
 ) -> None:
     long = realm.sign(padding="x" * 100_000)
     async with rest(server, long) as http:
-        assert (await http.get("/agents")).status_code == 400
+        assert (await http.get("/agents")).status_code == 431
     async with chat(server.address, token=realm.sign()) as client:
         await client.send({"type": "authenticate", "access_token": long})
         refused = await client.receive()

@@ -21,7 +21,7 @@ from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.model_failures import ModelFailures
 from agentic_backend.streaming.chunk_folding import ChunkFolding
 from agentic_backend.streaming.content import model_of, usage_of
-from agentic_backend.streaming.said import Said
+from agentic_backend.streaming.said import Said, SaidByCall
 
 Output = TypeVar("Output")
 _Call = tuple[tuple[str, ...], dict[str, Any]]
@@ -40,6 +40,17 @@ class ModelCall:
     error: str = ""
 
 
+class _Streamed:
+    """A call that streams. `call` is where it stands in the graph; None where it stays unseen."""
+
+    __slots__ = ("call", "folding", "said")
+
+    def __init__(self, call: _Call | None, said: Said) -> None:
+        self.call = call
+        self.folding = ChunkFolding()
+        self.said = SaidByCall(said)
+
+
 class ModelStream(ModelFailures):
     """A callback of one run; `sink` gets its parts in the event loop's thread, in order. `said` bounds them.
 
@@ -56,11 +67,13 @@ class ModelStream(ModelFailures):
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._calls: dict[UUID, _Call] = {}
-        self._streamed: dict[UUID, ChunkFolding] = {}
+        self._streamed: dict[UUID, _Streamed] = {}
         self._begun: dict[UUID, tuple[float, str]] = {}
         self.ended: list[ModelCall] = []
         self._is_cut = False
-        self._slice_began = time.monotonic()
+        self._slice_began = 0.0
+        self._slice_ends: asyncio.Handle | None = None
+        """Runs when others have had their turn."""
 
     def cut(self) -> None:
         """The run is over. A model in a thread, which nothing can cancel, ends at its next token or call."""
@@ -96,10 +109,15 @@ class ModelStream(ModelFailures):
         return self._token if threading.get_ident() == self._thread else self._token_in_thread
 
     async def _token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
+        if self._slice_ends is None:
+            self._slice_began = time.monotonic()
+            self._slice_ends = self._loop.call_soon(self._end_slice)
         self._take(chunk, run_id)
         if time.monotonic() - self._slice_began > _SLICE_S:
             await asyncio.sleep(0)
-            self._slice_began = time.monotonic()
+
+    def _end_slice(self) -> None:
+        self._slice_ends = None
 
     def _token_in_thread(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
         self._take(chunk, run_id)
@@ -109,14 +127,14 @@ class ModelStream(ModelFailures):
             self._end_thread()
         if not isinstance(chunk, ChatGenerationChunk):
             return
+        streamed = self._streamed.get(run_id)
+        if streamed is None:
+            streamed = self._streamed[run_id] = _Streamed(self._calls.get(run_id), self._said)
         if isinstance(chunk.message, AIMessage):
             # One that nobody sees takes memory too.
-            self._said.add(run_id, chunk.message)
-        if (folding := self._streamed.get(run_id)) is None:
-            folding = self._streamed[run_id] = ChunkFolding()
-        folding.add(chunk)
-        call = self._calls.get(run_id)
-        if call is not None:
+            streamed.said.add(chunk.message)
+        streamed.folding.add(chunk)
+        if (call := streamed.call) is not None:
             self._give((call[0], "messages", (chunk.message, call[1])))
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
@@ -126,11 +144,9 @@ class ModelStream(ModelFailures):
         message = generation.message if isinstance(generation, ChatGeneration) else None
         self._note_end(run_id, message if isinstance(message, AIMessage) else None)
         if self._streamed.pop(run_id, None) is not None:
-            self._said.end(run_id)
             return
         if isinstance(message, AIMessage):
-            self._said.add(run_id, message)
-            self._said.end(run_id)
+            SaidByCall(self._said).add(message)
         if call is not None and message is not None:
             self._give((call[0], "messages", (message, call[1])))
 
@@ -140,7 +156,6 @@ class ModelStream(ModelFailures):
             self._note_end(run_id, None, type(error).__name__)
             self._calls.pop(run_id, None)
             self._streamed.pop(run_id, None)
-            self._said.end(run_id)
 
     def _note_end(self, run_id: UUID, message: AIMessage | None, error: str = "") -> None:
         began, model = self._begun.pop(run_id, (time.monotonic(), "unknown"))

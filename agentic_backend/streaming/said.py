@@ -4,8 +4,6 @@ A provider may stream without end, and each piece is kept until its message is c
 fails, at the piece that is too much; what it said before stays.
 """
 
-from uuid import UUID
-
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from agentic_backend.errors import LimitReached, ModelError
@@ -23,49 +21,59 @@ MOST_EMPTY = 10_000
 UNBOUNDED = 2**63
 
 
-class _Call:
-    __slots__ = ("arguments", "calls", "empty", "size")
-
-    def __init__(self) -> None:
-        self.size = self.arguments = self.calls = self.empty = 0
-
-
 class Said:
     """`call_bytes` and `run_bytes` of UTF-8 are the most that one call of a model, and all of them, may say."""
 
     def __init__(self, call_bytes: int = UNBOUNDED, run_bytes: int = UNBOUNDED) -> None:
-        self._call_bytes = call_bytes
-        self._run_bytes = run_bytes
-        self._size = 0
-        self._calls: dict[UUID, _Call] = {}
+        self.call_bytes = call_bytes
+        self.run_bytes = run_bytes
+        self.size = 0
+        """Bytes that all calls have said so far."""
 
-    def add(self, run_id: UUID, message: AIMessage) -> None:
-        """Count a piece of a call's message, or all of it. Raises LimitReached or ModelError where it is too much."""
-        call = self._calls.setdefault(run_id, _Call())
+
+class SaidByCall:
+    """What one call of a model has said, of all that is `said`."""
+
+    __slots__ = ("_arguments", "_calls", "_empty", "_said", "_size")
+
+    def __init__(self, said: Said) -> None:
+        self._said = said
+        self._size = self._arguments = self._calls = self._empty = 0
+
+    def add(self, message: AIMessage) -> None:
+        """Count a piece of the call's message, or all of it. Raises LimitReached or ModelError where it is too much."""
         thought, text = delta_of(message)
-        arguments, calls = _arguments_of(message)
-        size = _bytes(thought) + _bytes(text) + arguments
-        call.empty = 0 if size or calls else call.empty + 1
-        call.size += size
-        call.arguments += arguments
-        call.calls += calls
+        size, calls = _bytes(text) + _bytes(thought) if thought else _bytes(text), 0
+        if has_calls := _has_calls(message):
+            arguments, calls = _arguments_of(message)
+            size += arguments
+            self._arguments += arguments
+            self._calls += calls
         self._size += size
-        self._check(call)
+        said = self._said
+        said.size += size
+        self._empty = 0 if size or calls else self._empty + 1
+        if self._size > said.call_bytes or said.size > said.run_bytes or has_calls or self._empty > MOST_EMPTY:
+            self._check()
 
-    def end(self, run_id: UUID) -> None:
-        self._calls.pop(run_id, None)
-
-    def _check(self, call: _Call) -> None:
-        if call.size > self._call_bytes:
-            raise LimitReached(f"The model said more than the {self._call_bytes} bytes that one call of it may say.")
-        if self._size > self._run_bytes:
-            raise LimitReached(f"The models said more than the {self._run_bytes} bytes that one exchange may have.")
-        if call.calls > MOST_CALLS:
+    def _check(self) -> None:
+        said = self._said
+        if self._size > said.call_bytes:
+            raise LimitReached(f"The model said more than the {said.call_bytes} bytes that one call of it may say.")
+        if said.size > said.run_bytes:
+            raise LimitReached(f"The models said more than the {said.run_bytes} bytes that one exchange may have.")
+        if self._calls > MOST_CALLS:
             raise ModelError(f"The language model made more than {MOST_CALLS} calls at once.")
-        if call.arguments > MOST_ARGUMENTS_BYTES:
+        if self._arguments > MOST_ARGUMENTS_BYTES:
             raise ModelError(f"The language model gave its calls more than {MOST_ARGUMENTS_BYTES} bytes of arguments.")
-        if call.empty > MOST_EMPTY:
+        if self._empty > MOST_EMPTY:
             raise ModelError("The language model went on without saying anything.")
+
+
+def _has_calls(message: AIMessage) -> bool:
+    if isinstance(message, AIMessageChunk):
+        return bool(message.tool_call_chunks)
+    return bool(message.tool_calls or message.invalid_tool_calls)
 
 
 def _arguments_of(message: AIMessage) -> tuple[int, int]:

@@ -1,24 +1,22 @@
 """How much a model may say, and what it is told of by."""
 
-from uuid import uuid4
-
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.tool import tool_call, tool_call_chunk
 
 from agentic_backend.errors import LimitReached, ModelError
 from agentic_backend.streaming.content import usage_of
-from agentic_backend.streaming.said import MOST_ARGUMENTS_BYTES, MOST_CALLS, MOST_EMPTY, Said
+from agentic_backend.streaming.said import MOST_ARGUMENTS_BYTES, MOST_CALLS, MOST_EMPTY, Said, SaidByCall
 
 
 def test_a_call_may_say_so_much_and_all_calls_together_so_much() -> None:
-    said, first, second = Said(10, 15), uuid4(), uuid4()
-    said.add(first, AIMessageChunk("a" * 10))
+    said = Said(10, 15)
+    first, second = SaidByCall(said), SaidByCall(said)
+    first.add(AIMessageChunk("a" * 10))
     with pytest.raises(LimitReached, match="10 bytes"):
-        said.add(first, AIMessageChunk("a"))
-    said.end(first)
+        first.add(AIMessageChunk("a"))
     with pytest.raises(LimitReached, match="15 bytes"):
-        said.add(second, AIMessageChunk("a" * 5))
+        second.add(AIMessageChunk("a" * 5))
 
 
 @pytest.mark.parametrize(
@@ -34,38 +32,40 @@ def test_a_call_may_say_so_much_and_all_calls_together_so_much() -> None:
 )
 def test_whatever_is_said_counts(chunk: AIMessage) -> None:
     with pytest.raises(LimitReached):
-        Said(10, 1_000).add(uuid4(), chunk)
+        SaidByCall(Said(10, 1_000)).add(chunk)
 
 
 def test_only_so_many_calls_are_made_at_once() -> None:
-    said, call = Said(), uuid4()
+    call = SaidByCall(Said())
     for index in range(MOST_CALLS):
-        said.add(
-            call, AIMessageChunk("", tool_call_chunks=[tool_call_chunk(name="x", args="{}", id=f"c{index}", index=0)])
-        )
+        call.add(AIMessageChunk("", tool_call_chunks=[tool_call_chunk(name="x", args="{}", id=f"c{index}", index=0)]))
     with pytest.raises(ModelError, match="calls at once"):
-        said.add(call, AIMessageChunk("", tool_call_chunks=[tool_call_chunk(name="x", args="{}", id="c", index=0)]))
+        call.add(AIMessageChunk("", tool_call_chunks=[tool_call_chunk(name="x", args="{}", id="c", index=0)]))
     whole = AIMessage("", tool_calls=[tool_call(name="x", args={}, id=f"c{index}") for index in range(MOST_CALLS + 1)])
     with pytest.raises(ModelError, match="calls at once"):
-        said.add(uuid4(), whole)
+        SaidByCall(Said()).add(whole)
 
 
 def test_arguments_are_bounded() -> None:
     piece = tool_call_chunk(name=None, args="1" * (MOST_ARGUMENTS_BYTES + 1), id=None, index=0)
     with pytest.raises(ModelError, match="arguments"):
-        Said().add(uuid4(), AIMessageChunk("", tool_call_chunks=[piece]))
+        SaidByCall(Said()).add(AIMessageChunk("", tool_call_chunks=[piece]))
 
 
-def test_only_so_many_empty_pieces_come_in_a_row() -> None:
-    said, call = Said(), uuid4()
+@pytest.mark.parametrize(
+    "empty",
+    [AIMessageChunk(""), AIMessageChunk("", tool_call_chunks=[tool_call_chunk(name=None, args="", id=None, index=0)])],
+)
+def test_only_so_many_empty_pieces_come_in_a_row(empty: AIMessageChunk) -> None:
+    call = SaidByCall(Said())
     for _ in range(3):
         for _ in range(MOST_EMPTY):
-            said.add(call, AIMessageChunk(""))
-        said.add(call, AIMessageChunk("a"))
+            call.add(empty)
+        call.add(AIMessageChunk("a"))
     for _ in range(MOST_EMPTY):
-        said.add(call, AIMessageChunk(""))
+        call.add(empty)
     with pytest.raises(ModelError, match="without saying anything"):
-        said.add(call, AIMessageChunk(""))
+        call.add(empty)
 
 
 @pytest.mark.parametrize(("told", "counted"), [(-5, 0), (2**62, 10**9), (7, 7)])

@@ -20,7 +20,7 @@ from support.server_process import ServerProcess, serving
 from support.stored_session import ended, stored_session
 
 INSTANCES, LEASE_S = 3, 3
-CLIENTS, ASKS = sized((6, 2), (12, 12))
+CLIENTS, ASKS = sized((6, 2), (6, 8))
 LATE_S, SHARE = 0.005, 0.04
 NOTICED_S = LEASE_S + 10
 SCRIPT = "words 20 50 | note {name} | words 5 0 | note {name} | words 10 50"
@@ -56,7 +56,7 @@ async def test_each_exchange_ends_once_over_a_store_that_loses_requests_and_answ
     async def chat(number: int) -> None:
         server = instances[number % INSTANCES]
         for ask in range(ASKS):
-            client = DurableClient(lambda: server.address, user=f"user-{number}", patience_s=60)
+            client = DurableClient(lambda: server.address, user=f"user-{number}", patience_s=sized(60, 300))
             final = await client.ask(SCRIPT.format(name=f"{number}-{ask}"))
             statuses[final["status"]] += 1
             seen.append((number, final))

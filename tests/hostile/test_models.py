@@ -40,7 +40,10 @@ async def test_a_provider_that_streams_without_end_is_ended(directory: Path) -> 
             "AGENTIC_MODELS__DEFAULT__OPTIONS": '{"max_retries": 0}',
             "AGENTIC_LIMITS__MODEL_CALL_BYTES": str(CALL_BYTES),
         }
-        async with serving(cwd=directory, environment=environment) as server, chat(server.address) as client:
+        async with (
+            serving(cwd=directory, environment=environment) as server,
+            chat(server.address, max_size=None) as client,
+        ):
             await client.ask("well")
             memory, took = most_resident(server.pid), {}
             async with bystander(server.address, server.internal) as felt:

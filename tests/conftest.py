@@ -27,6 +27,15 @@ def ferretdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FerretDb]:
     server.stop()
 
 
+@pytest.fixture
+def own_ferretdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FerretDb]:
+    """One that the test may stop and start."""
+    server = FerretDb(ferretdb_program(), tmp_path_factory.mktemp("own-ferretdb"))
+    server.start()
+    yield server
+    server.stop()
+
+
 @pytest.fixture(scope="session")
 def keycloak(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keycloak]:
     """For whoever doesn't stop it, or starts it again."""

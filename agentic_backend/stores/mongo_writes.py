@@ -152,12 +152,6 @@ async def append(
     return Written(session, messages)
 
 
-async def prove_write(database: Database) -> None:
-    """Change a document that is there for this alone."""
-    proof = {"$set": {"proof": uuid4().hex}}
-    await database["write_proofs"].update_one({"_id": "proof"}, proof, upsert=True)
-
-
 async def _written(database: Database, fence: Fence, token: str | None) -> tuple[Document, list[ChatMessage]]:
     """The session, and what the write of this token made, where it is the last one. Raises FencedOut where it is not.
 
@@ -178,6 +172,12 @@ async def record_kpi(database: Database, record: KpiRecord) -> None:
     """Recorded again, after an answer that got lost, it replaces itself."""
     document = kpi_document(record)
     await database["kpi_records"].replace_one({"_id": document["_id"]}, document, upsert=True)
+
+
+async def prove_write(database: Database) -> None:
+    """Change a document that is there for this alone."""
+    proof = {"$set": {"proof": uuid4().hex}}
+    await database["write_proofs"].update_one({"_id": "proof"}, proof, upsert=True)
 
 
 async def settled(database: Database, exchanges: Sequence[Document], half_begun: HalfBegun) -> list[ExchangeRecord]:

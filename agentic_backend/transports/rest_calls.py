@@ -14,7 +14,7 @@ from agentic_backend.errors import AgenticError
 from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.transports.credentials import user_of
-from agentic_backend.transports.sse import EventStream
+from agentic_backend.transports.sse import EventStream, drop_client
 
 log = logging.getLogger(__name__)
 
@@ -75,10 +75,7 @@ class _Endpoint:
             log.warning("an answer broke off", extra={"path": scope["path"], "code": error.code})
         else:
             return
-        scope["state"]["abort"]()
-        # uvicorn takes a response that ends early for an error, unless it has seen that the client is gone.
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await drop_client(scope, receive)
 
 
 class _TooSlow(Exception):

@@ -40,10 +40,15 @@ class EventStream(EventSourceResponse):
             await super().__call__(scope, receive, send)
         except SendTimeoutError:
             log.info("client too slow", extra={"path": scope["path"]})
-            scope["state"]["abort"]()
-            # uvicorn takes a response that ends early for an error, unless it has seen that the client is gone.
-            while (await receive())["type"] != "http.disconnect":
-                pass
+            await drop_client(scope, receive)
+
+
+async def drop_client(scope: Scope, receive: Receive) -> None:
+    """Drop the client of an answer that ends early. Returns once its connection is gone."""
+    scope["state"]["abort"]()
+    # uvicorn takes a response that ends early for an error, unless it has seen that the client is gone.
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def exchange_events(

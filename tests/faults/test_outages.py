@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from services.ferretdb import FerretDb, ferretdb_program
+from services.ferretdb import FerretDb
 from support.durable_client import DurableClient
 from support.fault_agents import notes, words
 from support.rest_client import rest
@@ -16,15 +16,6 @@ from support.stored_session import StoredExchange, stored_session
 # Longer than an operation of the store waits for it.
 AWAY_S = 7
 BACK_WITHIN_S = 10
-
-
-@pytest.fixture
-def own_ferretdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FerretDb]:
-    """One that the test may stop and start."""
-    server = FerretDb(ferretdb_program(), tmp_path_factory.mktemp("own-ferretdb"))
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture

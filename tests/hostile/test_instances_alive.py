@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from hostile.sizes import sized
-from services.ferretdb import FerretDb, ferretdb_program
+from services.ferretdb import FerretDb
 from support.chat_client import chat
 from support.durable_client import DurableClient
 from support.fault_agents import notes, words
@@ -50,15 +50,6 @@ class Started:
 async def start(directory: Path, mongodb_url: str) -> AsyncIterator[Started]:
     async with AsyncExitStack() as running:
         yield Started(running, directory, mongodb_url)
-
-
-@pytest.fixture
-def own_ferretdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FerretDb]:
-    """One that the test may stop for a while."""
-    server = FerretDb(ferretdb_program(), tmp_path_factory.mktemp("own-ferretdb"))
-    server.start()
-    yield server
-    server.stop()
 
 
 async def asked(server: ServerProcess, message: str, user: str = "ann", **fields: Any) -> asyncio.Task[dict[str, Any]]:

@@ -4,10 +4,10 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
-from services.ferretdb import FerretDb, ferretdb_program
+from services.ferretdb import FerretDb
 from services.mongodb import fresh_database
 from support.tcp_line import TcpLine, tcp_line
 
@@ -26,15 +26,6 @@ pytestmark = [pytest.mark.mongodb, pytest.mark.timeout(300)]
 def driver(request: pytest.FixtureRequest) -> Driver:
     chosen: Driver = request.param
     return chosen
-
-
-@pytest.fixture
-def own_ferretdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FerretDb]:
-    """A server that the test may stop and start."""
-    server = FerretDb(ferretdb_program(), tmp_path_factory.mktemp("own_ferretdb"))
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture

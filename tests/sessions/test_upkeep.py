@@ -91,6 +91,24 @@ async def test_what_another_instance_left_is_ended_and_its_followers_see_it(tmp_
             assert await other.stored(log.session_id) == stored
 
 
+async def test_who_follows_what_is_deleted_elsewhere_sees_it_end(tmp_path: Path) -> None:
+    """Nothing is stored of it that could tell them, whether it ran here or at another instance."""
+    agents = {"held": held_graph(Hold())}
+    async with open_sessions(tmp_path, agents, lease_s=LEASE_S) as owner:
+        log = await owner.begin("hello")
+        await until(log, "delta")
+        async with open_sessions(tmp_path, agents, lease_s=LEASE_S, alone=False) as other:
+            _, seen = await other.orchestrator.running_in(USER, log.session_id or "")
+            assert seen is not None and seen is not log
+            cursor = seen.follow(0, lambda: None)
+            await owner.store.real.delete_session(log.session_id or "")
+            for followed in (seen, log):
+                error, final = (await events_of(followed))[-2:]
+                assert (error["type"], error["code"]) == ("error", "interrupted")
+                assert (final["type"], final["status"]) == ("final", "interrupted")
+            seen.unfollow(cursor)
+
+
 async def test_an_exchange_that_the_store_began_unheard_is_ended_by_itself(tmp_path: Path) -> None:
     async with open_sessions(tmp_path, {"held": held_graph(Hold())}, lease_s=LEASE_S) as sessions:
         session = await sessions.desk.open(USER, None, None, "default")

@@ -4,22 +4,41 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 DATA ?= ./data
 BIN := .venv/bin
+# A lane is a process that runs whole files; all lanes share the services that tests start.
+LANES ?= 2
+# The lanes begin with the slowest folders, which tests/support/lanes.py names.
+IN_LANES := -n $(LANES) --dist loadfile --no-loadscope-reorder
+SERVICES := chromium or keycloak or mcp_everything or mongodb or redis
+# They start servers, processes or whole campaigns.
+SLOW := e2e faults hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py transports/test_slow_clients.py sessions/test_maintenance.py
 
-.PHONY: run test faults hostile check lint types imports bench profile lock clean
+.PHONY: run test quick faults hostile tables check lint types imports bench profile lock clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
 
 test: .venv/.installed-dev
-	$(BIN)/pytest
+	cd tests && ../$(BIN)/python -m services.prepare
+	$(BIN)/pytest $(IN_LANES)
 
-# All that docs/reliability.md promises, at full length, with its figures; some half an hour.
+# What shows within two minutes that a change is sound: no services, no campaigns, no browser.
+# More lanes than cores, and single tests in turn: many of these tests wait.
+quick: .venv/.installed-dev
+	$(BIN)/pytest -n 8 --dist load -m "not ($(SERVICES))" $(SLOW:%=--ignore tests/%)
+
+# All that docs/reliability.md promises, at full length, some half an hour; then the table with what was measured.
 faults: .venv/.installed-dev
-	FAULTS=long $(BIN)/pytest tests/faults -rP
+	FAULTS=long $(BIN)/pytest tests/faults
+	$(MAKE) tables
 
-# All that docs/security.md promises of those who mean harm, in its long form, with its figures.
+# All that docs/security.md promises of those who mean harm, in its long form; then its tables.
 hostile: .venv/.installed-dev
-	HOSTILE=long $(BIN)/pytest tests/hostile -rP
+	HOSTILE=long $(BIN)/pytest tests/hostile
+	$(MAKE) tables
+
+# The tables of both pages, from docs/figures, where the two campaigns keep what they have measured.
+tables: .venv/.installed-dev
+	cd tests && ../$(BIN)/python -m support.tables
 
 check: lint types imports test
 

@@ -1,6 +1,6 @@
-"""The composition root: settings in, a wired application out. The one place where parts meet, and their lifespan."""
+"""The composition root: builds the application from the settings, wires its parts, and owns their lifespans."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
@@ -13,20 +13,20 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Authenticator
-from agentic_backend.broadcast.base import Alone, Broadcast
-from agentic_backend.event_loop_lag import event_loop_lag
+from agentic_backend.config.settings import AuthSettings, Settings
+from agentic_backend.event_loop import event_loop_lag
+from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
-from agentic_backend.limits_settings import LimitsSettings
-from agentic_backend.log_tail import LogTail
-from agentic_backend.sessions.departure import Departure
-from agentic_backend.sessions.instance import Instance
-from agentic_backend.sessions.relay import Relay
-from agentic_backend.sessions.session_services import SessionServices, open_sessions, wire_sessions
-from agentic_backend.settings import AuthSettings, RelaySettings, Settings
+from agentic_backend.relay.broadcast import Alone, Broadcast
+from agentic_backend.relay.drain import Drain
+from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.wiring import open_sessions, wire_sessions
 from agentic_backend.stores.opening import open_store, sqlite_file
-from agentic_backend.stores.sqlite_pages import watched_pages
+from agentic_backend.stores.sqlite.pages import watched_pages
+from agentic_backend.telemetry import LogTail
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.classic_api import ClassicApi
+from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.exchanges_api import ExchangesApi
 from agentic_backend.transports.gate import Gate
 from agentic_backend.transports.metrics_api import MetricsApi
@@ -44,7 +44,7 @@ _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """`public` and `internal` are what the two listeners serve; `relay` holds what runs; `kpi` counts it all."""
+    """`public` and `internal`: the ASGI applications of the two listeners. `relay` holds the running exchanges."""
 
     public: ASGIApp
     internal: ASGIApp
@@ -54,13 +54,13 @@ class Application:
 
 @asynccontextmanager
 async def open_application(
-    settings: Settings, agents: AgentManager, models: ChatModels, port: int, departure: Departure
+    settings: Settings, agents: AgentManager, models: ChatModels, port: int, drain: Drain
 ) -> AsyncIterator[Application]:
-    """Everything wired and open, for a public listener on `port`; leaving it lets running exchanges end first.
+    """Open and wire all parts for a public listener on `port`; leaving the context waits for running exchanges.
 
-    `departure` may cut short the time that they have.
+    `drain` may cut that wait short.
 
-    Raises CannotOpenStore, and StoreUnavailable where it fails right after.
+    Raises CannotOpenStore, and StoreUnavailable if the store fails right after it is opened.
     """
     kpi, log_tail = Kpi(), LogTail(settings.log.packages)
     async with AsyncExitStack() as stack:
@@ -72,13 +72,13 @@ async def open_application(
         store = await open_store(settings, kpi.store_operation)
         stack.push_async_callback(store.aclose)
         instance = Instance(settings.relay.lease_s)
-        # Before anything runs, until nothing does.
+        # The heartbeat covers the whole time in which exchanges can run.
         await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
         authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
         factory = _factory(settings, models, authenticator, kpi)
         stack.push_async_callback(factory.aclose)
-        broadcast = await stack.enter_async_context(_broadcast(settings.relay, instance.id, kpi))
-        relay = _relay(settings, broadcast, departure)
+        broadcast = await stack.enter_async_context(_broadcast(settings.broadcast.url, instance.id, kpi))
+        relay = _relay(settings, broadcast, drain)
         stack.push_async_callback(relay.aclose)
         sessions = wire_sessions(
             instance,
@@ -90,59 +90,25 @@ async def open_application(
             kpi=kpi,
             limits=settings.limits,
         )
-        # A SQLite file is one instance's alone; what runs in it can't be anybody else's.
+        # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
+        parts = sessions.orchestrator, sessions.service, sessions.reports
         connections = OpenConnections(settings.limits)
-        controller = ChatbotController(
-            authenticator=authenticator,
-            orchestrator=sessions.orchestrator,
-            relay=relay,
-            kpi=kpi,
-            connections=connections,
-            limits=settings.limits,
-        )
-        routes = _routes(settings.limits, connections, authenticator, agents, sessions, relay, kpi)
+        services = DoorServices(authenticator, agents, *parts, relay, connections, kpi, settings.limits)
+        readiness = Readiness(store, relay, authenticator, pages)
         yield Application(
-            public=_public(settings, controller, routes, relay, kpi, port),
-            internal=_internal(
-                settings, internal_application(kpi, Readiness(store, relay, authenticator, pages), log_tail), kpi
-            ),
+            public=_public(settings, services, port),
+            internal=_internal(settings, internal_application(kpi, readiness, log_tail), kpi),
             relay=relay,
             kpi=kpi,
         )
 
 
-def _routes(
-    limits: LimitsSettings,
-    connections: OpenConnections,
-    authenticator: Authenticator,
-    agents: AgentManager,
-    sessions: SessionServices,
-    relay: Relay,
-    kpi: Kpi,
-) -> list[Route]:
+def _routes(services: DoorServices) -> list[Route]:
     """The REST calls."""
-    orchestrator, desk, calls = sessions.orchestrator, sessions.desk, RestCalls(authenticator, limits)
-    rest = RestApi(
-        calls=calls,
-        agents=agents,
-        desk=desk,
-        orchestrator=orchestrator,
-        relay=relay,
-        connections=connections,
-        kpi=kpi,
-        limits=limits,
-    )
-    exchanges = ExchangesApi(
-        calls=calls,
-        desk=desk,
-        orchestrator=orchestrator,
-        relay=relay,
-        connections=connections,
-        kpi=kpi,
-        limits=limits,
-    )
-    classic, metrics = ClassicApi(calls, desk, limits), MetricsApi(calls, sessions.reports)
+    calls = RestCalls(services.authenticator, services.limits)
+    rest, exchanges = RestApi(calls, services), ExchangesApi(calls, services)
+    classic, metrics = ClassicApi(calls, services), MetricsApi(calls, services)
     return [*rest.routes(), *exchanges.routes(), *classic.routes(), *metrics.routes()]
 
 
@@ -154,25 +120,19 @@ def _factory(settings: Settings, models: ChatModels, authenticator: Authenticato
         mcp_servers=settings.mcp_servers,
         mcp_server_up=kpi.mcp_server_up,
     )
-    return AgentFactory(
-        services,
-        kpi,
-        cache_size=settings.agents.cache_size,
-        build_timeout_s=settings.agents.build_timeout_s,
-        close_timeout_s=settings.agents.close_timeout_s,
-    )
+    return AgentFactory(services, kpi, settings.agents)
 
 
-def _broadcast(settings: RelaySettings, instance_id: str, kpi: Kpi) -> AbstractAsyncContextManager[Broadcast]:
-    if settings.url is None:
+def _broadcast(url: str | None, instance_id: str, kpi: Kpi) -> AbstractAsyncContextManager[Broadcast]:
+    if url is None:
         return nullcontext(Alone())
-    # Imported where it is used: few servers have others beside them.
-    from agentic_backend.broadcast.redis_broadcast import redis_broadcast
+    # Imported here, because few servers broadcast.
+    from agentic_backend.relay.redis_broadcast import redis_broadcast
 
-    return redis_broadcast(settings.url, instance_id, kpi.relay_up)
+    return redis_broadcast(url, instance_id, kpi.broadcast_up)
 
 
-def _relay(settings: Settings, broadcast: Broadcast, departure: Departure) -> Relay:
+def _relay(settings: Settings, broadcast: Broadcast, drain: Drain) -> Relay:
     return Relay(
         broadcast=broadcast,
         keep_ended_bytes=settings.relay.keep_ended_bytes,
@@ -181,28 +141,26 @@ def _relay(settings: Settings, broadcast: Broadcast, departure: Departure) -> Re
         max_running=settings.limits.max_running,
         running_per_user=settings.limits.running_per_user,
         grace_s=settings.server.grace_s,
-        departure=departure,
+        drain=drain,
     )
 
 
-def _public(
-    settings: Settings, controller: ChatbotController, routes: Sequence[Route], relay: Relay, kpi: Kpi, port: int
-) -> ASGIApp:
-    """What the public listener on `port` serves, and to whom."""
+def _public(settings: Settings, services: DoorServices, port: int) -> ASGIApp:
+    """The application of the public listener on `port`, with its allowed origins and hosts."""
     names = {*_LOOPBACK_NAMES, settings.server.host}
     return public_application(
-        controller,
-        routes,
+        ChatbotController(services),
+        _routes(services),
         sign_in=SignIn.of(settings.auth),
         origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
         hosts={*names, *settings.server.allowed_hosts},
-        is_draining=lambda: relay.draining,
-        kpi=kpi,
+        is_draining=lambda: services.relay.draining,
+        kpi=services.kpi,
     )
 
 
 def _internal(settings: Settings, application: ASGIApp, kpi: Kpi) -> ASGIApp:
-    """What the internal listener serves: to scrapers and probes, which name it as they like, but to no page."""
+    """The application of the internal listener: scrapers and probes may use any address; web pages are refused."""
     names = {*_LOOPBACK_NAMES, settings.server.internal_host, *settings.server.allowed_hosts}
     return Gate(
         application,
@@ -218,7 +176,7 @@ def _internal(settings: Settings, application: ASGIApp, kpi: Kpi) -> ASGIApp:
 def _authenticator(settings: AuthSettings, kpi: Kpi) -> AbstractAsyncContextManager[Authenticator]:
     if settings.mode == "developer":
         return nullcontext(DeveloperAuthenticator(settings.developer.user))
-    # Imported where it is used: it takes a quarter of a second.
+    # Imported here, because the import takes a quarter of a second.
     from agentic_backend.auth.keycloak import keycloak_authenticator
 
     return keycloak_authenticator(settings.keycloak, kpi.keycloak_up)

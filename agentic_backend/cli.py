@@ -10,28 +10,28 @@ from pathlib import Path
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels, ModelUnavailable, load_models
+from agentic_backend.config.loading import FLAGS, default_catalog, default_settings_file, load_settings
+from agentic_backend.config.located_yaml import ConfigError
+from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.experts.sentinel.operations import OPERATIONS
-from agentic_backend.located_yaml import ConfigError
 from agentic_backend.migrate import migrate
-from agentic_backend.process_end import outlive_terminal
-from agentic_backend.server import bind, run
-from agentic_backend.settings import Settings
-from agentic_backend.settings_loading import FLAGS, default_catalog, default_settings_file, load_settings
+from agentic_backend.server.process import bind, run
+from agentic_backend.server.process_end import outlive_terminal
+from agentic_backend.server.workers import CANNOT_START, Workers
 from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.telemetry import configure_logging
-from agentic_backend.workers import CANNOT_START, Workers
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; its exit status: 0, 1 where the server could not run, 2 where the configuration is wrong."""
+    """Run a command; return its exit status: 0, 1 if the server could not run, 2 if the configuration is wrong."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.command == "migrate":
         return migrate(options.source, options.target)
     if options.command == "serve":
         outlive_terminal()
-    # Authors' modules lie beside the catalog that they are started with, and a console script doesn't look there.
+    # Authors' modules are in the working directory, which is not on the path of a console script.
     sys.path.insert(0, os.getcwd())
     try:
         settings = load_settings(options.config or default_settings_file(), _overrides(options))
@@ -54,11 +54,11 @@ def _serve(settings: Settings, agents: AgentManager) -> int:
     for problem in models.problems:
         print(problem, file=sys.stderr)
     configure_logging(settings.log.level, settings.log.packages)
-    # Imported modules are here to stay; looking through half a million of their objects at each full collection is not.
+    # Exclude the half a million objects of the imported modules, which stay, from garbage collection.
     gc.collect()
     gc.freeze()
-    # An answer drops nearly all of its objects without the collector's help: looking at them after every 700 takes a
-    # tenth of the processor's time. What evicted agents leave behind is still found after 50,000.
+    # Reference counts free nearly all objects of an exchange, so collecting after every 700 objects wastes a tenth of
+    # the CPU time. Cycles of evicted agents are still collected after 50,000.
     gc.set_threshold(5_000, 5, 2)
     if settings.server.workers == 1:
         return _run(settings, agents, models)
@@ -70,7 +70,7 @@ def _serve(settings: Settings, agents: AgentManager) -> int:
 
 
 def _run(settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None) -> int:
-    """Serve in this process; the exit status."""
+    """Serve in this process; return the exit status."""
     try:
         run(settings, agents, models, bound)
     except OSError as error:
@@ -99,9 +99,12 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add_argument("--data", dest="data.directory", help="directory of the database")
         command.add_argument("--store", dest="store.url", help="the database: sqlite:FILE or mongodb://HOST/DATABASE")
-        command.add_argument("--relay", dest="relay.url", help="the Redis between several servers: redis://HOST/0")
         command.add_argument(
-            "--workers", dest="server.workers", help="processes that serve the port; more than one needs --relay"
+            "--broadcast", dest="broadcast.url", help="the Redis between several servers: redis://HOST/0"
+        )
+        command.add_argument("--relay", dest="relay.url", help="an older name of --broadcast")
+        command.add_argument(
+            "--workers", dest="server.workers", help="processes that serve the port; more than one needs --broadcast"
         )
         command.add_argument("--config", type=Path, help="the settings file")
         command.add_argument("--catalog", dest="catalog", help="the agents catalog")

@@ -1,18 +1,21 @@
-"""The error tree: one class per cause, each with its code on the wire, HTTP status and whether a retry may help.
+"""The error tree: one class per cause, with wire code, HTTP status, responsible party, and whether a retry may help.
 
-`str(error)` is written for the client: it never holds the text of a foreign exception, a token or a message.
+`str(error)` is for the client: it never contains the text of a foreign exception, a token or a message.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+Whose = Literal["client", "external", "internal"]
+"""Who can fix it: the client, the operator of a dependency, or the operator of the server."""
 
 
 class AgenticError(Exception):
-    """Base of every error that a client may see. `close_code` closes a WebSocket where one is named."""
+    """Base of every error that a client may see."""
 
     code: ClassVar[str] = "internal"
     http_status: ClassVar[int] = 500
+    whose: ClassVar[Whose] = "internal"
     retryable: ClassVar[bool] = True
-    close_code: ClassVar[int | None] = None
     default: ClassVar[str] = "Something went wrong on the server."
 
     def __init__(self, content: str | None = None, *, retry_after_s: float | None = None) -> None:
@@ -29,110 +32,160 @@ class Internal(AgenticError):
 
 
 class BadFrame(AgenticError):
-    code, http_status, retryable = "bad_frame", 400, False
+    code, http_status, whose, retryable = "bad_frame", 400, "client", False
     default = "The frame is not understood."
 
 
 class MessageTooLarge(AgenticError):
-    code, http_status, retryable = "message_too_large", 413, False
+    code, http_status, whose, retryable = "message_too_large", 413, "client", False
     default = "The message is too large."
 
 
 class Unauthenticated(AgenticError):
-    code, http_status, close_code = "unauthenticated", 401, 4401
+    code, http_status, whose = "unauthenticated", 401, "client"
     default = "A valid access token is needed."
 
 
 class TokenExpired(AgenticError):
-    code, http_status, close_code = "token_expired", 401, 4401
+    code, http_status, whose = "token_expired", 401, "client"
     default = "The access token has expired."
 
 
 class Forbidden(AgenticError):
-    code, http_status, retryable = "forbidden", 403, False
+    code, http_status, whose, retryable = "forbidden", 403, "client", False
     default = "You have no access to this."
 
 
 class SessionNotFound(AgenticError):
-    code, http_status, retryable = "session_not_found", 404, False
+    code, http_status, whose, retryable = "session_not_found", 404, "client", False
     default = "There is no such session."
 
 
 class ExchangeNotFound(AgenticError):
-    code, http_status, retryable = "exchange_not_found", 404, False
+    code, http_status, whose, retryable = "exchange_not_found", 404, "client", False
     default = "There is no such exchange."
 
 
 class AgentNotFound(AgenticError):
-    code, http_status, retryable = "agent_not_found", 404, False
+    code, http_status, whose, retryable = "agent_not_found", 404, "client", False
     default = "There is no such agent."
 
 
+class NotFound(AgenticError):
+    code, http_status, whose, retryable = "not_found", 404, "client", False
+    default = "There is no such path."
+
+
+class MethodNotAllowed(AgenticError):
+    code, http_status, whose, retryable = "method_not_allowed", 405, "client", False
+    default = "There is no such method at this path."
+
+
 class SessionCompleted(AgenticError):
-    code, http_status, retryable = "session_completed", 409, False
+    code, http_status, whose, retryable = "session_completed", 409, "client", False
     default = "The session is completed."
 
 
 class SessionBusy(AgenticError):
-    code, http_status = "session_busy", 409
+    code, http_status, whose = "session_busy", 409, "client"
     default = "An exchange is running in this session."
 
 
 class ApprovalNotFound(AgenticError):
-    code, http_status, retryable = "approval_not_found", 409, False
+    code, http_status, whose, retryable = "approval_not_found", 409, "client", False
     default = "Nothing waits for this decision."
 
 
 class ApprovalMismatch(AgenticError):
-    code, http_status, retryable = "approval_mismatch", 409, False
+    code, http_status, whose, retryable = "approval_mismatch", 409, "client", False
     default = "The arguments are not those that were shown."
 
 
 class CheckpointMissing(AgenticError):
-    code, http_status, retryable = "checkpoint_missing", 409, False
+    code, http_status, whose, retryable = "checkpoint_missing", 409, "client", False
     default = "There is nothing to resume from."
 
 
 class LimitReached(AgenticError):
-    code, http_status, retryable = "limit_reached", 409, False
+    code, http_status, whose, retryable = "limit_reached", 409, "client", False
     default = "A limit of the exchange has been reached."
 
 
+class BudgetExceeded(AgenticError):
+    code, http_status, whose, retryable = "budget_exceeded", 429, "client", False
+    default = "The budget is used up."
+
+
 class RateLimited(AgenticError):
-    code, http_status = "rate_limited", 429
+    code, http_status, whose = "rate_limited", 429, "client"
     default = "Too many requests; wait a little."
 
 
 class TooManyRuns(AgenticError):
-    code, http_status = "too_many_runs", 429
+    code, http_status, whose = "too_many_runs", 429, "client"
     default = "Too many exchanges are running; wait until one has ended."
 
 
 class AgentUnavailable(AgenticError):
-    code, http_status = "agent_unavailable", 503
+    code, http_status, whose = "agent_unavailable", 503, "external"
     default = "The agent could not be started."
 
 
 class ModelError(AgenticError):
-    code, http_status = "model_error", 502
+    code, http_status, whose = "model_error", 502, "external"
     default = "The language model failed."
 
 
 class ModelTimeout(AgenticError):
-    code, http_status = "model_timeout", 504
+    code, http_status, whose = "model_timeout", 504, "external"
     default = "The language model did not answer in time."
 
 
+class ModelRefusedKey(AgenticError):
+    code, http_status, whose, retryable = "model_refused_key", 502, "external", False
+    default = "The language model's provider refused the server's key."
+
+
+class ModelNotFound(AgenticError):
+    code, http_status, whose, retryable = "model_not_found", 502, "external", False
+    default = "The provider has no such language model."
+
+
+class ModelQuota(AgenticError):
+    code, http_status, whose, retryable = "model_quota", 502, "external", False
+    default = "The quota at the language model's provider is used up."
+
+
+class ContextTooLong(AgenticError):
+    code, http_status, whose, retryable = "context_too_long", 422, "client", False
+    default = "The conversation is too long for the language model."
+
+
+class ContentFiltered(AgenticError):
+    code, http_status, whose, retryable = "content_filtered", 422, "client", False
+    default = "The language model's provider filtered the content."
+
+
+class AuthUnavailable(AgenticError):
+    code, http_status, whose = "auth_unavailable", 503, "external"
+    default = "Tokens can't be checked at the moment; try again soon."
+
+
 class StoreUnavailable(AgenticError):
-    code, http_status = "store_unavailable", 503
+    code, http_status, whose = "store_unavailable", 503, "external"
     default = "The store is not available; nothing was saved."
 
 
 class ShuttingDown(AgenticError):
-    code, http_status, close_code = "shutting_down", 503, 1012
+    code, http_status, whose = "shutting_down", 503, "internal"
     default = "The server is going down; try again in a moment."
 
 
 class Interrupted(AgenticError):
-    code, http_status = "interrupted", 503
+    code, http_status, whose = "interrupted", 503, "internal"
     default = "The server that ran this exchange went away."
+
+
+def whose_fault(code: str) -> Whose:
+    """The party that can fix an error with this code; "internal" for an unknown code."""
+    return next((error.whose for error in AgenticError.__subclasses__() if error.code == code), "internal")

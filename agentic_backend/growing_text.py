@@ -1,4 +1,4 @@
-"""GrowingText: a text that comes in many small pieces. Its memory follows its length, and not their number."""
+"""GrowingText: a text built from many small pieces. Its memory depends on its length, not on their number."""
 
 _PIECES = 512
 
@@ -7,7 +7,9 @@ class GrowingText:
     __slots__ = ("_blocks", "_pieces")
 
     def __init__(self, text: str = "") -> None:
+        # Blocks of _PIECES joined pieces.
         self._blocks = [text] if text else []
+        # The pieces after the last block.
         self._pieces: list[str] = []
 
     def add(self, text: str) -> None:
@@ -22,12 +24,12 @@ class GrowingText:
         self._pieces = other._pieces.copy()
 
     def joined(self) -> str:
-        """All of it, which is kept as one text from then on."""
+        """The whole text; from now on it is kept as one block."""
         if self._pieces or len(self._blocks) > 1:
             self._blocks, self._pieces = ["".join([*self._blocks, *self._pieces])], []
         return self._blocks[0] if self._blocks else ""
 
     @property
     def parts(self) -> list[str]:
-        """What it is kept as."""
+        """The blocks and pieces, in order."""
         return [*self._blocks, *self._pieces]

@@ -1,7 +1,7 @@
-"""Every metric's name, labels and buckets; owned by the application, one registry per instance.
+"""Defines every metric's name, labels and buckets; owned by the application, one registry per instance.
 
-Labels are bounded: agent, status, outcome, tool, model, operation. Never a session, an exchange or a user: those are in
-the KPI records in the store, in the logs, and in exemplars. What each metric means stands in docs/metrics.md.
+Labels have bounded values: agent, status, outcome, tool, model, operation. Never a session, exchange or user: those are
+in the store's KPI records, in the logs, and in exemplars. docs/metrics.md explains each metric.
 """
 
 import platform
@@ -13,18 +13,23 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
 
 from agentic_backend.errors import AgenticError, Internal
+from agentic_backend.protocol.close_codes import CloseCode
 
 _LONG = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 _SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
-# The buckets that OpenTelemetry's GenAI conventions advise for tokens.
+# The buckets for tokens that OpenTelemetry's GenAI conventions recommend.
 _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304)
-# A model may call a tool by any name it likes; beyond so many names they are counted together.
+# A model may call a tool by any name; names beyond this number share one label.
 _NAMES_AT_MOST = 100
 _OTHERS = "other"
+_CLOSE_CODES = frozenset(CloseCode)
 
 
 class _BoundedNames:
+    """Bounds the values of a label whose names come from outside."""
+
     def __init__(self) -> None:
+        # The names that have their own label value.
         self._known: set[str] = set()
 
     def label(self, name: str) -> str:
@@ -34,8 +39,11 @@ class _BoundedNames:
 
 
 class Kpi:
+    """One per application. Each metric's help text says what it counts."""
+
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        # The names of tools and models that have their own label values.
         self._tools, self._models = _BoundedNames(), _BoundedNames()
         self._exchanges = self._counter("chat_exchange", "Exchanges that ended.", "agent_id", "status")
         self._duration = self._histogram("chat_exchange_duration_seconds", "From the ask to the final.", "agent_id")
@@ -89,24 +97,24 @@ class Kpi:
         self._running.inc()
 
     def exchange_paused(self, agent_id: str) -> None:
-        """It waits for a person; when it goes on it starts again."""
+        """The exchange waits for a person; `exchange_started` counts it again when it continues."""
         self._running.dec()
         self._pauses.labels(agent_id).inc()
 
     def exchange_left(self) -> None:
-        """It runs here no more, and another ends it or has done so."""
+        """The exchange no longer runs here; another instance ends it or has ended it."""
         self._running.dec()
 
     def exchange_closed(self, agent_id: str, status: str) -> None:
-        """It ended though nobody ran it: its instance had died, or it waited."""
+        """The exchange ended without running: its instance had died, or it was waiting."""
         self._exchanges.labels(agent_id, status).inc()
 
     def decided(self, action: str) -> None:
-        """A person has decided on what an exchange waited for, or it has expired."""
+        """A person has made a decision that an exchange waited for, or the wait has expired."""
         self._decisions.labels(action).inc()
 
     def exchange_ready(self, agent_id: str, queued_s: float, exchange_id: str) -> None:
-        """Its agent is there and its graph begins to run."""
+        """The exchange's agent is built and its graph starts."""
         self._queue.labels(agent_id).observe(queued_s, {"exchange_id": exchange_id})
 
     def exchange_ended(
@@ -128,15 +136,15 @@ class Kpi:
 
     def socket_closed(self, code: int) -> None:
         self._sockets.dec()
-        # A client may send any of the codes that are left to applications.
-        self._closed.labels(str(code) if code < 3000 or code in (4008, 4401, 4403, 4429) else _OTHERS).inc()
+        # A client may send any of the application close codes.
+        self._closed.labels(str(code) if code < 3000 or code in _CLOSE_CODES else _OTHERS).inc()
 
     def connection_dropped(self, reason: str) -> None:
-        """Before it had asked for anything."""
+        """A TCP connection was dropped before it sent a request."""
         self._dropped.labels(reason).inc()
 
     def followed(self, outcome: str) -> None:
-        """`replayed`: from the log; `reset`: its place was gone; `live`: there was nothing to replay."""
+        """`replayed`: from the log; `reset`: the place is no longer in the log; `live`: nothing to replay."""
         self._follows.labels(outcome).inc()
 
     def agent_cache(self, *, hit: bool) -> None:
@@ -153,7 +161,7 @@ class Kpi:
         self._up.labels("store").set(int(ok))
 
     def store_damaged(self, damaged: bool) -> None:
-        """What the last look at the pages of the SQLite file has found."""
+        """The result of the last check of the SQLite file's pages."""
         self._damaged.set(int(damaged))
 
     def refused(self, call: str, code: str) -> None:
@@ -162,7 +170,7 @@ class Kpi:
 
     @contextmanager
     def refusals(self, call: str) -> Iterator[None]:
-        """Count what keeps the call inside from being taken."""
+        """Count an error of the call inside as its refusal."""
         try:
             yield
         except AgenticError as error:
@@ -173,12 +181,12 @@ class Kpi:
             raise
 
     def keycloak_up(self, up: bool) -> None:
-        """Whether the realm's keys could be fetched when they were asked for last."""
+        """Whether the last fetch of the realm's keys succeeded."""
         self._up.labels("keycloak").set(int(up))
 
-    def relay_up(self, up: bool) -> None:
+    def broadcast_up(self, up: bool) -> None:
         """Whether the Redis between the instances answers."""
-        self._up.labels("relay").set(int(up))
+        self._up.labels("broadcast").set(int(up))
 
     def mcp_server_up(self, server_id: str, up: bool) -> None:
         """Whether the last attempt to reach an MCP server of the settings succeeded."""
@@ -191,7 +199,7 @@ class Kpi:
             self._tool_failures.labels(tool).inc()
 
     def model_called(self, model: str, duration_s: float, *, tokens: tuple[int, int] | None, error: str) -> None:
-        """`tokens` are those of input and output; `error` is empty or the type of the exception."""
+        """`tokens` are the input and output tokens; `error` is the exception's type, or empty."""
         model = self._models.label(model)
         self._model.labels("chat", model, error).observe(duration_s)
         for kind, count in zip(("input", "output"), tokens or (), strict=False):
@@ -204,7 +212,7 @@ class Kpi:
         self._lag.observe(lag_s)
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
-        """The metrics and their content type: OpenMetrics, with exemplars, where `accept` asks for it."""
+        """The metrics and their content type: OpenMetrics, with exemplars, if `accept` asks for it."""
         encode: Callable[[CollectorRegistry], bytes]
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type

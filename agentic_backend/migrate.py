@@ -1,22 +1,22 @@
-"""`agentic-backend migrate`: copies a SQLite file into a MongoDB, tells how far it is, and counts what has come."""
+"""`agentic-backend migrate`: copies a SQLite file into a MongoDB, shows the progress, and compares the counts."""
 
 import asyncio
 import sys
 from pathlib import Path
 
+from agentic_backend.config.settings import MONGODB_SCHEMES, SQLITE_SCHEME
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.settings import MONGODB_SCHEMES, SQLITE_SCHEME
 from agentic_backend.stores.opening import CannotOpenStore, open_mongodb, open_sqlite, sqlite_file
-from agentic_backend.stores.sole_use import sole_use
+from agentic_backend.stores.private_files import sole_use
 from agentic_backend.stores.transfer import Counts, Transferred, transfer
 
-# No client waits for it.
+# The longest time for an operation, in seconds. It is long, because no client waits.
 _TIMEOUT_S = 60
 _OPEN_S = 5
 
 
 def migrate(source: str, target: str) -> int:
-    """The exit status: 0, 1 where not everything has come there, 2 where the URLs are wrong."""
+    """Copy; return the exit status: 0, 1 if not everything was copied, 2 if the URLs are wrong."""
     file = sqlite_file(source, Path())
     if file is None or not target.startswith(MONGODB_SCHEMES):
         print(f"migrate goes from {SQLITE_SCHEME}FILE to {' or '.join(MONGODB_SCHEMES)}…", file=sys.stderr)
@@ -31,13 +31,13 @@ def migrate(source: str, target: str) -> int:
     except CannotOpenStore as error:
         return _failed(error)
     except StoreUnavailable as error:
-        # Both stores log the kind of error, and what they were doing.
+        # Both stores log the error's type and the operation.
         return _failed(f"a database stopped answering ({type(error.__cause__).__name__}); run it again")
     return _told(done)
 
 
 async def _migrate(file: Path, target_url: str) -> Transferred:
-    # Only the first look is in a hurry.
+    # Report an unreachable target soon; later operations have more time.
     await (await open_mongodb(target_url, "pymongo", _OPEN_S)).aclose()
     source = await open_sqlite(file, _TIMEOUT_S)
     try:

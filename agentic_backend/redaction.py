@@ -1,16 +1,17 @@
-"""Takes secrets out of what is logged: by how they look, by what they are called, and by what this process was given.
+"""Removes secrets from log lines: by their form, by their key's name, and by the values in the environment.
 
-Whoever logs, a library too, may quote a URL, a header or a request: nothing is logged that has not been through here.
+Any code that logs, also a library, may quote a URL, a header or a request. So every log line passes through here.
 """
 
 import os
 import re
+import unicodedata
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from agentic_backend.validation_problems import looks_secret
+from agentic_backend.config.validation_problems import looks_secret
 
 REDACTED = "[redacted]"
 
@@ -34,17 +35,26 @@ _LOOKS = re.compile(
 )
 
 
-# The only looks that letters and digits alone can have.
+_CREDENTIAL = re.compile(
+    r"token|passw|passphrase|passcode|pwd|secret|credential|authori[sz]ation|cookie|bearer|jwt"
+    r"|(?:api|access|private|secret|signing|encryption|session|auth)key|^auth$|sessionid"
+)
+_NO_CREDENTIAL = re.compile(
+    r"(?:max|total|input|output|prompt|completion)(?:new|input|output)?tokens"
+    r"|tokens?(?:count|limit|usage|used|budget)|tokeni[sz]er"
+)
+
+# The prefixes of the only secrets that consist of letters and digits alone.
 _PLAIN_LOOKS = ("akia", "aiza")
 _CACHED_LENGTH = 64
 
 
 def redact(text: str, known: Collection[str] = ()) -> str:
-    """`text` without what looks like a token, a key or a password in a URL, and without the `known` secrets."""
+    """`text` without the `known` secrets and without parts that look like a token, a key or a password in a URL."""
     for secret in known:
         text = text.replace(secret, REDACTED)
     if text.isalnum() and text[:4].lower() not in _PLAIN_LOOKS:
-        # An id, most of the time: every line of the log has some.
+        # Usually an id; every log line has some.
         return text
     return _redact_short(text) if len(text) <= _CACHED_LENGTH else _redact_looks(text)
 
@@ -55,7 +65,7 @@ def _redact_looks(text: str) -> str:
 
 @lru_cache(maxsize=1_024)
 def _redact_short(text: str) -> str:
-    """Messages, and the names of what they are about, are the same over and over."""
+    """Cached, because messages and names repeat."""
     return _redact_looks(text)
 
 
@@ -64,9 +74,9 @@ def _redact_match(match: re.Match[str]) -> str:
 
 
 def redacted(value: Any, known: Collection[str] = (), depth: int = 0) -> Any:
-    """`value` as JSON has it, without secrets: also within mappings and lists, and by the names of keys.
+    """`value` as JSON types without secrets, also in nested mappings and lists, and without values of secret keys.
 
-    What is deeper or longer than a line of a log may be is left out.
+    Drops values that are too deep, and items beyond _MOST_ITEMS.
     """
     match value:
         case None | bool() | int() | float():
@@ -89,9 +99,27 @@ def _under(key: str, value: Any, known: Collection[str], depth: int) -> Any:
     return redacted(value, known, depth + 1)
 
 
+def credential_in(value: Any) -> str | None:
+    """The first key in the JSON `value` that names a credential; None if there is none."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if _names_credential(key) and not isinstance(item, bool | None):
+                return str(key)
+            if (found := credential_in(item)) is not None:
+                return found
+    elif isinstance(value, list):
+        return next((found for item in value if (found := credential_in(item)) is not None), None)
+    return None
+
+
+def _names_credential(key: str) -> bool:
+    letters = re.sub(r"[^a-z]", "", unicodedata.normalize("NFKC", key).casefold())
+    return _CREDENTIAL.search(letters) is not None and _NO_CREDENTIAL.fullmatch(letters) is None
+
+
 def secrets_of(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The secrets that a process was given, the longest first: what a variable's name calls so, and what in a URL may
-    be one: user and password, the values of its query, and a long part of its path.
+    """The secrets in an environment, longest first: the values of variables with a secret's name, and from URLs the
+    user and password, the query's values, and path segments that look like a key.
     """
     found = {value for name, value in environment.items() if looks_secret(name)}
     for value in environment.values():

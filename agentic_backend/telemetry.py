@@ -1,6 +1,6 @@
-"""Logs: structured JSON lines with the ids of what they speak of; never tokens, never message texts.
+"""Logs: structured JSON lines with the related ids; never tokens, never message texts.
 
-Other packages' loggers are heard from warnings on, whatever level they give themselves: below that they quote requests.
+Other packages are logged from level warning up, whatever level they set: below that they quote requests.
 """
 
 import json
@@ -8,7 +8,9 @@ import logging
 import sys
 import threading
 import traceback
-from collections.abc import Collection
+from collections import deque
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from agentic_backend.protocol.messages import utc_now
@@ -22,13 +24,15 @@ _QUOTING_ALL = ("root", "mcp", "client")
 _QUOTING = ("asyncio", "langchain_core.callbacks.manager")
 _LONGEST_FOREIGN = 1_000
 _OURS = "agentic_backend"
+_TAIL_LINES, _LONGEST_LINE = 500, 4000
 
 
 class OursOrWarnings(logging.Filter):
-    """Lets a record through that is the server's own, or of one of `packages`, or a warning at least."""
+    """Passes records of the server and of `packages`, and warnings or above of all others."""
 
     def __init__(self, packages: Collection[str] = ()) -> None:
         super().__init__()
+        # The packages whose records pass below level warning too.
         self._packages = {_OURS, *packages}
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -36,13 +40,14 @@ class OursOrWarnings(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line: time, level, logger, message, the record's extras, and an exception's story.
+    """One JSON object per line: time, level, logger, message, the record's extras, and an exception's `story_of`.
 
-    The secrets in this process's environment are known to it, and appear nowhere.
+    It redacts the secrets of this process's environment, and whatever looks like a secret (see redaction).
     """
 
     def __init__(self) -> None:
         super().__init__()
+        # The secrets in this process's environment.
         self._known = secrets_of()
 
     def format(self, record: logging.LogRecord) -> str:
@@ -57,21 +62,21 @@ class JsonFormatter(logging.Formatter):
         line |= extras
         if record.exc_info and record.exc_info[1] is not None:
             line["exception"] = story_of(record.exc_info[1])
-        # In ASCII, because a line must come out whatever its texts hold, lone surrogates too.
+        # In ASCII, so that any text can be written, even lone surrogates.
         return json.dumps(line, default=str, separators=(",", ":"))
 
 
 def _message_of(record: logging.LogRecord) -> str:
-    # These put the texts of exceptions into their lines; what they are about stands before.
+    # These loggers append an exception's text after the first line.
     if record.name in _QUOTING:
         return str(record.msg).partition("\n")[0]
     if _package_of(record) in _QUOTING_ALL:
-        # MCP's client, which logs to the root too, quotes whatever a server has sent.
+        # MCP's client, which also uses the root logger, quotes the server's data.
         return f"a library's message, not shown: {record.module}, line {record.lineno}"
     try:
         message = record.getMessage()
     except (TypeError, ValueError, KeyError):
-        # Its arguments don't fit. Python's own report of that would quote them.
+        # The arguments don't match the format. Python's own report would quote them.
         message = str(record.msg)
     return message if _package_of(record) == _OURS else message[:_LONGEST_FOREIGN]
 
@@ -81,7 +86,7 @@ def _package_of(record: logging.LogRecord) -> str:
 
 
 def story_of(error: BaseException) -> list[dict[str, object]]:
-    """`error` and its causes: types, places, status codes. Not their texts: these may quote a message or a token."""
+    """`error` and its causes: types, places, status codes; no texts, because they may quote a message or a token."""
     story: list[dict[str, object]] = []
     current: BaseException | None = error
     while current is not None and len(story) < 8:
@@ -95,10 +100,9 @@ def story_of(error: BaseException) -> list[dict[str, object]]:
 
 
 def configure_logging(level: str, packages: Collection[str] = ()) -> None:
-    """Send everything to standard error as JSON lines: the server's own and that of `packages` from `level` on.
+    """Log to standard error as JSON lines; records of the server and of `packages` from `level` up.
 
-    What Python itself would print there, in words that may quote anything, is logged too: warnings, and errors that
-    nobody catches.
+    Python's warnings and uncaught errors are logged too: Python's own output could quote anything.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
@@ -111,9 +115,44 @@ def configure_logging(level: str, packages: Collection[str] = ()) -> None:
     logging.captureWarnings(True)
     logging.raiseExceptions = False
     sys.excepthook = lambda _, error, __: log.critical("uncaught error", exc_info=error)
-    sys.unraisablehook = lambda told: log.error("error that can't be raised", exc_info=told.exc_value)
+    sys.unraisablehook = lambda told: log.error("unraisable error", exc_info=told.exc_value)
     threading.excepthook = _log_of_a_thread
 
 
 def _log_of_a_thread(told: Any) -> None:
     log.error("uncaught error in a thread", exc_info=told.exc_value)
+
+
+class LogTail(logging.Handler):
+    """The latest log lines, kept in memory for the operators.
+
+    The application attaches one while it is open. Bounded in the number and length of lines.
+    """
+
+    def __init__(self, packages: Collection[str] = ()) -> None:
+        super().__init__()
+        self.setFormatter(JsonFormatter())
+        self.addFilter(OursOrWarnings(packages))
+        # The latest lines, oldest first.
+        self._lines: deque[str] = deque(maxlen=_TAIL_LINES)
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Collect log lines while the context is open."""
+        root = logging.getLogger()
+        root.addHandler(self)
+        try:
+            yield
+        finally:
+            root.removeHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # As in the standard library's handlers: a formatting error must not reach the caller.
+        try:
+            self._lines.append(self.format(record)[:_LONGEST_LINE])
+        except Exception:
+            self.handleError(record)
+
+    def text(self) -> str:
+        """The lines, oldest first, each with a line feed."""
+        return "".join(f"{line}\n" for line in list(self._lines))

@@ -9,7 +9,7 @@ from pathlib import Path
 # Before the tests' own modules are imported, which live there.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from services.ferretdb import FerretDb, ferretdb_program
+from services.ferretdb import FerretDb
 from services.mcp_echo import echo_server
 
 __all__ = ["echo_server", "mongodb"]
@@ -22,10 +22,9 @@ def mongodb(directory: Path) -> Iterator[str]:
         yield url
         return
     directory.mkdir(parents=True)
-    server = FerretDb(ferretdb_program(), directory)
+    server = FerretDb(directory)
     server.start()
     try:
-        # Not its relay, which lets one command through at a time for the sake of several instances: here is one.
-        yield f"mongodb://127.0.0.1:{server.direct}/"
+        yield f"mongodb://127.0.0.1:{server.port}/"
     finally:
         server.stop()

@@ -18,8 +18,8 @@ from servers import HERE
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import load_models
-from agentic_backend.server import running
-from agentic_backend.settings_loading import load_settings
+from agentic_backend.config.loading import load_settings
+from agentic_backend.server.process import running
 
 CASES = (("no-delay", 50, 600), ("five-ms", 50, 300))
 # The kernel's clock ticks no faster.

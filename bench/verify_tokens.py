@@ -8,7 +8,7 @@ from figures import median
 from jwt.algorithms import RSAAlgorithm
 
 from agentic_backend.auth.access_token import AccessTokenVerifier
-from agentic_backend.settings import KeycloakSettings
+from agentic_backend.config.settings import KeycloakSettings
 
 TOKENS = 5000
 REALM = "https://login.example.org/realms/agentic"

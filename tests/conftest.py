@@ -1,15 +1,24 @@
-"""What every test may use: a running server with the test agents, and services, each started once when it is needed."""
+"""Fixtures for every test: a running server with the test agents, and services, each started once on first use."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from services.ferretdb import FerretDb, ferretdb_program
-from services.keycloak import Keycloak, keycloak_distribution
+from hypothesis import settings
+from services.ferretdb import FerretDb
+from services.keycloak import Keycloak
+from services.mongo_java import MongoJava
 from services.mongodb import ON_MONGODB, fresh_database, server_url
 from services.redis import Redis
+from services.shared import shared
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
+
+# On a busy machine the duration of an example means nothing.
+settings.register_profile("agentic-backend", deadline=None)
+settings.load_profile("agentic-backend")
+
+pytest_plugins = ["support.lanes", "support.threads", "support.skips", "support.figures"]
 
 
 @pytest.fixture
@@ -19,37 +28,35 @@ async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
 
 
 @pytest.fixture(scope="session")
-def ferretdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FerretDb]:
-    """For whoever doesn't stop it."""
-    server = FerretDb(ferretdb_program(), tmp_path_factory.mktemp("ferretdb"))
-    server.start()
-    yield server
-    server.stop()
+def mongo_java() -> MongoJava:
+    """Shared by all tests; each test has its own database."""
+    return shared("mongo-java", lambda _: MongoJava())
+
+
+@pytest.fixture(scope="session")
+def ferretdb() -> FerretDb:
+    """Shared by tests that don't stop it; each test has its own database."""
+    return shared("ferretdb", FerretDb)
 
 
 @pytest.fixture
 def own_ferretdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FerretDb]:
     """One that the test may stop and start."""
-    server = FerretDb(ferretdb_program(), tmp_path_factory.mktemp("own-ferretdb"))
+    server = FerretDb(tmp_path_factory.mktemp("own-ferretdb"))
     server.start()
     yield server
     server.stop()
 
 
 @pytest.fixture(scope="session")
-def keycloak(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keycloak]:
-    """For whoever doesn't stop it, or starts it again."""
-    server = Keycloak(keycloak_distribution(), tmp_path_factory.mktemp("keycloak"))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+def keycloak() -> Keycloak:
+    """Shared by tests that don't stop it."""
+    return shared("keycloak", Keycloak)
 
 
 @pytest.fixture(scope="session")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
-    """For whoever doesn't stop it."""
+    """For tests that don't stop it; each lane has its own, which a test may empty."""
     server = Redis(tmp_path_factory.mktemp("redis"))
     server.start()
     yield server
@@ -58,7 +65,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
 
 @pytest.fixture
 def redis_url(redis: Redis) -> str:
-    """The URL of a Redis that is empty."""
+    """The URL of an empty Redis."""
     with redis.client() as client:
         client.flushall()
     return redis.url
@@ -80,6 +87,6 @@ def mongodb_server(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def mongodb_url(mongodb_server: str) -> AsyncIterator[str]:
-    """The URL of a database of the test's own."""
+    """The URL of a database for this test alone."""
     async with fresh_database(mongodb_server) as url:
         yield url

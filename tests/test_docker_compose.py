@@ -11,8 +11,8 @@ import yaml
 from services.keycloak import Keycloak
 from support.dockerfile import instructions
 
-from agentic_backend.settings import Settings
-from agentic_backend.settings_loading import load_settings
+from agentic_backend.config.loading import load_settings
+from agentic_backend.config.settings import Settings
 
 CHECKOUT = Path(__file__).parents[1]
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((CHECKOUT / "docker-compose.yaml").read_text())["services"]
@@ -82,7 +82,7 @@ def test_the_database_has_the_user_that_the_server_is(settings: Settings) -> Non
 
 def test_the_workers_have_a_redis_between_them(settings: Settings) -> None:
     assert settings.server.workers > 1
-    assert urlsplit(str(settings.relay.url)).hostname in SERVICES
+    assert urlsplit(str(settings.broadcast.url)).hostname in SERVICES
 
 
 def test_no_password_has_a_default() -> None:
@@ -133,7 +133,7 @@ def test_every_image_is_pinned_by_its_digest_and_keeps_its_tag() -> None:
 @pytest.mark.timeout(120, func_only=True)
 def test_the_health_check_of_keycloak_tells_a_realm_that_is_there_from_one_that_is_not(keycloak: Keycloak) -> None:
     def status(script: str) -> int:
-        return subprocess.run([*command, script], capture_output=True, timeout=20).returncode
+        return subprocess.run([*command, script], capture_output=True, timeout=35).returncode
 
     _, *command, script = SERVICES["keycloak"]["healthcheck"]["test"]
     here = script.replace("$$", "$").replace("/8080", f"/{keycloak.port}")

@@ -8,6 +8,7 @@ from support.chat_client import chat
 from support.running_server import RunningServer
 
 from agentic_backend.kpi import Kpi
+from agentic_backend.stores.base import Store
 
 DOCUMENT = (Path(__file__).parent.parent / "docs" / "metrics.md").read_text()
 
@@ -60,12 +61,14 @@ async def test_sessions_add_no_series(server: RunningServer) -> None:
     async with chat(server.address) as client:
         for _ in range(3):
             await client.ask("hello", agent_id="echo")
-        # Each part of the upkeep of what runs has been needed once: the slowest comes every 5 seconds.
+        # Each part of the maintenance of what runs has been needed once: the slowest comes every 5 seconds.
         await client.ask("wait 6 seconds")
         before = series_of(await scrape(server))
         for _ in range(100):
             await client.ask("hello", agent_id="echo")
-        assert series_of(await scrape(server)) == before
+        new = series_of(await scrape(server)) - before
+    # Maintenance may need an operation of the store for the first time meanwhile; the store has only so many.
+    assert {dict(labels).get("operation") for _, labels in new} <= {name for name in vars(Store) if name[0] != "_"}
 
 
 def test_ten_thousand_sessions_and_as_many_tool_names_add_no_series_but_a_bounded_number_of_tools() -> None:

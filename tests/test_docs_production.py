@@ -7,8 +7,8 @@ import pytest
 import yaml
 from support.dockerfile import instructions
 
-from agentic_backend.settings import Settings
-from agentic_backend.settings_loading import documented_settings, environment_variable, load_settings
+from agentic_backend.config.loading import documented_settings, environment_variable, load_settings
+from agentic_backend.config.settings import Settings
 
 CHECKOUT = Path(__file__).parents[1]
 GUIDE, README, DOCKERFILE = CHECKOUT / "docs" / "production.md", CHECKOUT / "README.md", CHECKOUT / "Dockerfile"

@@ -1,10 +1,12 @@
-"""The protocol's documentation under test: every event and every error code has its line."""
+"""The protocol's documentation under test: every event, error code and close code has its line."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from agentic_backend.errors import AgenticError
+from agentic_backend.protocol.close_codes import CloseCode
 from agentic_backend.protocol.events import Event
 
 DOCUMENT = (Path(__file__).parent.parent / "docs" / "protocol.md").read_text()
@@ -23,5 +25,10 @@ def test_every_event_has_its_line(event: type[Event]) -> None:
 
 @pytest.mark.parametrize("error", sorted(subclasses(AgenticError), key=lambda error: error.__name__))
 def test_every_error_code_has_its_line(error: type[AgenticError]) -> None:
-    retryable = "yes" if error.retryable else "no"
-    assert f"| `{error.code}` | {error.http_status} | {retryable} |" in DOCUMENT
+    retryable = ("after a new token" if error.http_status == 401 else "yes") if error.retryable else "no"
+    assert f"| `{error.code}` | {error.http_status} | {error.whose} | {retryable} |" in DOCUMENT
+
+
+def test_every_close_code_has_its_line_with_what_the_client_is_to_do() -> None:
+    lines = re.findall(r"^\| (\d{4}) \| ([^|]+) \|", DOCUMENT, flags=re.MULTILINE)
+    assert lines == [(str(code.value), code.advice.value) for code in sorted(CloseCode)]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic.fields import FieldInfo
 
-from agentic_backend.settings import Settings
-from agentic_backend.settings_loading import FLAGS, documented_settings, environment_variable
+from agentic_backend.config.loading import FLAGS, documented_settings, environment_variable
+from agentic_backend.config.settings import Settings
 
 PAGE = (Path(__file__).parents[1] / "docs" / "settings.md").read_text()
 SETTINGS = dict(documented_settings())

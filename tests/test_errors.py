@@ -5,37 +5,46 @@ import pytest
 from agentic_backend import errors
 from agentic_backend.errors import AgenticError
 
-# code: HTTP status, whether a retry may help
+# code: HTTP status, whose it is, whether a retry may help (where a new token is needed first, too)
 CONTRACT = {
-    "bad_frame": (400, False),
-    "message_too_large": (413, False),
-    "unauthenticated": (401, True),
-    "token_expired": (401, True),
-    "forbidden": (403, False),
-    "session_not_found": (404, False),
-    "exchange_not_found": (404, False),
-    "agent_not_found": (404, False),
-    "session_completed": (409, False),
-    "session_busy": (409, True),
-    "approval_not_found": (409, False),
-    "approval_mismatch": (409, False),
-    "checkpoint_missing": (409, False),
-    "limit_reached": (409, False),
-    "rate_limited": (429, True),
-    "too_many_runs": (429, True),
-    "agent_unavailable": (503, True),
-    "model_error": (502, True),
-    "model_timeout": (504, True),
-    "store_unavailable": (503, True),
-    "shutting_down": (503, True),
-    "interrupted": (503, True),
-    "internal": (500, True),
+    "bad_frame": (400, "client", False),
+    "message_too_large": (413, "client", False),
+    "unauthenticated": (401, "client", True),
+    "token_expired": (401, "client", True),
+    "forbidden": (403, "client", False),
+    "session_not_found": (404, "client", False),
+    "exchange_not_found": (404, "client", False),
+    "agent_not_found": (404, "client", False),
+    "session_completed": (409, "client", False),
+    "session_busy": (409, "client", True),
+    "not_found": (404, "client", False),
+    "method_not_allowed": (405, "client", False),
+    "limit_reached": (409, "client", False),
+    "budget_exceeded": (429, "client", False),
+    "approval_not_found": (409, "client", False),
+    "approval_mismatch": (409, "client", False),
+    "checkpoint_missing": (409, "client", False),
+    "rate_limited": (429, "client", True),
+    "too_many_runs": (429, "client", True),
+    "agent_unavailable": (503, "external", True),
+    "model_error": (502, "external", True),
+    "model_timeout": (504, "external", True),
+    "model_refused_key": (502, "external", False),
+    "model_not_found": (502, "external", False),
+    "model_quota": (502, "external", False),
+    "context_too_long": (422, "client", False),
+    "content_filtered": (422, "client", False),
+    "auth_unavailable": (503, "external", True),
+    "store_unavailable": (503, "external", True),
+    "shutting_down": (503, "internal", True),
+    "interrupted": (503, "internal", True),
+    "internal": (500, "internal", True),
 }
 CLASSES = [error for error in vars(errors).values() if isinstance(error, type) and issubclass(error, AgenticError)]
 
 
 def test_every_code_of_the_contract_has_its_class_and_none_other_is_there() -> None:
-    found = {error.code: (error.http_status, error.retryable) for error in CLASSES}
+    found = {error.code: (error.http_status, error.whose, error.retryable) for error in CLASSES}
     assert found == CONTRACT
     assert len(CLASSES) == len(CONTRACT) + 1, "each code has one class, beside the base"
 
@@ -44,8 +53,3 @@ def test_every_code_of_the_contract_has_its_class_and_none_other_is_there() -> N
 def test_every_error_has_words_for_the_client(error: type[AgenticError]) -> None:
     assert error().content == error.default and error.default.endswith(".")
     assert error("other words").content == "other words"
-
-
-def test_only_a_token_that_is_not_good_and_a_server_that_goes_close_the_socket() -> None:
-    closing = {error.code: error.close_code for error in CLASSES if error.close_code is not None}
-    assert closing == {"unauthenticated": 4401, "token_expired": 4401, "shutting_down": 1012}

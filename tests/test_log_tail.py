@@ -3,7 +3,7 @@
 import json
 import logging
 
-from agentic_backend.log_tail import LogTail
+from agentic_backend.telemetry import LogTail
 
 log = logging.getLogger("agentic_backend.tests")
 

@@ -25,7 +25,8 @@ from agentic_backend.errors import Unauthenticated
 from agentic_backend.telemetry import JsonFormatter
 
 AGENTS = [*ENTRIES, *wire_agents.ENTRIES]
-IMPATIENT = {"limits": {"model_timeout_s": 1}, "agents": {"build_timeout_s": 0.5}}
+# Long enough that only those fall silent for so long who are to, though the machine stands still for some seconds.
+IMPATIENT = {"limits": {"model_timeout_s": 4}, "agents": {"build_timeout_s": 4}}
 # Words that nothing else says, and tokens of a form that no pattern of a redaction knows.
 WORDS = ["quokkaberry", "zanthoxylum", "wombatfruit", "plinthgaze"]
 ACCESS, REFRESH, LATER, WRONG = "opaque.aa11bb22", "opaque.cc33dd44", "opaque.ee55ff66", "opaque.wrong77"

@@ -1,4 +1,4 @@
-"""How an agent is made out of its catalog entry, and a leader out of its own and those of its crew."""
+"""Builds an agent from its catalog entry, and a leader from its own entry and those of its crew."""
 
 import asyncio
 import inspect
@@ -17,10 +17,10 @@ from agentic_backend.errors import AgentUnavailable
 
 
 async def build(entry: CatalogAgent, services: AgentServices, context: RuntimeContext, built: list[AgentFlow]) -> None:
-    """Instantiate and initialise the agent of `entry`, a leader's crew before it, one after the other.
+    """Instantiate and initialise the agent of `entry`; a leader's crew first, one by one.
 
-    `built` gets each of them before it is initialised, in the order in which they are to be closed: the leader first.
-    Raises AgentUnavailable where a graph can't be served, and whatever an author's code raises.
+    Adds each agent to `built` before initialising it, in the order for closing: the leader first.
+    Raises AgentUnavailable if a graph can't be served, and any exception of an author's code.
     """
     crew: dict[str, AgentFlow] = {}
     for member in entry.crew:
@@ -52,7 +52,7 @@ async def _instantiate(entry: CatalogAgent, services: AgentServices, context: Ru
 
 
 async def _call(factory: Any, entry: CatalogAgent, services: AgentServices) -> CompiledGraph:
-    """Call an author's function; one that takes an argument gets the chat model that its entry names."""
+    """Call an author's function; if it takes an argument, pass the chat model that its entry names."""
     arguments = (services.models.get(entry.settings.model),) if inspect.signature(factory).parameters else ()
     if inspect.iscoroutinefunction(factory):
         return cast(CompiledGraph, await factory(*arguments))
@@ -74,7 +74,7 @@ def _require_messages(agent: AgentFlow) -> None:
 
 
 def _input_channels(graph: CompiledGraph) -> Container[str]:
-    """The channels that a graph takes as input. A state graph's own `input_channels` holds only its start channel."""
+    """The input channels of a graph. The `input_channels` of a state graph hold only its start channel."""
     if isinstance(graph, CompiledStateGraph):
         return graph.builder.schemas[graph.builder.input_schema]
     return [graph.input_channels] if isinstance(graph.input_channels, str) else graph.input_channels

@@ -1,8 +1,8 @@
-"""AgentFactory: warm agents per (session, agent), built once, kept in a bounded LRU, closed exactly once.
+"""AgentFactory: one warm agent per (session, agent), built once, kept in a bounded LRU, closed exactly once.
 
-An agent that is in use stands in `_in_use` and nowhere else, so that an eviction can't reach it; an idle one stands in
-the LRU. Queries have no session: their agents are built for one use. Agents close in tasks of the factory's own: no
-exchange waits for the end of another's agent, and none that is stopped cuts a closing in two.
+An agent in use is only in `_in_use`, where an eviction can't reach it; an idle one is only in the LRU. A query has no
+session: its agent is built for one use. The factory closes agents in its own tasks: no exchange waits for another
+agent to close, and stopping an exchange does not cancel a close.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from agentic_backend.agents.agent_building import build
 from agentic_backend.agents.agent_flow import AgentFlow, AgentServices
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.config.settings import AgentsSettings
 from agentic_backend.errors import AgenticError, AgentUnavailable
 from agentic_backend.kpi import Kpi
 
@@ -28,17 +29,19 @@ Key = tuple[str | None, str]
 
 @dataclass(eq=False, slots=True)
 class WarmAgent:
-    """An agent and what is remembered beside it.
+    """A built agent and the memory of its session."""
 
-    `agents` are the agent itself and, behind a leader, its crew; empty until they are built. `memory` is the
-    orchestrator's: the history that the agent's session had when it was last used.
-    """
-
+    # The session's id (None for a query) and the agent's id.
     key: Key
+    # The agent itself and, behind a leader, its crew; empty until they are built.
     agents: Sequence[AgentFlow] = ()
+    # The session's history and graph states after its last exchange with this agent; set by the exchanges.
     memory: Any = None
+    # The number of leases that hold it.
     users: int = 0
+    # Whether it returns to the cache after its last lease.
     keep: bool = True
+    # Held while the agent is built: a second lease waits for the same agent.
     building: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -48,26 +51,27 @@ class WarmAgent:
 
 
 class AgentFactory:
-    def __init__(
-        self, services: AgentServices, kpi: Kpi, *, cache_size: int, build_timeout_s: float, close_timeout_s: float
-    ) -> None:
+    def __init__(self, services: AgentServices, kpi: Kpi, settings: AgentsSettings) -> None:
         self._services = services
         self._kpi = kpi
-        self.build_timeout_s = build_timeout_s
-        self._close_timeout_s = close_timeout_s
-        self._idle: LRUCache[Key, WarmAgent] = LRUCache(cache_size)
+        # The longest time an agent may take to start and to close, in seconds.
+        self.build_timeout_s = settings.build_timeout_s
+        self._close_timeout_s = settings.close_timeout_s
+        # The agents without a lease; the least recently used one is evicted first.
+        self._idle: LRUCache[Key, WarmAgent] = LRUCache(settings.cache_size)
+        # The agents that are leased.
         self._in_use: dict[Key, WarmAgent] = {}
+        # The tasks that close agents; `aclose` awaits them.
         self._closing: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def lease(self, entry: CatalogAgent, context: RuntimeContext) -> AsyncIterator[WarmAgent]:
-        """The agent of `entry` for the session in `context`, built if need be, not evicted while it is held.
+        """Lease the agent of `entry` for the session in `context`; build it if needed. A leased agent is not evicted.
 
-        Raises AgentUnavailable where it can't be built.
+        Raises AgentUnavailable if it can't be built.
         """
         warm = self._take((context.session_id, entry.settings.id))
         try:
-            # Single flight: a second lease of the same agent waits here, and finds it built.
             async with warm.building:
                 warm.agents = warm.agents or await self._build(entry, context)
                 for agent in warm.agents:
@@ -77,19 +81,21 @@ class AgentFactory:
             self._give_back(warm)
 
     async def teardown_session_agents(self, session_id: str) -> None:
-        """Close the session's agents, one after the other; those in use are closed when they are given back."""
+        """Close the session's agents one by one; an agent in use closes after its last lease."""
         for warm in self._in_use.values():
             if warm.key[0] == session_id:
                 warm.keep = False
         idle = [self._idle.pop(key) for key in [key for key in self._idle if key[0] == session_id]]
         self._count()
-        # Shielded: what has left the cache is closed, though whoever waits for it may go.
+        # Shielded: agents that have left the cache must close even if the caller is cancelled.
         await asyncio.shield(self._close([agent for warm in idle for agent in warm.agents]))
 
     async def aclose(self) -> None:
-        """Close every idle agent and await what closes already, all at the same time."""
+        """Close every idle agent concurrently, and wait for the ones that already close."""
+        # Each agent closes in its own task: one that hangs delays no other.
         while self._idle:
             self._close(self._idle.popitem()[1].agents)
+        # All of them share the timeout of one agent. Code that runs longer ends with the process.
         if self._closing:
             await asyncio.wait(self._closing, timeout=self._close_timeout_s)
 
@@ -134,7 +140,7 @@ class AgentFactory:
                 self._close(agents)
             if isinstance(error, AgenticError) or not isinstance(error, Exception):
                 raise
-            # An author's code may raise anything: this is the edge where it becomes a typed error.
+            # An author's code may raise anything; it becomes a typed error here.
             log.exception("agent could not be built", extra={"agent_id": entry.settings.id})
             raise AgentUnavailable(f"The agent '{entry.settings.id}' could not be started.") from error
         return agents
@@ -147,7 +153,7 @@ class AgentFactory:
             closing = self._hold(asyncio.create_task(self._aclose(agent)))
             await asyncio.wait({closing}, timeout=self._close_timeout_s)
             if not closing.done():
-                # Not awaited any more: an author's code may ignore its cancellation too.
+                # Cancelled but not awaited: an author's code may ignore the cancellation.
                 closing.cancel()
                 log.error("agent did not close in time", extra={"agent_id": agent.settings.id})
 

@@ -1,8 +1,8 @@
 """AgentFlow: the base class of an agent.
 
-An AgentFactory builds one instance per (session, agent), sets its runtime context, and awaits `async_init()` once; from
-then on the instance serves one exchange after the other until `aclose()`. An author overrides `async_init` and
-`get_compiled_graph`; whoever has a compiled graph needs no class at all (see GraphFlow).
+The AgentFactory builds one instance per (session, agent), sets its runtime context, and awaits `async_init()` once.
+The instance then serves exchanges one by one until `aclose()`. An author overrides `async_init` and
+`get_compiled_graph`; a compiled graph needs no class (see GraphFlow).
 """
 
 import copy
@@ -22,46 +22,53 @@ from agentic_backend.agents.catalog import AgentSettings, AgentTuning
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.kept_state import kept_channels
 from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.run_prompt import RunPrompt
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_approval import ToolApproval
 from agentic_backend.auth.user import Tokens
+from agentic_backend.config.settings import McpServerSettings
 from agentic_backend.errors import AgentUnavailable, Unauthenticated
-from agentic_backend.settings import McpServerSettings
 
 if TYPE_CHECKING:
     # MCP is imported by the agents that use it: it takes a quarter of a second.
     from agentic_backend.mcp.mcp_runtime import MCPRuntime
 
 StreamPart = tuple[tuple[str, ...], str, Any]
-"""One item of a LangGraph stream: the namespace of the subgraph that it comes from, its mode, its payload."""
+"""One item of a LangGraph stream: its subgraph's namespace, its mode, its payload."""
 
 CompiledGraph = Pregel[Any, Any, Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class AgentServices:
-    """What the server lends to agents."""
+    """The services that the server gives to agents."""
 
+    # The chat models of the settings and the catalog.
     models: ChatModels
+    # Trades a refresh token and the user's id for newer tokens.
     refresh_tokens: Callable[[str, str], Awaitable[Tokens]]
-    """Trades a refresh token for newer tokens of the user with this id."""
+    # Trades a user's access token for one for an audience.
     exchange_token: Callable[[str, str], Awaitable[Tokens]]
-    """Trades a user's access token for one of an audience."""
+    # The MCP servers of the settings, by id.
     mcp_servers: Mapping[str, McpServerSettings] = field(default_factory=dict)
+    # Called with a server's id when an MCP session opens (True) or fails (False).
     mcp_server_up: Callable[[str, bool], None] = lambda server_id, up: None
-    """Told whenever a session with an MCP server opens, or fails."""
 
 
 class AgentFlow:
+    """One instance per session and agent, or per query. The AgentFactory owns it."""
+
+    # The tools that the list of agents shows for this one.
     tool_names: ClassVar[Sequence[str]] = ()
-    """The tools that people are told the agent has."""
 
     def __init__(self, settings: AgentSettings, services: AgentServices, context: RuntimeContext) -> None:
+        # The agent's catalog entry.
         self.settings = settings
+        # The context of the current exchange: the factory sets it before each.
         self.runtime_context = context
         self.services = services
+        # Set by `async_init` if the agent uses MCP servers; closed by `aclose`.
         self.mcp: MCPRuntime | None = None
-        """Set by `async_init` where the agent uses MCP servers."""
 
     @property
     def tuning(self) -> AgentTuning:
@@ -76,15 +83,28 @@ class AgentFlow:
         return self.services.models.get(self.settings.model)
 
     def approval_middleware(self) -> list[AgentMiddleware[Any, Any, Any]]:
-        """What asks a person before the tools run that `require_approval` of the catalog entry names.
+        """The middleware that asks a person before a tool runs that `require_approval` of the catalog entry names.
 
-        It goes first into create_agent(middleware=[…]); where it is missing, an entry that requires approval is not
-        served.
+        Put it first in create_agent(middleware=[…]). An entry that requires approval is not served without it.
         """
         return [ToolApproval(self.settings)] if self.settings.require_approval else []
 
+    def system_prompt(self) -> str | None:
+        """The agent's own part of the system prompt, read at the start of each run.
+
+        `prompt_middleware()` passes it to the model. None if the graph has its own prompt, or none.
+        """
+        return None
+
+    def prompt_middleware(self) -> AgentMiddleware[Any, Any, Any]:
+        """The middleware that passes each run's system prompt, which includes `system_prompt()`, to the model.
+
+        Put it after `approval_middleware()` in create_agent(middleware=[…]), instead of `system_prompt=`.
+        """
+        return RunPrompt(self.settings.id, self.system_prompt)
+
     async def async_init(self) -> None:
-        """Open what the agent needs and build its graph. Runs once, before the first exchange."""
+        """Open the agent's resources and build its graph. Runs once, before the first exchange."""
 
     def get_compiled_graph(self) -> CompiledGraph:
         """The graph that answers. Its state has a `messages` channel."""
@@ -97,15 +117,14 @@ class AgentFlow:
         checkpoints: ExchangeCheckpoints | None = None,
         control: RunControl | None = None,
     ) -> AsyncIterator[StreamPart]:
-        """Run the graph: node updates and custom events, subgraphs included; tokens come by callback.
+        """Run the graph; yield node updates and custom events, also of subgraphs. Tokens come by callback.
 
-        `given` is the state that a run begins with, a command that resumes a paused one, or None: go on from where the
-        checkpoints are. The run puts there where it is, step by step. `control` asks it to stop between two steps. The
-        values of the root graph come too where it keeps more than messages. Raises GraphDrained where it has stopped
-        because of `control`.
+        `given` is the initial state of a run, a command that resumes a paused run, or None to continue from the
+        checkpoints. The run adds a checkpoint at each step. `control` can stop it between two steps; it then raises
+        GraphDrained. If the root graph keeps more than messages, the stream contains its values too.
         """
-        # A copy, because the graph is shared by all its sessions. A checkpointer of the author's would collect every
-        # exchange for good.
+        # A copy, because all sessions share the graph. Setting `checkpointer` replaces one of the author's, which would
+        # keep every exchange forever.
         graph = copy.copy(self.get_compiled_graph())
         graph.checkpointer = checkpoints
         modes = ["updates", "custom"]
@@ -124,13 +143,13 @@ class AgentFlow:
 
     @cached_property
     def kept_channels(self) -> frozenset[str]:
-        """The channels beside `messages` whose values the next exchange starts from."""
+        """The channels except `messages` whose values the next exchange starts from."""
         return kept_channels(self.get_compiled_graph())
 
     async def refresh_user_access_token(self) -> str:
-        """Trade the user's refresh token for a newer access token, for this and the following calls.
+        """Trade the user's refresh token for a new access token, for this and later calls; return it.
 
-        Raises Unauthenticated where the user gave no refresh token, or it is no longer good.
+        Raises Unauthenticated if the user gave no refresh token, or if it is no longer valid.
         """
         context = self.runtime_context
         if context.refresh_token is None:
@@ -141,16 +160,16 @@ class AgentFlow:
         return tokens.access_token
 
     async def aclose(self) -> None:
-        """Close what `async_init` opened. Awaited once, when the agent is evicted or its session deleted.
+        """Close the resources of `async_init`. Awaited once, when the agent is evicted or its session deleted.
 
-        Who overrides it awaits `super().aclose()` too.
+        An override must await `super().aclose()` too.
         """
         if self.mcp is not None:
             await self.mcp.aclose()
 
 
 class GraphFlow(AgentFlow):
-    """Serves a compiled LangGraph graph as it is."""
+    """Serves a compiled LangGraph graph unchanged."""
 
     def __init__(
         self, settings: AgentSettings, services: AgentServices, context: RuntimeContext, graph: CompiledGraph

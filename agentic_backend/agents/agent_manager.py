@@ -1,8 +1,8 @@
-"""AgentManager: the agents that are served, each with the class, graph or function that its class path leads to.
+"""AgentManager: the served agents, each with the class, graph or function that its class path names.
 
-Loaded once at the start, by the command line or the application, before the event loop runs: it imports the authors'
-modules. Afterwards it only answers. Invariant: one bad entry is a problem and an agent that is not available; it keeps
-no other agent from serving, except the leaders that lead it.
+Loaded once at the start, before the event loop runs, because it imports the authors' modules; read-only afterwards.
+Invariant: a bad entry becomes a problem and makes its own agent unavailable, and the leaders that have it in their
+crew; it affects no other agent.
 """
 
 import inspect
@@ -17,18 +17,19 @@ from langgraph.pregel import Pregel
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.catalog import AgentsCatalog, AgentSettings, read_catalog
 from agentic_backend.agents.class_path import ClassPathError, resolve
-from agentic_backend.agents.delegation_tool_name import delegation_tool_name
 from agentic_backend.agents.leader_flow import LeaderFlow
+from agentic_backend.agents.tool_approval import tools_of
 from agentic_backend.auth.user import User
+from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath
+from agentic_backend.config.validation_problems import near_miss
 from agentic_backend.errors import AgentNotFound, AgentUnavailable, Forbidden
-from agentic_backend.located_yaml import ConfigError, ConfigProblem, KeyPath
-from agentic_backend.validation_problems import near_miss
+from agentic_backend.mcp import delegation_tool_name
 
 _LONGEST_ID = 64
 
 
 class AgentKind(StrEnum):
-    """What a class path leads to: an AgentFlow class, a compiled graph, or a function that returns one."""
+    """The target of a class path: an AgentFlow class, a compiled graph, or a function that returns one."""
 
     FLOW = "flow"
     GRAPH = "graph"
@@ -37,32 +38,43 @@ class AgentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CatalogAgent:
-    """`crew`: the agents that it leads."""
+    """A served entry and the target of its class path."""
 
     settings: AgentSettings
     target: object
     kind: AgentKind
+    # The agents that a leader leads.
     crew: Sequence["CatalogAgent"] = ()
+
+    @property
+    def tool_names(self) -> list[str]:
+        """The agent's own tools and the MCP tools that its entry names; other MCP tools are not known yet."""
+        uses = self.settings.tuning.mcp_servers
+        named = [name for use in uses for name in (use.require_tools if use.tools is None else use.tools)]
+        return list(dict.fromkeys([*_own_tool_names(self.target), *named]))
 
 
 class AgentManager:
-    """`problems` has what is wrong in the catalog, in the order of its lines."""
+    """Immutable."""
 
     def __init__(
         self, agents: Iterable[CatalogAgent], *, unavailable: Iterable[str], problems: Iterable[ConfigProblem]
     ) -> None:
-        """`agents` are served, at least one; the ids that are `unavailable` are known, but can't be."""
+        """`agents` are the served ones, at least one; `unavailable` are the ids of entries that can't be served."""
+        # The served agents by id, in the order of the catalog.
         self._agents = {agent.settings.id: agent for agent in agents}
+        # The ids of entries that can't be served because of a problem.
         self._unavailable = frozenset(unavailable)
+        # The problems of the catalog, by line.
         self.problems = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
 
     @classmethod
     def load(cls, path: Path, models: Collection[str], mcp_servers: Collection[str] = ()) -> "AgentManager":
         """Read the catalog at `path` and import its agents.
 
-        `models` are the names that an entry's `model` may be, `mcp_servers` the ids that it may use.
+        `models` are the names that an entry's `model` may have, `mcp_servers` the ids that it may use.
 
-        Blocks as long as the imports do. Raises ConfigError if no agent can be served.
+        Blocks during the imports. Raises ConfigError if no agent can be served.
         """
         catalog = read_catalog(path, models, mcp_servers)
         problems = list(catalog.problems)
@@ -94,7 +106,7 @@ class AgentManager:
         return cls(agents.values(), unavailable=known - disabled - agents.keys(), problems=problems)
 
     def get(self, agent_id: str | None, user: User) -> CatalogAgent:
-        """The agent of this id, or the user's default one.
+        """The agent with this id, or the user's default agent if it is None.
 
         Raises AgentNotFound if no such agent is in the catalog or it is disabled, AgentUnavailable if its entry is bad,
         Forbidden if the user may not use it.
@@ -107,7 +119,7 @@ class AgentManager:
         return agent
 
     def entry(self, agent_id: str) -> CatalogAgent:
-        """The agent of this id, whose use somebody was allowed before. Raises AgentNotFound, AgentUnavailable."""
+        """The agent with this id, without an access check. Raises AgentNotFound or AgentUnavailable."""
         return self._entry(agent_id, ())
 
     def _entry(self, agent_id: str, told_of: Iterable[CatalogAgent]) -> CatalogAgent:
@@ -124,7 +136,7 @@ class AgentManager:
         return [agent for agent in self._agents.values() if agent.settings.access.allows(user.roles)]
 
     def served(self) -> list[CatalogAgent]:
-        """The agents that can be asked, in the order of the catalog."""
+        """All served agents, in the order of the catalog."""
         return list(self._agents.values())
 
     def _default_for(self, user: User) -> CatalogAgent:
@@ -135,7 +147,7 @@ class AgentManager:
 
 
 def kind_of(target: object) -> AgentKind:
-    """What can be done with the object that a class path leads to. Raises ClassPathError if nothing can."""
+    """The kind of a class path's target. Raises ClassPathError if it can't be served."""
     if isinstance(target, Pregel):
         return AgentKind.GRAPH
     if isinstance(target, StateGraph):
@@ -159,8 +171,15 @@ def kind_of(target: object) -> AgentKind:
     return AgentKind.FACTORY
 
 
+def _own_tool_names(target: object) -> list[str]:
+    """The tools that a class declares or that a compiled graph's tool nodes hold; empty for a function."""
+    if isinstance(target, type) and issubclass(target, AgentFlow):
+        return list(target.tool_names)
+    return tools_of(target) if isinstance(target, Pregel) else []
+
+
 def _require_leader_class(settings: AgentSettings, target: object) -> None:
-    """Raise ClassPathError where the type of an entry and its class don't go together."""
+    """Raise ClassPathError if the type of an entry does not fit its class."""
     is_leader = isinstance(target, type) and issubclass(target, LeaderFlow)
     if is_leader and settings.type != "leader":
         raise ClassPathError("is a LeaderFlow class, which leads a crew; the agent needs 'type: leader'")
@@ -169,7 +188,7 @@ def _require_leader_class(settings: AgentSettings, target: object) -> None:
 
 
 def _drop_those_that_cannot_ask(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:
-    """Take the agents out of `agents` that would run tools unasked which require approval, and say why."""
+    """Remove agents that can't ask for the approvals that their entries require; return the reasons."""
     problems = []
     for entry in catalog.entries:
         settings = entry.settings
@@ -188,7 +207,10 @@ def _drop_those_that_cannot_ask(agents: dict[str, CatalogAgent], catalog: Agents
 
 
 def _unknown_tools(agent: CatalogAgent) -> list[tuple[KeyPath, str]]:
-    """Where an entry requires approval of a tool that its agent does not have, as far as its tools are known."""
+    """The required approvals of tools that the agent does not have: place in the entry, and reason.
+
+    Empty if the agent's tools are not known yet.
+    """
     settings, declared = agent.settings, getattr(agent.target, "tool_names", ())
     if not declared or settings.tuning.mcp_servers:
         return []
@@ -201,7 +223,7 @@ def _unknown_tools(agent: CatalogAgent) -> list[tuple[KeyPath, str]]:
 
 
 def _drop_leaders_without_crew(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:
-    """Take the leaders out of `agents` whose crew can't be built, and say why."""
+    """Remove leaders whose crew can't be built; return the reasons."""
     ids = [entry.id for entry in catalog.entries if entry.id is not None]
     leaders = {agent_id for agent_id, agent in agents.items() if agent.settings.type == "leader"}
     problems = []
@@ -224,7 +246,7 @@ def _drop_leaders_without_crew(agents: dict[str, CatalogAgent], catalog: AgentsC
 
 
 def _second_defaults(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:
-    """The agents that want to be the default when one is already; they are served all the same."""
+    """A problem for each further agent that claims to be the default; these agents are still served."""
     wanting = [e for e in catalog.entries if e.settings and e.settings.id in agents and e.settings.default]
     return [
         catalog.document.problem((*entry.path, "default"), f"the default is the agent {wanting[0].id!r} already")

@@ -1,7 +1,6 @@
 """The agents catalog: `agents_catalog.yaml` read into one AgentSettings per entry.
 
-Pure: it imports no agent. Invariant: what is wrong with one entry never touches another; it becomes a problem beside
-the entries that are right.
+Pure: imports no agent. Invariant: a bad entry becomes a problem and never affects another entry.
 """
 
 import re
@@ -13,9 +12,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from agentic_backend.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
-from agentic_backend.setting_types import PROVIDER_MODEL
-from agentic_backend.validation_problems import near_miss, rule_broken, validation_problems
+from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
+from agentic_backend.config.setting_types import PROVIDER_MODEL
+from agentic_backend.config.validation_problems import near_miss, rule_broken, validation_problems
 
 AgentId = Annotated[
     str,
@@ -71,7 +70,7 @@ class AgentAccess(CatalogPart):
     )
 
     def allows(self, roles: Collection[str]) -> bool:
-        """Whether somebody with these roles may use the agent."""
+        """Whether a user with these roles may use the agent."""
         return not self.roles or any(role in roles for role in self.roles)
 
 
@@ -124,13 +123,13 @@ class AgentSettings(CatalogPart):
 
     @property
     def approved_names(self) -> Sequence[str]:
-        """What `require_approval` names, patterns aside."""
+        """The tool names in `require_approval`, without the patterns."""
         return [name for name in self.require_approval if not any(sign in name for sign in "*?[")]
 
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """`id` is None where it can't be read; `settings` is None where the entry is bad."""
+    """`id` is None if it can't be read; `settings` is None if the entry is bad."""
 
     path: KeyPath
     id: str | None
@@ -145,7 +144,7 @@ class AgentsCatalog:
 
 
 class _Known(NamedTuple):
-    """The names that the settings have for what an entry may name."""
+    """The names of the settings that an entry may refer to."""
 
     models: Collection[str]
     mcp_servers: Collection[str]
@@ -154,7 +153,7 @@ class _Known(NamedTuple):
 def read_catalog(path: Path, models: Collection[str], mcp_servers: Collection[str] = ()) -> AgentsCatalog:
     """The entries of the catalog at `path`.
 
-    `models` are the names that an entry's `model` may be, `mcp_servers` the ids that it may use.
+    `models` are the names that an entry's `model` may have, `mcp_servers` the ids that it may use.
 
     Raises ConfigError if the file is not YAML or has no list `agents`.
     """
@@ -200,7 +199,7 @@ def _read_entry(
 
 
 def _unknown_names(settings: AgentSettings, known: _Known) -> Iterator[tuple[KeyPath, str]]:
-    """Where in its entry an agent names what the settings don't have, and what to say of it."""
+    """The references to names that the settings don't have: place in the entry, and message."""
     model = settings.model
     if model is not None and model not in known.models and not re.fullmatch(PROVIDER_MODEL, model):
         hint = _hint(model, known.models)

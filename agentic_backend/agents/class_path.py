@@ -1,7 +1,7 @@
-"""Class paths: `module:name` or `module.name`, resolved to the object that stands there.
+"""Class paths: resolves `module:name` or `module.name` to an object.
 
-Resolving imports the module and so runs its author's code. The texts of the errors may quote that code's exceptions:
-they are for the console and the log, never for a client.
+Resolving imports the module and so runs its author's code. Error texts may quote the exceptions of that code: they go
+to the console and the log, never to a client.
 """
 
 import importlib
@@ -9,17 +9,17 @@ import pkgutil
 import traceback
 from types import ModuleType
 
-from agentic_backend.validation_problems import near_miss
+from agentic_backend.config.validation_problems import near_miss
 
 _LONGEST_REASON = 500
 
 
 class ClassPathError(Exception):
-    """A class path that leads to nothing that can be served; the text says why."""
+    """The target of a class path is missing or can't be served; the text says why."""
 
 
 def resolve(class_path: str) -> object:
-    """What stands at `class_path`. Raises ClassPathError, with a near miss where there is one."""
+    """The object at `class_path`. Raises ClassPathError, which suggests a similar name if there is one."""
     separator = ":" if ":" in class_path else "."
     module_name, _, name = class_path.rpartition(separator)
     module = _import(module_name)
@@ -39,13 +39,13 @@ def _import(module_name: str) -> ModuleType:
         if module_name == missing or module_name.startswith(f"{missing}."):
             raise ClassPathError(f"no module named {missing!r}{_near_module(missing)}") from None
         raise ClassPathError(_import_failed(module_name, error)) from error
-    # An author's module may raise anything, and must not keep other agents from serving; scripts even exit.
+    # An author's module may raise anything, or exit; other agents must still be served.
     except (Exception, SystemExit) as error:
         raise ClassPathError(_import_failed(module_name, error)) from error
 
 
 def _near_module(missing: str) -> str:
-    """A near miss among the modules that stand beside the missing one; its parent is imported already."""
+    """A hint at a similarly named sibling of the missing module; its parent is already imported."""
     parent_name, _, _ = missing.rpartition(".")
     if not parent_name:
         return near_miss(missing, (module.name for module in pkgutil.iter_modules()))
@@ -55,7 +55,7 @@ def _near_module(missing: str) -> str:
 
 
 def _import_failed(module_name: str, error: BaseException) -> str:
-    # The frames of the import machinery and of this file say nothing about the author's.
+    # Frames of the import machinery and of this file don't help the author.
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
     frames = [frame for frame in frames if frame.filename not in (__file__, importlib.__file__)]
     place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""

@@ -1,8 +1,8 @@
 """Delegation: an agent as a tool of its leader.
 
-The expert's graph runs within the tool's call, on the question alone: its tokens and its tools' calls are streamed as
-those of a sub-agent, while its leader remembers nothing but the question and the answer. An expert that fails is a tool
-that fails: its leader goes on.
+The expert's graph runs inside the tool call and gets only the question. Clients see its tokens and tool calls as those
+of a sub-agent; the leader keeps only the question and the answer. If an expert fails, the tool fails and the leader
+continues.
 """
 
 import logging
@@ -17,22 +17,22 @@ from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 
 from agentic_backend.agents.agent_flow import AgentFlow
-from agentic_backend.agents.delegation_tool_name import delegation_tool_name
 from agentic_backend.errors import AgenticError
+from agentic_backend.mcp import delegation_tool_name
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """A custom event of a graph: work goes over from one agent to another. People see it as a `handoff`."""
+    """A custom graph event: one agent hands work to another. Clients see it as a `handoff`."""
 
     origin: str
     target: str
 
 
 def delegation_tool(leader_id: str, expert: AgentFlow) -> BaseTool:
-    """The tool that puts a question to `expert`."""
+    """The tool that asks `expert` a question."""
     settings = expert.settings
 
     async def ask(question: str) -> str:
@@ -60,16 +60,16 @@ _ARGUMENTS: dict[str, Any] = {
 
 
 async def _answer(expert: AgentFlow, question: str) -> str:
-    """The text of the last message of the expert's graph. Raises ToolException where it has none."""
-    # By this name the expert's words are told from its leader's. All else comes from the leader's run, the checkpointer
-    # too: LangGraph uses no other within a run.
+    """Run the expert's graph; return the text of its last message. Raises ToolException if it is empty or it fails."""
+    # This name distinguishes the expert's tokens from the leader's. The rest of the config comes from the leader's run,
+    # also the checkpointer: LangGraph uses only one within a run.
     config = RunnableConfig(metadata={"lc_agent_name": expert.settings.id})
     try:
         state = await expert.get_compiled_graph().ainvoke(
             {"messages": [HumanMessage(question)]}, config, context=cast(Any, expert.runtime_context)
         )
     except GraphBubbleUp:
-        # No failure: the graph pauses for a person.
+        # Not a failure: the graph pauses for a person.
         raise
     except AgenticError as error:
         raise ToolException(error.content) from error

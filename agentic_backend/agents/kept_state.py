@@ -1,8 +1,7 @@
-"""What a graph keeps between two exchanges beside its messages: packed at the end of one, given to the next.
+"""The state that a graph keeps between exchanges, except its messages: packed at the end of one, restored for the next.
 
-It is given as the checkpoint that a run starts from (see exchange_checkpoints), as LangGraph itself would continue a
-thread. Input could not carry it: a graph takes in only the channels of its input schema, and sends through its reducers
-what it takes in.
+A run starts from it as a checkpoint (see exchange_checkpoints), as LangGraph itself continues a thread. It can't be
+passed as input: a graph accepts only the channels of its input schema, and applies its reducers to them.
 """
 
 import logging
@@ -19,9 +18,9 @@ serializer = JsonPlusSerializer()
 
 
 def kept_channels(graph: Pregel[Any, Any, Any, Any]) -> frozenset[str]:
-    """The channels that a graph gives back beside `messages`, such as a swarm's active agent or a deep agent's files.
+    """The output channels except `messages`, such as a swarm's active agent or a deep agent's files.
 
-    What it hides from its output is its own business and may point into the messages of one run.
+    Other channels are private to the graph and may refer to the messages of one run.
     """
     output = [graph.output_channels] if isinstance(graph.output_channels, str) else graph.output_channels
     passing = (EphemeralValue, UntrackedValue)
@@ -29,22 +28,22 @@ def kept_channels(graph: Pregel[Any, Any, Any, Any]) -> frozenset[str]:
 
 
 def pack(channels: Mapping[str, Any]) -> bytes:
-    """The values of channels as bytes; one that can't be serialized is left out."""
+    """The values of `channels` as bytes, without those that can't be serialized."""
     packed = {}
     for name, value in channels.items():
         try:
             packed[name] = serializer.dumps_typed(value)
         except (TypeError, ValueError):
-            log.warning("a channel of a graph can't be kept", extra={"channel": name, "form": type(value).__name__})
+            log.warning("graph channel can't be serialized", extra={"channel": name, "form": type(value).__name__})
     return serializer.dumps_typed(packed)[1]
 
 
 def unpack(packed: bytes) -> dict[str, Any]:
-    """The values that `pack` was given."""
+    """The channels in the result of `pack`."""
     return {name: serializer.loads_typed(typed) for name, typed in serialized(packed).items()}
 
 
 def serialized(packed: bytes) -> Mapping[str, tuple[str, bytes]]:
-    """The values that `pack` was given, each as the serializer made it."""
+    """The channels in the result of `pack`, each value still serialized: (type, bytes)."""
     typed: Mapping[str, tuple[str, bytes]] = serializer.loads_typed(("msgpack", packed))
     return typed

@@ -1,7 +1,7 @@
 """LeaderFlow: an agent that leads others, its crew. An author overrides `async_init` and `get_compiled_graph`.
 
-The AgentFactory builds the crew's agents for this leader alone, before it, and closes them after it; they have the
-leader's runtime context. How the leader hands work over is its graph's affair; `delegation_tools` is the plain way.
+The AgentFactory builds the crew for this leader only: before the leader, and closes it afterwards. Crew and leader
+share the runtime context. The leader's graph decides how to hand work over; `delegation_tools` is the simple way.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ NO_CREW: Mapping[str, AgentFlow] = MappingProxyType({})
 
 class LeaderFlow(AgentFlow):
     async def async_init(self, crew: Mapping[str, AgentFlow] = NO_CREW) -> None:
-        """Build the graph. `crew`: its agents by id, in the order of the catalog, initialised already.
+        """Build the graph. `crew` holds the initialised agents by id, in the order of the entry.
 
-        It is always given; the default is for type checkers, since a leader is an AgentFlow too.
+        It is always passed; the default is for type checkers, because a leader is an AgentFlow too.
         """
 
     def delegation_tools(self, crew: Mapping[str, AgentFlow]) -> list[BaseTool]:
-        """A tool for each agent of the crew, which puts a question to it and gives its answer."""
+        """A tool for each agent of the crew, which asks it a question and returns its answer."""
         return [delegation_tool(self.settings.id, expert) for expert in crew.values()]

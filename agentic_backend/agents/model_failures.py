@@ -1,4 +1,4 @@
-"""Tells whether an exception that came out of a graph began in a model call."""
+"""Finds out whether an exception of a graph started in a model call."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,19 +9,20 @@ from agentic_backend.errors import AgenticError, ModelError, ModelTimeout
 
 
 class ModelFailures(BaseCallbackHandler):
-    """A callback of one run. Its size is bounded by the run's own recursion limit."""
+    """A LangChain callback of one run. The run's recursion limit bounds its size."""
 
-    # Called where the model runs, not in a thread of an executor.
+    # LangChain calls it in the model's own thread, not in an executor.
     run_inline = True
 
     def __init__(self) -> None:
+        # The exceptions of the run's model calls.
         self._failures: list[BaseException] = []
 
     def on_llm_error(self, error: BaseException, **_: Any) -> None:
         self._failures.append(error)
 
     def typed(self, error: BaseException) -> AgenticError | None:
-        """The typed error for a failure of a model within `error`; None where no model failed."""
+        """The typed error for a model failure among the causes of `error`; None if no model failed."""
         for cause in _causes(error):
             if any(_same(cause, failure) for failure in self._failures):
                 if isinstance(cause, AgenticError):
@@ -31,12 +32,12 @@ class ModelFailures(BaseCallbackHandler):
 
 
 def _same(error: BaseException, failure: BaseException) -> bool:
-    # asyncio makes a new TimeoutError of one that comes out of a thread.
+    # asyncio replaces a TimeoutError that comes from a thread by a new one.
     return error is failure or type(error) is type(failure) is TimeoutError
 
 
 def is_timeout(error: BaseException) -> bool:
-    """Whether something took too long: the provider, or what waited for it."""
+    """Whether `error` is a timeout, of the provider or of a caller."""
     # Providers' own timeout errors (openai.APITimeoutError, httpx.ReadTimeout, …) share no base class.
     return isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
 

@@ -1,8 +1,8 @@
-"""ToolApproval: the middleware that asks a person before a tool runs for which its agent's entry requires approval.
+"""ToolApproval: the middleware that asks a person before a tool runs, if the agent's entry requires approval of it.
 
-It decides by the name that is called, when it is called: tools of MCP servers and those that other middleware brings
-are asked about like all others. Invariant: the compiled graphs of an agent whose entry requires approval have it
-wherever they run tools, or the agent is not served (see `require_gates`).
+It decides by the tool's name at each call, so it also covers tools of MCP servers and of other middleware. Invariant:
+if an entry requires approval, every graph of its agent that runs tools has this middleware; otherwise the agent is not
+served (see `require_gates`).
 """
 
 import contextlib
@@ -20,15 +20,15 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
 from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.config.validation_problems import near_miss
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.validation_problems import near_miss
 
 Graph = Pregel[Any, Any, Any, Any]
 Result = ToolMessage | Command[Any]
 
 
 class ToolApproval(HumanInTheLoopMiddleware[Any, Any, Any]):
-    """LangChain's approvals, one interrupt for each call, for the tools that `settings` name."""
+    """LangChain's approval middleware for the tools that `settings` name, with one interrupt per call."""
 
     def __init__(self, settings: AgentSettings) -> None:
         super().__init__({}, interrupt_mode="per_call")
@@ -57,9 +57,9 @@ class ToolApproval(HumanInTheLoopMiddleware[Any, Any, Any]):
 
 
 def require_gates(settings: AgentSettings, graph: Graph, crew: Sequence[Graph] = ()) -> None:
-    """Raise AgentUnavailable where tools of `graph` would run unasked that must not, or don't exist.
+    """Raise AgentUnavailable if `graph` would run tools without a required approval, or lacks a tool that is named.
 
-    The graphs of its `crew` are their own entries' affair.
+    Skips the graphs of its `crew`: their own entries decide about them.
     """
     if not settings.require_approval:
         return
@@ -80,17 +80,17 @@ def require_gates(settings: AgentSettings, graph: Graph, crew: Sequence[Graph] =
 
 
 def tools_of(graph: Graph) -> list[str]:
-    """The names of the tools that the nodes of `graph` itself run."""
+    """The names of the tools that the nodes of `graph` run, without its subgraphs."""
     nodes = [node.bound for node in graph.nodes.values()]
     return [name for node in nodes if isinstance(node, ToolNode) for name in node.tools_by_name]
 
 
 _GATE = f"{ToolApproval.__name__}.after_model"
-"""The node that create_agent makes of the middleware, by which a graph is seen to have it."""
+"""The name of the node that create_agent adds for the middleware; a graph with this node has it."""
 
 
 def _levels(graph: Graph, crew: Sequence[Graph]) -> Iterator[Graph]:
-    """`graph` and the graphs that are its nodes, however deep."""
+    """`graph` and all its subgraphs at any depth."""
     if any(graph is expert for expert in crew):
         return
     yield graph
@@ -99,14 +99,14 @@ def _levels(graph: Graph, crew: Sequence[Graph]) -> Iterator[Graph]:
 
 
 def _shown(request: ToolCallRequest) -> ToolCallRequest:
-    """`request` with a tool whose arguments are described by a JSON Schema without references.
+    """`request` with a tool whose arguments have a JSON Schema without references.
 
-    The middleware can't take over references. Nor is it to check an edit by the tool's own type when the graph goes on:
-    one that a validator of the type refuses would end the exchange, while a tool that refuses it tells the model.
+    The middleware can't handle references. It also must not validate an edit with the tool's own type: a failed
+    validation there would end the exchange, but if the tool refuses the edit, the model gets the error.
     """
     if request.tool is None:
         return request
-    # What can't be described so is checked by the tool alone.
+    # If there is no such schema, only the tool checks the arguments.
     described: dict[str, Any] = {"type": "object"}
     with contextlib.suppress(LookupError, ValueError, TypeError, AttributeError, RecursionError, PydanticUserError):
         schema = request.tool.tool_call_schema

@@ -1,9 +1,9 @@
-"""What an access token must be to be accepted, and who it says its bearer is. Pure: the key is given, nothing is kept.
+"""Verifies an access token, and returns its user. Stateless: the caller gives the key.
 
-A token is a JWT (RFC 7519) that Keycloak signed with a key of the realm, by one of the algorithms of the settings,
-which are all asymmetric. It is an access token (`typ` is Bearer), of the realm (`iss`), for the server: `azp`, where it
-is there, is the client of the settings, and `aud` holds the audience of the settings; where these name none, an `aud`
-or an `azp` that is the client will do.
+A token is a JWT (RFC 7519) that Keycloak signed with a key of the realm, by one of the algorithms in the settings, all
+asymmetric. It is an access token (`typ` is Bearer) of the realm (`iss`) for the server: `azp`, if present, is the
+client of the settings, and `aud` contains the audience of the settings; if they name none, `aud` or `azp` must be the
+client.
 """
 
 import re
@@ -16,10 +16,10 @@ import orjson
 from pydantic import BaseModel, Field, ValidationError
 
 from agentic_backend.auth.user import User
+from agentic_backend.config.settings import KeycloakSettings
 from agentic_backend.errors import Forbidden, TokenExpired, Unauthenticated
-from agentic_backend.settings import KeycloakSettings
+from agentic_backend.protocol.frames import LONGEST_TOKEN
 
-LONGEST_TOKEN = 16_384
 _COMPACT_JWT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
 
 
@@ -28,7 +28,7 @@ class _Roles(BaseModel):
 
 
 class _Claims(BaseModel):
-    """The claims that matter, of those that Keycloak's tokens have."""
+    """The claims of Keycloak's tokens that the server reads."""
 
     typ: Literal["Bearer"]
     sub: str = Field(min_length=1, max_length=255)
@@ -44,15 +44,17 @@ class _Claims(BaseModel):
 class AccessTokenVerifier:
     def __init__(self, settings: KeycloakSettings) -> None:
         self._settings = settings
+        # The algorithms that a token may be signed with.
         self._algorithms = list(settings.algorithms)
+        # A user needs all of these.
         self._required_roles = frozenset(settings.required_roles)
 
     def key_id(self, token: str) -> str:
-        """The id of the key that `token` says it is signed with. Raises Unauthenticated."""
+        """The id of the key that `token` claims to be signed with. Raises Unauthenticated."""
         if len(token) > LONGEST_TOKEN or not _COMPACT_JWT.fullmatch(token):
             raise Unauthenticated
         try:
-            # The header alone: PyJWT's get_unverified_header decodes the whole token, as `user_of` will again.
+            # The header only: PyJWT's get_unverified_header decodes the whole token, as `user_of` does later.
             header = orjson.loads(urlsafe_b64decode(token.partition(".")[0] + "=="))
         except ValueError:
             raise Unauthenticated from None
@@ -62,7 +64,7 @@ class AccessTokenVerifier:
         return key_id
 
     def user_of(self, token: str, key: jwt.PyJWK) -> User:
-        """Who bears `token`. Raises Unauthenticated, TokenExpired, or Forbidden where a required role is missing."""
+        """The user of `token`. Raises Unauthenticated, TokenExpired, or Forbidden if a required role is missing."""
         claims = self._claims(token, key)
         if not self._is_for_us(claims):
             raise Unauthenticated
@@ -84,7 +86,7 @@ class AccessTokenVerifier:
                 algorithms=self._algorithms,
                 issuer=self._settings.realm_url,
                 leeway=self._settings.leeway_s,
-                # The audience is a matter of `azp` too: see `_is_for_us`.
+                # `_is_for_us` checks the audience, together with `azp`.
                 options={"require": ["exp", "iat", "sub"], "verify_aud": False, "enforce_minimum_key_length": True},
             )
             return _Claims.model_validate(payload)

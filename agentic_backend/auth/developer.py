@@ -1,7 +1,7 @@
-"""Developer authentication: everybody who reaches the server is trusted to be who they say.
+"""Developer authentication: trusts the name that a client gives.
 
-Without a token a client is the configured developer. `dev:NAME` is the token of the user NAME, and `dev:NAME:SECONDS`
-one that ends at that Unix time, so that several users and an expiry can be tried on one machine.
+A client without a token is the configured developer. `dev:NAME` is a token of the user NAME, and `dev:NAME:SECONDS`
+one that expires at that Unix time, so that several users and an expiry can be tried on one machine.
 """
 
 import re
@@ -16,6 +16,7 @@ _TOKEN = re.compile(r"dev:(?P<name>[A-Za-z0-9][A-Za-z0-9_.@-]{0,63})(:(?P<expire
 
 class DeveloperAuthenticator:
     def __init__(self, user: str, clock: Callable[[], float] = time.time) -> None:
+        # The user of clients without a token.
         self._developer = User(id=user, name=user, roles=frozenset({"admin"}))
         self._clock = clock
 

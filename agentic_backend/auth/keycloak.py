@@ -1,4 +1,4 @@
-"""Keycloak authentication: access tokens of one realm, checked without asking anybody."""
+"""Keycloak authentication: checks access tokens of one realm with its public keys, without asking Keycloak."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -8,8 +8,8 @@ from agentic_backend.auth.access_token import AccessTokenVerifier
 from agentic_backend.auth.jwks import JwksCache
 from agentic_backend.auth.keycloak_realm import KeycloakRealm
 from agentic_backend.auth.user import Tokens, User
+from agentic_backend.config.settings import KeycloakSettings
 from agentic_backend.errors import Unauthenticated
-from agentic_backend.settings import KeycloakSettings
 
 
 class KeycloakAuthenticator:
@@ -47,9 +47,10 @@ class KeycloakAuthenticator:
 async def keycloak_authenticator(
     settings: KeycloakSettings, observe: Callable[[bool], None]
 ) -> AsyncIterator[KeycloakAuthenticator]:
-    """An authenticator whose keys are kept fresh while the context is open; `observe` is told whether Keycloak answers.
+    """An authenticator that keeps its keys fresh while the context is open.
 
-    It opens also where Keycloak can't be reached, and is ready once it can.
+    `observe` is called after each fetch with whether it succeeded. The context opens even if Keycloak can't be reached;
+    the authenticator is ready once it can.
     """
     realm = await asyncio.to_thread(KeycloakRealm, settings)
     keys = JwksCache(realm.keys, observe)
@@ -57,5 +58,6 @@ async def keycloak_authenticator(
         await keys.open()
         yield KeycloakAuthenticator(AccessTokenVerifier(settings), keys, realm)
     finally:
+        # The keys first, since their refresh uses the realm's connections.
         await keys.aclose()
         await realm.aclose()

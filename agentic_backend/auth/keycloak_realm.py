@@ -1,7 +1,7 @@
-"""KeycloakRealm: what a Keycloak realm is asked for over the network: its keys, newer tokens, tokens for others.
+"""KeycloakRealm: asks a Keycloak realm for its keys, for newer tokens and for tokens for other services.
 
-Owned by the KeycloakAuthenticator. Every call ends in time. No token and no answer of Keycloak reaches a log or the
-text of an error: only the code that OAuth gives a failure (RFC 6749, section 5.2) is logged.
+Owned by the KeycloakAuthenticator. Every call has a timeout. No token and no answer of Keycloak reaches a log or the
+text of an error; the log gets only OAuth's error code (RFC 6749, section 5.2).
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from pydantic import BaseModel, Field, ValidationError
 
 from agentic_backend.auth.jwks import KeysUnavailable
 from agentic_backend.auth.user import Tokens
-from agentic_backend.errors import Internal, Unauthenticated
-from agentic_backend.settings import KeycloakSettings
+from agentic_backend.config.settings import KeycloakSettings
+from agentic_backend.errors import AuthUnavailable, Unauthenticated
 
 log = logging.getLogger(__name__)
 
 # For each step of a request, and for the request as a whole.
-_STEP_S, _CALL_S = 3, 5
+_STEP_S, CALL_TIMEOUT_S = 3, 5
 _ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 _OAUTH_ERROR = re.compile(r"[a-z_]{1,64}")
 
@@ -38,31 +38,34 @@ class _TokenAnswer(BaseModel):
 class KeycloakRealm:
     def __init__(self, settings: KeycloakSettings) -> None:
         """Blocks: its HTTP clients read certificates."""
+        # The issuer that the realm must name.
         self._issuer = settings.realm_url
+        # Whether its discovery document has named it; checked once.
         self._is_issuer_checked = False
+        # The clients for signing in and for exchanging tokens: the same, unless the settings name another.
         self._client = _client(settings, settings.client_id, settings.client_secret)
         self._exchange_client = self._client
         if settings.exchange_client_id is not None:
             self._exchange_client = _client(settings, settings.exchange_client_id, settings.exchange_client_secret)
 
     async def keys(self) -> Mapping[str, PyJWK]:
-        """The keys that the realm signs with, by their ids. Raises KeysUnavailable."""
+        """The realm's signing keys, by their ids. Raises KeysUnavailable."""
         try:
-            async with asyncio.timeout(_CALL_S):
+            async with asyncio.timeout(CALL_TIMEOUT_S):
                 if not self._is_issuer_checked:
                     self._check_issuer(await self._client.a_well_known())
                 key_set = PyJWKSet.from_dict(await self._client.a_certs())
         except (TimeoutError, KeycloakError) as error:
             raise KeysUnavailable(_reason(error)) from error
         except (PyJWTError, TypeError, ValueError, AttributeError) as error:
-            raise KeysUnavailable("the answer is not what a realm answers") from error
+            raise KeysUnavailable("the answer is not that of a realm") from error
         keys = {key.key_id: key for key in key_set.keys if key.key_id and key.public_key_use in (None, "sig")}
         if not keys:
-            raise KeysUnavailable("the realm has no keys that sign")
+            raise KeysUnavailable("the realm has no signing keys")
         return keys
 
     async def refresh(self, refresh_token: str) -> Tokens:
-        """Newer tokens for the bearer. Raises Unauthenticated, or Internal where Keycloak can't be reached."""
+        """Newer tokens of the same user. Raises Unauthenticated, or AuthUnavailable if Keycloak can't be reached."""
         return await self._tokens(self._client.a_refresh_token(refresh_token))
 
     async def exchange(self, access_token: str, audience: str) -> Tokens:
@@ -81,13 +84,13 @@ class KeycloakRealm:
 
     async def _tokens(self, call: Awaitable[object]) -> Tokens:
         try:
-            async with asyncio.timeout(_CALL_S):
+            async with asyncio.timeout(CALL_TIMEOUT_S):
                 answer = _TokenAnswer.model_validate(await call)
         except (TimeoutError, KeycloakError, TypeError, ValidationError) as error:
             log.warning("no tokens from keycloak", extra={"reason": _reason(error)})
             if isinstance(error, KeycloakError) and 400 <= (error.response_code or 0) < 500:
                 raise Unauthenticated("Keycloak did not accept the token; sign in again.") from error
-            raise Internal("Keycloak can't be reached at the moment; try again soon.") from error
+            raise AuthUnavailable("Keycloak can't be reached at the moment; try again soon.") from error
         return Tokens(access_token=answer.access_token, refresh_token=answer.refresh_token)
 
 
@@ -99,7 +102,7 @@ def _client(settings: KeycloakSettings, client_id: str, secret: str | None) -> K
 
 
 async def _exchange(client: KeycloakOpenID, access_token: str, audience: str) -> object:
-    # Not by `a_exchange_token`: it sends what it has no value for as empty texts, which Keycloak refuses.
+    # Not `a_exchange_token`: it sends missing values as empty texts, which Keycloak refuses.
     form = {
         "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
         "client_id": client.client_id,
@@ -115,11 +118,11 @@ async def _exchange(client: KeycloakOpenID, access_token: str, audience: str) ->
 
 
 def _reason(error: Exception) -> str:
-    """Why a call failed, in words of the server's own and OAuth's."""
+    """Why a call failed: our own words, and OAuth's error code."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if not isinstance(error, KeycloakError):
-        return "the answer is not what a realm answers"
+        return "the answer is not that of a realm"
     if error.response_code is None:
         return "no connection"
     try:

@@ -1,4 +1,4 @@
-"""Who somebody is, and the Authenticator that tells it from a token."""
+"""Users, their tokens, and the Authenticator protocol that finds the user of a token."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -6,11 +6,13 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """An authenticated person. `expires_at` is the end of the token in Unix seconds; None: it does not end."""
+    """An authenticated person."""
 
     id: str
+    # The name that people see.
     name: str
     roles: frozenset[str] = frozenset()
+    # When the token expires, in Unix seconds; None: never.
     expires_at: float | None = None
 
 
@@ -23,7 +25,7 @@ class Tokens:
 class Authenticator(Protocol):
     @property
     def anonymous(self) -> User | None:
-        """Who a client without a token is; None: nobody, a token is needed."""
+        """The user of clients without a token; None if they need one."""
         ...
 
     @property
@@ -32,20 +34,21 @@ class Authenticator(Protocol):
         ...
 
     async def authenticate(self, access_token: str) -> User:
-        """Who bears the token.
+        """The user of the token.
 
-        Raises Unauthenticated, TokenExpired, Forbidden where the user may not use the server at all, or Internal where
-        tokens can't be checked.
+        Raises Unauthenticated, TokenExpired, Forbidden if the user may not use the server at all, or AuthUnavailable
+        if tokens can't be checked.
         """
         ...
 
     async def refresh(self, refresh_token: str, user_id: str) -> Tokens:
-        """Trade a user's refresh token for newer tokens.
+        """Exchange a user's refresh token for newer tokens.
 
-        Raises Unauthenticated, also where they are another user's, or Internal where nobody can be asked for them.
+        Raises Unauthenticated, also if they belong to another user, or AuthUnavailable if the identity provider can't
+        be reached.
         """
         ...
 
     async def exchange(self, access_token: str, audience: str) -> Tokens:
-        """Trade the user's access token for one meant for `audience` (RFC 8693). Raises as `refresh` does."""
+        """Exchange the user's access token for one for `audience` (RFC 8693). Raises as `refresh` does."""
         ...

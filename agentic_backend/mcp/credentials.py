@@ -1,41 +1,64 @@
-"""Credentials: what one MCP server was sent to prove who asks, and what must not come back from it.
+"""Credentials: signs the requests to an MCP server, and redacts credentials in its answers.
 
-Each session with a server has one. Servers repeat what they are sent, in tools that show headers and in errors; so each
-value is replaced in all that they say, as it is and as it looks URL-encoded, in base64 or in hex. What is not found: a
-value that is compressed, encrypted, turned around, spaced out, or within the pixels of an image.
+An `httpx.Auth` per session signs the requests. It reads the agent's runtime context at every request, so the next
+request uses a token that was refreshed, or came with a new exchange. Servers repeat what clients send, in tools that
+show headers and in errors. So a session's `Credentials` redact each value in everything that its server sends: in plain
+form, URL-encoded, in base64 and in hex. They can't find a value that is compressed, encrypted, reversed, spaced out, or
+in the pixels of an image. Invariant: a token reaches only the server of its own session.
 """
 
+import asyncio
 import base64
 import json
+import logging
+import os
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
+import httpx
 import orjson
 
-from agentic_backend.validation_problems import looks_secret
+from agentic_backend.auth.user import Tokens
+from agentic_backend.config.settings import McpAuthSettings, McpServerSettings
+from agentic_backend.config.validation_problems import looks_secret
+from agentic_backend.errors import AgentUnavailable
+
+log = logging.getLogger(__name__)
 
 REDACTED = "[redacted]"
 
-# A shorter value is a word that stands anywhere.
 _SHORTEST = 6
-# A token is renewed every few minutes, and those before it have expired.
+"""A shorter value may occur in any text, and is not redacted."""
 _MOST = 8
+"""Tokens that are remembered: a token is renewed every few minutes, and older ones have expired."""
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey)\s+")
 _LONGEST_JOINED = 1_000_000
+"""Longest text of a result, in characters, that is searched for credentials split among its blocks."""
+
+ExchangeToken = Callable[[str, str], Awaitable[Tokens]]
+"""Exchanges a user's access token for one for an audience: called with the token and the audience."""
+
+
+class HasAccessToken(Protocol):
+    @property
+    def access_token(self) -> str | None: ...
 
 
 class Credentials:
+    """The credentials that one session has sent, which are redacted in everything that its server sends."""
+
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._fixed = [form for value in values for form in _forms(value)]
-        """The forms of those that never change."""
+        """The forms of the values that never change."""
         self._sent: OrderedDict[str, list[str]] = OrderedDict()
-        """The forms of each token that was sent, the latest last."""
+        """The forms of each sent token, the latest last."""
 
     def add(self, value: str) -> None:
-        """Note a token that is sent."""
+        """Remember a token that is sent."""
         if value in self._sent:
             self._sent.move_to_end(value)
             return
@@ -44,15 +67,15 @@ class Credentials:
             self._sent.popitem(last=False)
 
     def redacted(self, value: Any) -> bytes:
-        """The JSON of `value` without credentials, which may be parted among its content blocks too.
+        """The JSON of `value` without credentials, also without those split among its content blocks.
 
-        Raises ValueError where `value` can't be JSON.
+        Raises ValueError if `value` can't be JSON.
         """
         forms = self._forms()
         if not forms:
             return _dumped(value)
         _redact_across_blocks(value, forms)
-        # Each text has one form in what is written here, whatever escapes the server wrote it with.
+        # Serialized here, each text has one form, whatever escapes the server used.
         data = _dumped(value)
         for form in forms:
             escaped = orjson.dumps(form)[1:-1]
@@ -66,18 +89,116 @@ class Credentials:
         return text
 
     def _forms(self) -> list[str]:
-        """All forms, the longest first: one may be a part of another."""
+        """All forms, the longest first, since one may be a part of another."""
         forms = [*self._fixed, *(form for sent in self._sent.values() for form in sent)]
         return sorted(set(forms), key=len, reverse=True)
 
 
+class BearerToken(httpx.Auth):
+    """Sends the token that `token` returns; if the server refuses it, tries once more with another.
+
+    `token` is called with the refused token, or None. Without a token the request has no header. Each token is added
+    to `credentials` before it is sent.
+    """
+
+    def __init__(self, token: Callable[[str | None], Awaitable[str | None]], credentials: Credentials) -> None:
+        self._token = token
+        """Returns the token to send."""
+        self._credentials = credentials
+        """Remembers each token that is sent, to redact it in answers."""
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        token = await self._token(None)
+        if token is None:
+            yield request
+            return
+        self._sign(request, token)
+        response = yield request
+        if response.status_code == httpx.codes.UNAUTHORIZED:
+            other = await self._token(token)
+            if other is not None and other != token:
+                self._sign(request, other)
+                yield request
+
+    def _sign(self, request: httpx.Request, token: str) -> None:
+        self._credentials.add(token)
+        request.headers["Authorization"] = f"Bearer {token}"
+
+
+@dataclass(slots=True)
+class ExchangedToken:
+    """The user's token exchanged for an audience; kept until the user's token changes or the server refuses it."""
+
+    context: Callable[[], HasAccessToken]
+    """Returns the runtime context of the running exchange."""
+    exchange: ExchangeToken
+    """Exchanges the user's token."""
+    audience: str
+    """The audience of the new token."""
+    timeout_s: float
+    """Timeout of an exchange of tokens, in seconds."""
+    _kept: tuple[str, str] | None = None
+    """The user's token that was exchanged last, and the new token."""
+    _exchanging: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held during an exchange of tokens: concurrent requests of the session wait, and use its result."""
+
+    async def __call__(self, refused: str | None) -> str | None:
+        async with self._exchanging:
+            own = self.context().access_token
+            if own is None:
+                return None
+            if self._kept is None or self._kept[0] != own or self._kept[1] == refused:
+                async with asyncio.timeout(self.timeout_s):
+                    tokens = await self.exchange(own, self.audience)
+                self._kept = (own, tokens.access_token)
+            return self._kept[1]
+
+
+def request_auth(
+    settings: McpAuthSettings,
+    context: Callable[[], HasAccessToken],
+    exchange: ExchangeToken,
+    timeout_s: float,
+    credentials: Credentials,
+) -> httpx.Auth | None:
+    """The auth that signs the requests of one session; None if they carry no token of the user."""
+
+    async def own(refused: str | None) -> str | None:
+        return context().access_token
+
+    if settings.mode == "user_token":
+        return BearerToken(own, credentials)
+    if settings.mode == "token_exchange":
+        assert settings.audience is not None, "the settings are validated"
+        return BearerToken(ExchangedToken(context, exchange, settings.audience, timeout_s), credentials)
+    return None
+
+
+def fixed_credentials(settings: McpServerSettings) -> Credentials:
+    """The credentials from the server's settings, the same for every session."""
+    value = os.environ.get(settings.auth.environment or "", "")
+    return Credentials([*of_header(value), *of_url(settings.url or ""), *of_environment(settings.env)])
+
+
+def fixed_headers(settings: McpAuthSettings) -> dict[str, str]:
+    """The headers that are the same in every request. Raises AgentUnavailable if the variable is not set."""
+    if settings.mode != "header":
+        return {}
+    assert settings.header is not None and settings.environment is not None, "the settings are validated"
+    value = os.environ.get(settings.environment)
+    if not value:
+        log.error("the environment variable of an MCP server is not set", extra={"variable": settings.environment})
+        raise AgentUnavailable(f"The environment variable {settings.environment} is not set.")
+    return {settings.header: value}
+
+
 def of_header(value: str) -> list[str]:
-    """The credentials in the value of a header: all of it, and what follows its scheme."""
+    """The credentials in the value of a header: the whole value, and the part after its scheme."""
     return [value, _SCHEME.sub("", value, count=1)]
 
 
 def of_url(url: str) -> list[str]:
-    """The credentials in a URL: user and password, and the query's values whose names look secret."""
+    """The credentials in a URL: user and password, and the values of query parameters whose names look secret."""
     parts = urlsplit(url)
     userinfo = parts.netloc.rpartition("@")[0]
     password = userinfo.partition(":")[2]
@@ -86,7 +207,7 @@ def of_url(url: str) -> list[str]:
 
 
 def of_environment(environment: Mapping[str, str]) -> list[str]:
-    """The credentials in the environment of a process: what a name calls secret, and what stands in a URL."""
+    """The credentials in the environment of a process: values whose names look secret, and those in URLs."""
     secret = [value for name, value in environment.items() if looks_secret(name)]
     urls = [found for value in environment.values() if "://" in value for found in of_url(value)]
     return [*secret, *urls]
@@ -99,7 +220,7 @@ def _forms(value: str) -> list[str]:
     forms = {value, quote(value, safe=""), quote(value), quote_plus(value), raw.hex(), raw.hex().upper()}
     forms |= {re.sub(r"%[0-9A-F]{2}", lambda match: match[0].lower(), form) for form in forms}
     for before in range(3):
-        # The characters at either end depend on what stands beside the value.
+        # Without the characters at either end, which depend on the bytes beside the value.
         whole = (len(raw) + before) // 3 * 3 - before
         encoded = base64.b64encode(bytes(before) + raw[:whole]).decode()[4 if before else 0 :]
         forms |= {encoded, encoded.replace("+", "-").replace("/", "_")}
@@ -110,12 +231,12 @@ def _dumped(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
-        # It knows no integer beyond 64 bits.
+        # orjson knows no integer beyond 64 bits.
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _redact_across_blocks(value: Any, forms: Sequence[str]) -> None:
-    """Replace, in place, what begins in one text block of a result and ends in another."""
+    """Redact, in place, credentials that begin in one text block of a result and end in another."""
     result = value.get("result") if isinstance(value, dict) else None
     content = result.get("content") if isinstance(result, dict) else None
     blocks = [block for block in content if _has_text(block)] if isinstance(content, list) else []
@@ -124,7 +245,7 @@ def _redact_across_blocks(value: Any, forms: Sequence[str]) -> None:
     for form in forms:
         joined = "".join(block["text"] for block in blocks)
         at = joined.rfind(form)
-        # From the end, since what is replaced moves all that follows.
+        # From the end, since a replacement moves the text behind it.
         while at >= 0:
             _blank(blocks, at, at + len(form))
             at = joined.rfind(form, 0, at)
@@ -135,7 +256,7 @@ def _has_text(block: Any) -> bool:
 
 
 def _blank(blocks: Sequence[dict[str, Any]], begin: int, end: int) -> None:
-    """Take the characters from `begin` to `end` of the blocks' joined text away, and say so in the first block."""
+    """Remove the characters from `begin` to `end` of the blocks' joined text, and put REDACTED into the first block."""
     start, said = 0, REDACTED
     for block in blocks:
         text = block["text"]

@@ -1,13 +1,13 @@
-"""Messages within a stream of bytes: lines (stdio) and server-sent events (HTTP). Pure: bytes in, messages out.
+"""Splits a stream of bytes into messages: lines (stdio) and server-sent events (HTTP). Pure: bytes in, messages out.
 
-However long a line is that a server sends, only its beginning and its last bytes are kept.
+Of a line of any length, only the beginning and the last bytes are kept.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 MOST_BYTES = 4 * 1024 * 1024
-"""Bytes of one message that are read: a result's images and texts, of which results.py shows less, have room in it."""
+"""Bytes of one message that are read: enough for a result's images and texts, of which results.py shows less."""
 
 _TAIL_BYTES = 256
 _LONGEST_FIELD = 1024
@@ -15,14 +15,17 @@ _SHORTEST_RETRY_MS, _LONGEST_RETRY_MS = 1_000, 30_000
 
 
 class Capped:
-    """The beginning of something that may be long, its last bytes, and how many it has in all."""
+    """The beginning of a text of any length, its last bytes, and its size."""
 
     __slots__ = ("head", "size", "tail")
 
     def __init__(self) -> None:
         self.head = bytearray()
+        """The beginning, up to `MOST_BYTES`."""
         self.size = 0
+        """Bytes in all."""
         self.tail = b""
+        """The last bytes, if the text is longer than `head`."""
 
     @property
     def is_cut(self) -> bool:
@@ -37,7 +40,7 @@ class Capped:
             self.tail = (self.tail + bytes(data[-_TAIL_BYTES:]))[-_TAIL_BYTES:]
 
     def add_behind(self, prefix: int, line: "Capped") -> None:
-        """Add what `line` has behind its first `prefix` bytes."""
+        """Add `line` without its first `prefix` bytes."""
         self.add(line.head[prefix:])
         if line.is_cut:
             self.size += line.size - len(line.head)
@@ -49,7 +52,7 @@ class Lines:
 
     def __init__(self) -> None:
         self.line = Capped()
-        """The line that has not ended."""
+        """The unfinished line."""
 
     def feed(self, data: bytes) -> Iterator[Capped]:
         *ends, rest = data.split(b"\n")
@@ -62,15 +65,17 @@ class Lines:
 
 @dataclass(slots=True)
 class ServerSentEvent:
-    """`id` and `retry_ms` are there if they stand in the event, and MCP's client may act on them."""
-
     name: bytes = b"message"
+    """The event's type."""
     data: Capped = field(default_factory=Capped)
+    """Its data lines, joined by line feeds."""
     id: bytes | None = None
+    """The place from which MCP's client resumes the stream, if the server sends one."""
     retry_ms: int | None = None
+    """The delay before it resumes, if the server sends one."""
 
     def encoded(self, data: bytes | None) -> bytes:
-        """The event with `data`, one line or none, in place of its own; empty where that says nothing."""
+        """The event with `data`, one line or none, instead of its own; empty if nothing is left to send."""
         lines = []
         if data is not None:
             lines += [b"event: " + self.name, b"data: " + data]
@@ -86,12 +91,15 @@ class ServerSentEvents:
 
     def __init__(self) -> None:
         self._lines = Lines()
+        """Splits the stream, after all line endings have become line feeds."""
         self._after_return = False
+        """Whether the last byte was a CR: a LF that comes next belongs to it."""
         self._event: ServerSentEvent | None = None
+        """The unfinished event."""
 
     @property
     def is_too_long(self) -> bool:
-        """Whether what has not ended is longer than what is kept of it."""
+        """Whether the unfinished line or event is too long to be kept completely."""
         return self._lines.line.is_cut or (self._event is not None and self._event.data.is_cut)
 
     def feed(self, data: bytes) -> Iterator[ServerSentEvent]:
@@ -126,5 +134,5 @@ class ServerSentEvents:
         elif name == b"id" and b"\0" not in value:
             event.id = value
         elif name == b"retry" and value.isdigit():
-            # As the server likes, but it may not have its client come back without a rest, or never.
+            # Bounded, so that the server can't make its client retry without a pause, or never.
             event.retry_ms = min(max(int(value), _SHORTEST_RETRY_MS), _LONGEST_RETRY_MS)

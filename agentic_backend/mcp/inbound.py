@@ -1,37 +1,42 @@
-"""Inbound: each message of an MCP server on its way in, before MCP's client parses it, whatever transport brought it.
+"""Inbound: filters each message of an MCP server, from any transport, before MCP's client parses it.
 
-The client validates all that it is given, at a cost of a millisecond for a notification and of seconds for a result of
-many blocks, and keeps all of it in memory. So what is longer than it may be is cut here, and says so; what nobody
-asked for is dropped; reports of progress go their own way; and credentials are replaced.
+The client validates all its input, which takes a millisecond for a notification and seconds for a result of many
+blocks, and keeps it in memory. So Inbound cuts messages that are too long, with a note; drops messages that no request
+asked for; hands reports of progress to their calls; and redacts credentials. Each session with a server has one, for
+all its connections.
 """
 
+import asyncio
+import contextvars
 import logging
+import math
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import anyio
 import orjson
+from mcp.shared.session import ProgressFnT
 from pydantic_core import from_json
 
 from agentic_backend.mcp.credentials import Credentials
 from agentic_backend.mcp.framing import MOST_BYTES, Capped
-from agentic_backend.mcp.progress import Progress
 
 log = logging.getLogger(__name__)
 
 MOST_BLOCKS = 256
 """Content blocks of a result."""
-
 MOST_VALUES = 10_000
 """Values within a result's structured content."""
-
 MOST_TOOLS = 1000
 """Tools of a server."""
-
 MOST_UNREAD_BYTES = 256 * 1024 * 1024
-"""Bytes that a server may send beside what it was asked for, from one answer to the next."""
+"""Bytes that a server may send since the latest request of ours."""
+TURN_EVERY, MANY, REST_S = 64, 64, 0.01
+"""Other tasks get a turn after so many dropped messages. If a server sends `MANY` at once, reading pauses for a moment,
+in seconds."""
 
 _LONGEST_ERROR = 2000
 _END_BYTES = 256
@@ -55,30 +60,42 @@ _KEPT_OF_A_RESULT = (
 )
 _KEPT_OF_A_TOOL = ("name", "title", "description", "inputSchema", "annotations")
 
+_AT_ONCE, _EVERY_S = 20, 0.1
+"""So many reports of a call are passed on at once; then one per interval, in seconds."""
+
+_TELL_S = 1
+"""How long the callback may take for the last report, in seconds."""
+
+_LONGEST_REPORT = 16_384
+_LARGEST_NUMBER = 2.0**53
+_PROGRESS_TOKEN = re.compile(rb'"progressToken"\s*:\s*(\d{1,15})\b')
+
 RequestId = int
-"""Of a request of ours."""
+"""The id of a request of ours."""
 
 
 class TooMuch(Exception):
-    """A server sends without end what nobody asked for."""
+    """A server sends too much that no request asked for."""
 
 
 class Inbound:
-    """One for each session with a server."""
-
     def __init__(self, server_id: str, credentials: Credentials) -> None:
         self.credentials = credentials
+        """The credentials to redact."""
         self.progress = Progress(credentials)
+        """Gets the reports of progress."""
         self._server_id = server_id
+        """The server's name in the log and in errors."""
         self._unread = 0
+        """Bytes since the latest request of ours, bounded by `MOST_UNREAD_BYTES`."""
         self._requests: list[float] = []
-        """When the server's latest requests came."""
+        """Times of the server's latest requests."""
         self._awaited: set[RequestId] = set()
-        """The requests of ours that have no answer."""
+        """Our requests without an answer."""
 
     @contextmanager
     def awaiting(self, request: RequestId) -> Iterator[None]:
-        """Let the answer to a request of ours in, as long as somebody waits for it."""
+        """Let the answer to a request of ours in while the context is open."""
         self._awaited.add(request)
         self._unread = 0
         try:
@@ -87,10 +104,10 @@ class Inbound:
             self._awaited.discard(request)
 
     def read(self, message: Capped, answers: RequestId | None = None, *, is_all: bool = False) -> bytes | None:
-        """What MCP's client may read of a message, as one line; None is nothing.
+        """The part of a message that MCP's client may read, as one line; None if there is none.
 
-        `answers` is the one request that its transport has it answer, where that knows it; the message may be all that
-        the server says to that. Raises TooMuch.
+        `answers` is the request that the message must answer, if the transport knows it. `is_all`: no other message
+        will answer that request. Raises TooMuch.
         """
         self.spend(len(message.head))
         if not message.is_cut and _NOTIFICATION.match(message.head):
@@ -99,7 +116,7 @@ class Inbound:
         try:
             value = from_json(message.head, allow_partial="trailing-strings" if message.is_cut else False)
         except ValueError:
-            # No JSON, or nested without end. On stdio it is what programs print beside their messages.
+            # No JSON, or nested too deeply. On stdio, programs also print other text.
             value = None
         if not isinstance(value, dict):
             return self.error(_id_around(message) or (answers if is_all else None), "gave an answer that can't be read")
@@ -108,7 +125,7 @@ class Inbound:
         return self._answered(value, message, answers)
 
     def spend(self, size: int) -> None:
-        """Count what has come, or is on its way, beside what was asked for. Raises TooMuch."""
+        """Count bytes that have come, or of a message that is still coming. Raises TooMuch."""
         self._unread += size
         if self._unread > MOST_UNREAD_BYTES:
             self._unread = 0
@@ -116,7 +133,7 @@ class Inbound:
             raise TooMuch
 
     def error(self, request: RequestId | None, what: str) -> bytes | None:
-        """The answer to a request whose own can't be read; None where it is not known which one that is."""
+        """An error as the answer to a request whose own answer can't be read; None if the request is unknown."""
         if request is None:
             return None
         log.warning("MCP server %s", what, extra={"mcp_server": self._server_id})
@@ -124,12 +141,12 @@ class Inbound:
         return orjson.dumps({"jsonrpc": "2.0", "id": request, "error": told})
 
     def _notified(self, notification: bytes) -> None:
-        """MCP's client has no use for any notification but of progress."""
+        """Take reports of progress; MCP's client needs no other notification."""
         if _PROGRESS in notification:
             self.progress.take(notification)
 
     def _asked(self, value: dict[str, Any], message: Capped) -> bytes | None:
-        """A request of the server, which MCP's client answers: some of them, since each costs an answer."""
+        """Pass a request of the server on to MCP's client; limited, since each costs an answer."""
         if value.get("id") is None:
             self._notified(bytes(message.head))
             return None
@@ -166,32 +183,32 @@ class Inbound:
 
 
 def _id_of(value: dict[str, Any], message: Capped, answers: RequestId | None) -> RequestId | None:
-    """Which request an answer is for: as it says, be it behind all else, or as its transport knows."""
+    """The request of an answer: by its id, also at the end of a cut message, or as its transport knows."""
     request = value.get("id")
     if isinstance(request, str) and _DIGITS.fullmatch(request):
-        # Some servers answer the request 5 as "5"; MCP's client takes that too.
+        # Some servers answer the request 5 as "5"; MCP's client accepts that too.
         return int(request)
     return request if isinstance(request, int) else _id_around(message) or answers
 
 
 def _id_around(message: Capped) -> RequestId | None:
-    """The id at the beginning or the end of a message that can't be read as a whole."""
+    """The id at the beginning or the end of a message that can't be parsed completely."""
     end = message.tail if message.is_cut else message.head[-_END_BYTES:]
     found = _ID_AT_THE_START.match(message.head) or _ID_AT_THE_END.search(end)
     return int(found[2]) if found is not None else None
 
 
 def _cut(result: dict[str, Any], size: int) -> bool:
-    """Make a result of what was read of a longer one; False where that makes none."""
+    """Turn the read part of a longer result into a valid one, in place; False if that is impossible."""
     content = result.get("content")
     if not isinstance(content, list):
         return False
-    # The last block may be cut itself; half an image is none.
+    # The last block may be cut itself, and half an image is useless.
     if content and not (isinstance(content[-1], dict) and isinstance(content[-1].get("text"), str)):
         content.pop()
     result.pop("structuredContent", None)
     del content[MOST_BLOCKS:]
-    # In front, since the end of a long result is left out again.
+    # The note comes first, since the end of a long result is cut again later.
     content.insert(0, _note(f"cut: the result has {size} bytes, of which the first {MOST_BYTES} were read"))
     return True
 
@@ -210,7 +227,7 @@ def _bound(result: dict[str, Any]) -> None:
 
 
 def _is_sound(tool: Any) -> bool:
-    """Whether a model could be offered the tool; one that it could not is left out."""
+    """Whether the tool can be offered to a model; others are left out."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or len(tool["name"]) > _LONGEST_NAME:
         return False
     schema = tool.get("inputSchema")
@@ -218,7 +235,7 @@ def _is_sound(tool: Any) -> bool:
 
 
 def _bounded_tool(tool: dict[str, Any]) -> dict[str, Any]:
-    """The tool without the schema of its results: servers choose it, and to check a result by it may take forever."""
+    """The tool without its output schema: the server chooses it, and validating a result with it may take forever."""
     kept = {key: tool[key] for key in _KEPT_OF_A_TOOL if key in tool}
     for key in ("title", "description"):
         if isinstance(kept.get(key), str):
@@ -229,7 +246,7 @@ def _bounded_tool(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_at_most(most: int, value: Any) -> bool:
-    """Whether there are no more values than `most` within `value`."""
+    """Whether `value` contains at most `most` values."""
     waiting, seen = [value], 0
     while waiting:
         within = waiting.pop()
@@ -243,3 +260,101 @@ def _has_at_most(most: int, value: Any) -> bool:
 
 def _note(text: str) -> dict[str, Any]:
     return {"type": "text", "text": f"[{text}]"}
+
+
+class Progress:
+    """Passes a server's reports of progress on to the running calls, no more often than a person can read.
+
+    A report waits as raw bytes for its turn; a newer one of the same call replaces it. So the newest is always passed
+    on, at the latest when the call ends.
+    """
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+        """The credentials to redact in reports."""
+        self._calls: dict[int, _Pace] = {}
+        """The running calls, by their progress token."""
+
+    @asynccontextmanager
+    async def of(self, token: int, callback: ProgressFnT) -> AsyncIterator[None]:
+        """Pass the reports with this progress token on to `callback` while the context is open."""
+        # Reports come in the session's task, but the callback's graph is known only in the context of the call.
+        context = contextvars.copy_context()
+        telling: set[asyncio.Task[None]] = set()
+
+        def tell(notification: bytes) -> None:
+            if (report := self._read(notification)) is not None:
+                told = asyncio.get_running_loop().create_task(callback(*report), context=context)
+                telling.add(told)
+                told.add_done_callback(telling.discard)
+
+        pace = self._calls[token] = _Pace(tell)
+        try:
+            yield
+        finally:
+            del self._calls[token]
+            pace.flush()
+            # Shielded, because a cancelled call passes its last report on too.
+            with anyio.move_on_after(_TELL_S, shield=True):
+                await asyncio.gather(*telling)
+
+    def take(self, notification: bytes) -> None:
+        """Keep the raw notification for its turn. Drop it if it is too long, or its call doesn't run."""
+        token = _PROGRESS_TOKEN.search(notification) if len(notification) <= _LONGEST_REPORT else None
+        pace = self._calls.get(int(token[1])) if token is not None else None
+        if pace is not None:
+            pace.put(notification)
+
+    def _read(self, notification: bytes) -> tuple[float, float | None, str | None] | None:
+        try:
+            params = orjson.loads(self._credentials.redacted(from_json(notification)))["params"]
+            progress, total, message = params["progress"], params.get("total"), params.get("message")
+        except (ValueError, TypeError, LookupError, AttributeError):
+            return None
+        if not _is_number(progress):
+            return None
+        return progress, total if _is_number(total) else None, message if isinstance(message, str) else None
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and abs(value) <= _LARGEST_NUMBER
+
+
+class _Pace:
+    """The rate limit of one call's reports: a token bucket, and the newest waiting report."""
+
+    def __init__(self, tell: Callable[[bytes], None]) -> None:
+        self._tell = tell
+        """Passes a report on at once."""
+        self._loop = asyncio.get_running_loop()
+        """The clock."""
+        self._left = float(_AT_ONCE)
+        """The number of reports that may be passed on now."""
+        self._since = self._loop.time()
+        """The time of the last update of `_left`."""
+        self._newest: bytes | None = None
+        """The waiting report."""
+        self._turn: asyncio.TimerHandle | None = None
+        """The timer of its turn."""
+
+    def put(self, notification: bytes) -> None:
+        self._newest = notification
+        if self._turn is None:
+            now = self._loop.time()
+            self._left = min(self._left + (now - self._since) / _EVERY_S, _AT_ONCE)
+            self._since = now
+            if self._left >= 1:
+                self._left -= 1
+                self.flush()
+            else:
+                self._turn = self._loop.call_later(_EVERY_S, self.flush)
+
+    def flush(self) -> None:
+        """Pass the waiting report on, if there is one."""
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+        newest, self._newest = self._newest, None
+        if newest is not None:
+            self._tell(newest)

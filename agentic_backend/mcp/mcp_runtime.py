@@ -1,25 +1,28 @@
 """MCPRuntime: the MCP servers of one agent, and their tools.
 
-An agent makes one in `async_init` and awaits `init()`; its `aclose()` ends the sessions. Sessions belong to the agent,
-and so to one user's conversation: nothing is shared between agents but the settings.
+An agent creates one in `async_init` and awaits `init()`; its `aclose()` ends the sessions. Sessions belong to the
+agent, and so to one user's conversation: agents share only the settings.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
+import httpx
 from langchain_core.tools import BaseTool
 from mcp.types import Tool
 
 from agentic_backend.auth.user import Tokens
+from agentic_backend.config.settings import McpServerSettings
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.mcp.auth import HasAccessToken, fixed_credentials, request_auth
+from agentic_backend.mcp.credentials import HasAccessToken, fixed_credentials, request_auth
+from agentic_backend.mcp.http import sse, streamable_http
 from agentic_backend.mcp.inbound import Inbound
-from agentic_backend.mcp.server_session import ServerSession
+from agentic_backend.mcp.server_session import OpenTransport, ServerSession
+from agentic_backend.mcp.stdio import stdio
 from agentic_backend.mcp.tools import langchain_tools
-from agentic_backend.mcp.transport import transport_to
-from agentic_backend.settings import McpServerSettings
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +44,7 @@ class Tuning(Protocol):
 
 
 class McpServices(Protocol):
-    """What the server lends: its MCP servers, the exchange of tokens, and an ear for whether a server is up."""
+    """Services of the server: its MCP servers' settings, the exchange of tokens, and a callback for servers' status."""
 
     @property
     def mcp_servers(self) -> Mapping[str, McpServerSettings]: ...
@@ -52,7 +55,7 @@ class McpServices(Protocol):
 
 
 class McpAgent(Protocol):
-    """What an AgentFlow is to its MCPRuntime. Its runtime context is another one in each exchange."""
+    """The part of an AgentFlow that its MCPRuntime uses. Each exchange has a new runtime context."""
 
     @property
     def tuning(self) -> Tuning: ...
@@ -66,14 +69,17 @@ class McpAgent(Protocol):
 class MCPRuntime:
     def __init__(self, agent: McpAgent) -> None:
         self._agent = agent
+        """The agent that uses the servers, in whose user's name the requests go out."""
         self._sessions: list[ServerSession] = []
+        """One for each server that the agent uses, open until `aclose()`."""
         self._tools: list[BaseTool] = []
+        """The tools of all servers."""
 
     async def init(self) -> None:
-        """Connect to the agent's servers, all at the same time.
+        """Connect to the agent's servers concurrently.
 
-        Raises AgentUnavailable, which names the server that can't be reached or the tools that it lacks; then nothing
-        stays open.
+        Raises AgentUnavailable, which names the server that can't be reached or the tools that it lacks; then no
+        session stays open.
         """
         uses = self._agent.tuning.mcp_servers
         self._sessions = [self._session(use.id) for use in uses]
@@ -93,11 +99,11 @@ class MCPRuntime:
         self._tools = langchain_tools(offers, model_sees_images=_sees_images(self._agent.chat_model()))
 
     def get_tools(self) -> list[BaseTool]:
-        """The tools of all servers, to be bound to a model and run by a ToolNode. They outlive a server's restart."""
+        """The tools of all servers, for a model to bind and a ToolNode to run. They outlive a server's restart."""
         return list(self._tools)
 
     async def aclose(self) -> None:
-        """Close all sessions, at the same time; a process that was started for one is gone then."""
+        """Close all sessions concurrently, and end the processes that were started for them."""
         sessions, self._sessions = self._sessions, []
         await asyncio.gather(*(session.aclose() for session in sessions))
 
@@ -115,18 +121,23 @@ class MCPRuntime:
             credentials,
         )
         inbound = Inbound(server_id, credentials)
-        return ServerSession(
-            server_id,
-            transport_to(server_id, settings, auth, inbound),
-            inbound,
-            connect_timeout_s=settings.connect_timeout_s,
-            tool_timeout_s=settings.tool_timeout_s,
-            observe=services.mcp_server_up,
-        )
+        transport = _transport(server_id, settings, auth, inbound)
+        return ServerSession(server_id, settings, transport, inbound, services.mcp_server_up)
+
+
+def _transport(server_id: str, settings: McpServerSettings, auth: httpx.Auth | None, inbound: Inbound) -> OpenTransport:
+    """The function that opens a new connection to the server."""
+    match settings.transport:
+        case "stdio":
+            return partial(stdio, server_id, settings, inbound)
+        case "sse":
+            return partial(sse, settings, auth, inbound)
+        case "streamable_http":
+            return partial(streamable_http, settings, auth, inbound)
 
 
 def _offered(use: ServerUse, tools: Sequence[Tool]) -> list[Tool]:
-    """The tools that the agent gets. Raises AgentUnavailable where one that it requires is missing."""
+    """The tools that the agent gets. Raises AgentUnavailable if a required one is missing."""
     names = {tool.name for tool in tools}
     if missing := [name for name in use.require_tools if name not in names]:
         raise AgentUnavailable(f"The MCP server '{use.id}' lacks the tools {', '.join(missing)}.")
@@ -138,5 +149,5 @@ def _offered(use: ServerUse, tools: Sequence[Tool]) -> list[Tool]:
 
 
 def _sees_images(model: Any) -> bool:
-    """Whether LangChain knows that the model reads images in tool results; others refuse the whole request."""
+    """Whether LangChain's profile says that the model reads images in tool results; others refuse the request."""
     return bool((getattr(model, "profile", None) or {}).get("image_tool_message"))

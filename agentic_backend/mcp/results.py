@@ -1,7 +1,10 @@
-"""What an MCP tool's result becomes: content blocks for the model, parts for people. Pure functions.
+"""Converts an MCP tool's result into blocks that a model can read, and parts for the chat. Pure functions.
 
-Both are bounded: a message is one document of the store, and a model's context is small. What is left out leaves a
-text that says so.
+langchain-mcp-adapters turns a result into content blocks: it raises on audio, providers refuse its blocks for links and
+files (https://github.com/langchain-ai/langchain-mcp-adapters/issues/591), and models without vision refuse images
+(https://github.com/langchain-ai/langchain-mcp-adapters/issues/41). So it gets only texts, and images for models that
+see them. Both are bounded, since a message is one document of the store and a model's context is small. A text replaces
+whatever is left out.
 """
 
 import json
@@ -9,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.messages.content import create_image_block, create_text_block
 from mcp.types import (
     AudioContent,
     BlobResourceContents,
@@ -25,7 +27,7 @@ from mcp.types import (
 from agentic_backend.protocol.parts import CodePart, ImageUrlPart, LinkPart, Part
 
 MAX_TEXT = 200_000
-"""Characters of text that a result may have in all."""
+"""Characters of text in a whole result."""
 
 MAX_IMAGE_BYTES = 1_000_000
 """Bytes of one image."""
@@ -38,16 +40,19 @@ _WEB = ("http://", "https://")
 
 
 @dataclass(slots=True)
-class Converted:
-    """`blocks` is LangChain content, `parts` what the chat shows beside the text."""
-
-    blocks: list[dict[str, Any]] = field(default_factory=list)
+class Readable:
+    blocks: list[ContentBlock] = field(default_factory=list)
+    """Texts and images for the model."""
     parts: list[Part] = field(default_factory=list)
+    """Parts that the chat shows beside the text."""
 
 
 class _Budget:
     def __init__(self) -> None:
-        self.text, self.image_bytes = MAX_TEXT, MAX_IMAGES_BYTES
+        self.text = MAX_TEXT
+        """Remaining characters of text."""
+        self.image_bytes = MAX_IMAGES_BYTES
+        """Remaining bytes of images."""
 
     def cut(self, text: str) -> str:
         kept = text[: self.text]
@@ -62,9 +67,9 @@ class _Budget:
         return True
 
 
-def converted(result: CallToolResult, *, model_sees_images: bool) -> Converted:
-    """The blocks and parts of `result`, in its order; at least one block."""
-    budget, made = _Budget(), Converted()
+def readable(result: CallToolResult, *, model_sees_images: bool) -> Readable:
+    """The blocks and parts of `result`, in the same order; at least one block."""
+    budget, made = _Budget(), Readable()
     for block in result.content:
         _add(block, made, budget, model_sees_images)
     if result.structuredContent is not None and not _is_told(result.structuredContent, result.content):
@@ -76,7 +81,7 @@ def converted(result: CallToolResult, *, model_sees_images: bool) -> Converted:
     return made
 
 
-def _add(block: ContentBlock, made: Converted, budget: _Budget, model_sees_images: bool) -> None:
+def _add(block: ContentBlock, made: Readable, budget: _Budget, model_sees_images: bool) -> None:
     match block:
         case TextContent(text=text):
             made.blocks.append(_text(budget.cut(text)))
@@ -92,19 +97,19 @@ def _add(block: ContentBlock, made: Converted, budget: _Budget, model_sees_image
             _add_blob(resource, made, budget, model_sees_images)
 
 
-def _add_image(data: str, mime: str, made: Converted, budget: _Budget, model_sees_images: bool) -> None:
+def _add_image(data: str, mime: str, made: Readable, budget: _Budget, model_sees_images: bool) -> None:
     size = _size(data)
     if mime not in _IMAGES:
         made.blocks.append(_text(f"[{mime} of {size} bytes, which can't be shown]"))
     elif not budget.has_room_for(size):
         made.blocks.append(_text(f"[{mime} of {size} bytes, left out because it is too large]"))
     else:
-        seen = create_image_block(base64=data, mime_type=mime) if model_sees_images else None
-        made.blocks.append(dict(seen) if seen else _text(f"[{mime} of {size} bytes, shown to the user]"))
+        seen = ImageContent(type="image", data=data, mimeType=mime)
+        made.blocks.append(seen if model_sees_images else _text(f"[{mime} of {size} bytes, shown to the user]"))
         made.parts.append(ImageUrlPart(url=f"data:{mime};base64,{data}"))
 
 
-def _add_blob(resource: BlobResourceContents, made: Converted, budget: _Budget, model_sees_images: bool) -> None:
+def _add_blob(resource: BlobResourceContents, made: Readable, budget: _Budget, model_sees_images: bool) -> None:
     mime = resource.mimeType or "application/octet-stream"
     if mime in _IMAGES:
         _add_image(resource.blob, mime, made, budget, model_sees_images)
@@ -112,8 +117,8 @@ def _add_blob(resource: BlobResourceContents, made: Converted, budget: _Budget, 
         made.blocks.append(_text(f"[{mime} of {_size(resource.blob)} bytes: {resource.uri}]"))
 
 
-def _add_link(link: ResourceLink, made: Converted) -> None:
-    """A link for people where a browser can follow it; the model reads where it leads in any case."""
+def _add_link(link: ResourceLink, made: Readable) -> None:
+    """Add a link, clickable if a browser can follow it; the model reads its URI in any case."""
     title, uri = link.title or link.name, str(link.uri)
     made.blocks.append(_text(f"{title}: {uri}"))
     href = uri if uri.startswith(_WEB) else None
@@ -121,7 +126,7 @@ def _add_link(link: ResourceLink, made: Converted) -> None:
 
 
 def _is_told(structured: dict[str, Any], content: Iterable[ContentBlock]) -> bool:
-    """Whether the texts say the same: the protocol advises servers to give both, and many wrap what is no object."""
+    """Whether the texts repeat `structured`: the protocol recommends both forms, and many servers wrap non-objects."""
     texts = [block.text for block in content if isinstance(block, TextContent)]
     if sum(map(len, texts)) > MAX_TEXT:
         return False
@@ -141,5 +146,5 @@ def _size(base64: str) -> int:
     return len(base64) * 3 // 4 - base64[-2:].count("=")
 
 
-def _text(text: str) -> dict[str, Any]:
-    return dict(create_text_block(text=text))
+def _text(text: str) -> TextContent:
+    return TextContent(type="text", text=text)

@@ -1,13 +1,17 @@
-"""The connection to an MCP server that is a program of our own, over its standard input and output.
+"""The connection to an MCP server that runs as our child process: standard input, output, and error.
 
-MCP's own transport reads lines of any length, and copies all that it has of one with each piece that comes.
+MCP's own transport reads lines of any length, and copies the whole line again with each new piece. Standard error
+becomes debug lines of the log; the event loop reads it, never a thread.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+import logging
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
-from pathlib import Path
+from functools import cache
 from typing import TextIO
 
 import anyio
@@ -17,32 +21,42 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage
 
-from agentic_backend.mcp.client_session import ReadStream, WriteStream
+from agentic_backend.config.settings import McpServerSettings
 from agentic_backend.mcp.framing import Lines
-from agentic_backend.mcp.inbound import Inbound, TooMuch
+from agentic_backend.mcp.inbound import MANY, REST_S, TURN_EVERY, Inbound, TooMuch
+from agentic_backend.mcp.server_session import Streams
+
+log = logging.getLogger(__name__)
 
 _END_S = 2.0
-_TURN_EVERY, _MANY, _REST_S = 64, 64, 0.01
+"""How long a program may take to end by itself after its input has ended, in seconds."""
+_LONGEST_LINE = 1000
+_SHORTEST_SECRET = 6
 
 
 @asynccontextmanager
-async def stdio_connection(
-    program: Sequence[str], environment: Mapping[str, str], cwd: Path | None, errors: TextIO, inbound: Inbound
-) -> AsyncIterator[tuple[ReadStream, WriteStream]]:
-    """Start `program`, and end it when the block is left. Its environment comes on top of PATH, HOME and the like.
+async def stdio(
+    server_id: str, settings: McpServerSettings, inbound: Inbound, on_break: Callable[[], None]
+) -> AsyncIterator[Streams]:
+    """Start the server's program; end it when the context closes.
 
-    Raises OSError where it can't be started.
+    Its environment is `env` of the settings, on top of PATH, HOME and the like. `on_break` is not used: if the
+    program's output ends, so does the session. Raises OSError if the program can't be started.
     """
+    assert settings.command is not None, "the settings are validated"
+    program = [*await asyncio.to_thread(_ending_with_us), settings.command, *settings.args]
     into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outof = anyio.create_memory_object_stream[SessionMessage](0)
-    async with into, read, write, outof:
+    async with into, read, write, outof, stderr_log(server_id, settings.env.values()) as errors:
         process = await anyio.open_process(
-            list(program),
-            env={**get_default_environment(), **environment},
-            cwd=cwd,
+            program,
+            env={**get_default_environment(), **settings.env},
+            cwd=settings.cwd,
             stderr=errors,
             start_new_session=True,
         )
+        # The program has its own copy; with ours open too, the pipe would not end with the program.
+        errors.close()
         assert process.stdin is not None and process.stdout is not None
         async with process, anyio.create_task_group() as tasks:
             tasks.start_soon(_read, process.stdout, into, inbound)
@@ -50,16 +64,24 @@ async def stdio_connection(
             try:
                 yield read, write
             finally:
+                # The program first, so that the tasks see the end of its pipes; then tasks that still wait.
                 await _end(process)
                 tasks.cancel_scope.cancel()
 
 
+@cache
+def _ending_with_us() -> tuple[str, ...]:
+    """The command that starts the program, if util-linux is installed: the kernel kills it if this process is killed.
+
+    Other programs notice the end of their input; a hanging one doesn't.
+    """
+    return ("setpriv", "--pdeathsig", "KILL", "--") if shutil.which("setpriv") else ()
+
+
 async def _read(
-    output: ByteReceiveStream,
-    into: ObjectSendStream[SessionMessage | Exception],
-    inbound: Inbound,
+    output: ByteReceiveStream, into: ObjectSendStream[SessionMessage | Exception], inbound: Inbound
 ) -> None:
-    """Hand on what may be read of each line, until the program closes its output or sends without end."""
+    """Pass on what `inbound` lets through of each line, until the program closes its output or sends too much."""
     lines = Lines()
     with contextlib.suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, TooMuch):
         async with into:
@@ -71,11 +93,11 @@ async def _read(
                     if said is not None and (message := _parsed(said)) is not None:
                         await into.send(message)
                     dropped += said is None
-                    if dropped % _TURN_EVERY == 1:
+                    if dropped % TURN_EVERY == 1:
                         await asyncio.sleep(0)
                 if lines.line.is_cut:
                     inbound.spend(len(data))
-                await asyncio.sleep(_REST_S if dropped >= _MANY else 0)
+                await asyncio.sleep(REST_S if dropped >= MANY else 0)
 
 
 def _parsed(said: bytes) -> SessionMessage | None:
@@ -94,11 +116,58 @@ async def _write(outof: ObjectReceiveStream[SessionMessage], input_: ByteSendStr
 
 
 async def _end(process: Process) -> None:
-    """As the protocol asks: close its input, and give it time to go before it is told to."""
+    """End the program as the protocol asks: close its input, and give it time before terminating it."""
     assert process.stdin is not None
+    # A program that reads to the end of its input ends by itself.
     with contextlib.suppress(Exception):
         await process.stdin.aclose()
     with anyio.move_on_after(_END_S) as waiting:
         await process.wait()
+    # Others are terminated, and then killed, with all their child processes.
     if waiting.cancelled_caught:
         await terminate_posix_process_tree(process)
+
+
+class _ErrorLines(asyncio.Protocol):
+    """Logs whole lines, cut to a bound; the rest of a long line is dropped as it arrives."""
+
+    def __init__(self, server_id: str, secrets: Collection[str]) -> None:
+        self._server_id = server_id
+        """The server's name in the log."""
+        self._secrets = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+        """Texts that the log must not show."""
+        self._rest = b""
+        """The unfinished line."""
+
+    def data_received(self, data: bytes) -> None:
+        if not log.isEnabledFor(logging.DEBUG):
+            return
+        *lines, rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._log(line)
+        self._rest = rest[:_LONGEST_LINE]
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._log(self._rest)
+
+    def _log(self, line: bytes) -> None:
+        text = line[:_LONGEST_LINE].decode(errors="replace").rstrip()
+        for secret in self._secrets:
+            text = text.replace(secret, "[redacted]")
+        if text:
+            log.debug("MCP server says: %s", text, extra={"mcp_server": self._server_id})
+
+
+@asynccontextmanager
+async def stderr_log(server_id: str, secrets: Collection[str]) -> AsyncIterator[TextIO]:
+    """A file for a process's standard error, which goes to the log without the `secrets`."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as sink:
+        source = os.fdopen(reading, "rb", buffering=0)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: _ErrorLines(server_id, secrets), source
+        )
+        try:
+            yield sink
+        finally:
+            transport.close()

@@ -1,137 +1,162 @@
-"""MCP tools as LangChain tools. A tool finds its server's live session when it is called, so it outlives a restart.
+"""MCP tools as LangChain tools: langchain-mcp-adapters converts them, and this module works around its limits.
 
-A call that a model made in a run carries `agentic-backend/idempotency-key` in the request's `_meta`: the same key where
-the run was interrupted in the call, and makes it again. A server that knows the key does the work once.
+The adapter binds a tool to one session; it gets a `_Session`, which finds the server's live session at each call, so
+tools outlive a server's restart (https://github.com/langchain-ai/langchain-mcp-adapters/issues/75).
+
+A model's call in a run carries `agentic-backend/idempotency-key` in the request's `_meta`. If the run is interrupted
+during the call and repeats it, the key is the same, so a server that supports the key does the work once.
 """
 
 import contextlib
 import contextvars
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, cast
 
-from langchain_core.messages import ToolCall
-from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import BaseTool, StructuredTool
+from langchain_mcp_adapters.callbacks import CallbackContext, Callbacks
+from langchain_mcp_adapters.interceptors import MCPToolCallRequest
+from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
 from langgraph.config import get_stream_writer
 from langgraph.runtime import Runtime, get_runtime
-from mcp.types import Tool
-from pydantic import ConfigDict
+from mcp import ClientSession
+from mcp.shared.session import ProgressFnT
+from mcp.types import CallToolResult, Tool
 
-from agentic_backend.mcp.progress import Report
-from agentic_backend.mcp.results import Converted, converted
-from agentic_backend.mcp.server_session import ServerSession, ToolFailure
-from agentic_backend.mcp.tool_name import tool_name
+from agentic_backend.mcp import tool_name
+from agentic_backend.mcp.results import readable
+from agentic_backend.mcp.server_session import ServerSession
 
 _LONGEST_MESSAGE = 1000
 _IDEMPOTENCY_KEY = "agentic-backend/idempotency-key"
 
-_call_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("mcp_call_id", default=None)
-"""The call that an McpTool answers in this task."""
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    tool: str
+    """The tool's name for the model."""
+    id: str | None
+    """The model's id of the call; None if an author calls the tool without one."""
 
 
-@runtime_checkable
-class _KnowsKeys(Protocol):
-    """What a run's context tells of its tool calls."""
-
-    def idempotency_key(self, call_id: str) -> str: ...
+_call: contextvars.ContextVar[_Call] = contextvars.ContextVar("mcp_call")
+"""The McpTool's call in this context, since the adapter passes on neither its id nor its name."""
 
 
 def langchain_tools(offers: Sequence[tuple[ServerSession, Tool]], *, model_sees_images: bool) -> list[BaseTool]:
-    """A LangChain tool for each MCP tool; where two servers have one of the same name, both bear their server's id."""
+    """A LangChain tool for each MCP tool. Tools with the same name get their server's id as a prefix."""
     taken = Counter(tool_name(tool.name) for _, tool in offers)
-    return [
-        McpTool(
-            name=tool_name(tool.name if taken[tool_name(tool.name)] == 1 else f"{session.server_id}_{tool.name}"),
-            description=tool.description or "",
-            args_schema=tool.inputSchema,
-            metadata=tool.annotations.model_dump() if tool.annotations is not None else None,
-            session=session,
-            called=tool.name,
-            model_sees_images=model_sees_images,
+    tools: list[BaseTool] = []
+    for session, tool in offers:
+        adapted = convert_mcp_tool_to_langchain_tool(
+            cast(ClientSession, _Session(session)),
+            tool,
+            callbacks=Callbacks(on_progress=_tell_graph),
+            tool_interceptors=[partial(_readable_only, model_sees_images)],
+            server_name=session.server_id,
         )
-        for session, tool in offers
-    ]
-
-
-def _told(failure: ToolException) -> Any:
-    """What the model is told of a failure, in a message that LangChain gives the status `error`."""
-    return failure.args[0]
+        is_alone = taken[tool_name(tool.name)] == 1
+        name = tool_name(tool.name if is_alone else f"{session.server_id}_{tool.name}")
+        tools.append(McpTool.adapting(cast(StructuredTool, adapted), name))
+    return tools
 
 
 class McpTool(BaseTool):
-    """A tool that its server calls `called`.
+    """A tool of the adapter under a name that every provider accepts, with arguments of any name.
 
-    No StructuredTool, which keeps arguments of some names (`config`, `runtime`, `self`) to itself.
+    MCP allows more names than they do: https://github.com/modelcontextprotocol/modelcontextprotocol/issues/1345
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    session: ServerSession
-    called: str
-    model_sees_images: bool
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
-    handle_tool_error: Any = _told
+    adapted: StructuredTool
+    """The adapter's tool, which calls the server."""
 
-    async def ainvoke(
-        self, input: str | dict[str, Any] | ToolCall, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Any:
-        call_id = input.get("id") if isinstance(input, dict) and input.get("type") == "tool_call" else None
-        token = _call_id.set(call_id if isinstance(call_id, str) else None)
-        try:
-            return await super().ainvoke(input, config, **kwargs)
-        finally:
-            _call_id.reset(token)
+    @classmethod
+    def adapting(cls, adapted: StructuredTool, name: str) -> "McpTool":
+        told = adapted.handle_tool_error
+        assert callable(told), "the adapter tells the model of errors"
+        return cls(
+            name=name,
+            description=adapted.description,
+            args_schema=adapted.args_schema,
+            metadata=adapted.metadata,
+            handle_tool_error=lambda error: _as_text(told(error)),
+            adapted=adapted,
+        )
 
-    async def _arun(self, /, **arguments: Any) -> tuple[list[dict[str, Any]] | str, dict[str, Any] | None]:
-        call_id = _call_id.get()
-        try:
-            result = await self.session.call(self.called, arguments, _progress(self.name, call_id), _meta(call_id))
-        except ToolFailure as failure:
-            raise ToolException(str(failure)) from failure
-        made = converted(result, model_sees_images=self.model_sees_images)
-        if result.isError:
-            raise ToolException(_content(made))
-        parts = [part.model_dump(mode="json") for part in made.parts]
-        return _content(made), {"parts": parts} if parts else None
+    def _to_args_and_kwargs(
+        self, tool_input: str | dict[str, Any], tool_call_id: str | None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        # All arguments as one value: LangChain reserves the names `config` and `run_manager`, and the adapter
+        # `runtime`. https://github.com/langchain-ai/langchain-mcp-adapters/issues/532
+        _, arguments = super()._to_args_and_kwargs(tool_input, tool_call_id)
+        return (), {"arguments": arguments, "call": _Call(self.name, tool_call_id)}
+
+    async def _arun(self, arguments: dict[str, Any], call: _Call) -> tuple[list[Any] | str, dict[str, Any] | None]:
+        # LangChain runs each call in its own context.
+        _call.set(call)
+        assert self.adapted.coroutine is not None
+        content, artifact = await self.adapted.coroutine(arguments=arguments)
+        return _as_text(content), artifact and artifact["structured_content"]
 
     def _run(self, /, **arguments: Any) -> Any:
-        raise NotImplementedError("MCP tools are called with ainvoke.")
+        raise NotImplementedError("Call MCP tools with ainvoke.")
 
 
-def _content(made: Converted) -> list[dict[str, Any]] | str:
-    """Text alone as text, which every provider takes."""
-    texts = [block["text"] for block in made.blocks if block["type"] == "text"]
-    return "\n".join(texts) if len(texts) == len(made.blocks) else made.blocks
+async def _readable_only(
+    model_sees_images: bool, request: MCPToolCallRequest, handler: Callable[[MCPToolCallRequest], Awaitable[Any]]
+) -> CallToolResult:
+    """Unwrap the tool's arguments, and give the adapter only content that a model can read."""
+    result: CallToolResult = await handler(request.override(args=request.args["arguments"]))
+    made = readable(result, model_sees_images=model_sees_images)
+    # The adapter puts structured content into the tool message's artifact, where the chat finds its parts.
+    parts = [part.model_dump(mode="json") for part in made.parts]
+    beside = {"parts": parts} if parts else None
+    return CallToolResult(content=made.blocks, structuredContent=beside, isError=result.isError)
 
 
-def _meta(call_id: str | None) -> dict[str, Any] | None:
-    """The `_meta` of the request for a call; None where there is no run whose call it is."""
+class _Session:
+    """The adapter's replacement for a ClientSession."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        """Finds the live session."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], *, progress_callback: ProgressFnT
+    ) -> CallToolResult:
+        # The adapter has no place for `_meta`: https://github.com/langchain-ai/langchain-mcp-adapters/issues/410
+        return await self._session.call_tool(name, arguments, progress_callback=progress_callback, meta=_meta())
+
+
+def _as_text(blocks: Sequence[Any]) -> list[dict[str, Any]] | str:
+    """Texts as one text: not all providers accept a list (https://github.com/langchain-ai/langchain/issues/34669)."""
+    texts = [block["text"] for block in blocks if block["type"] == "text"]
+    return "\n".join(texts) if len(texts) == len(blocks) else list(blocks)
+
+
+def _meta() -> dict[str, Any] | None:
+    """The `_meta` of a call's request; None if the call belongs to no run."""
     try:
         runtime: Runtime[Any] | None = get_runtime()
     except (RuntimeError, KeyError):
-        # An author called it outside of a graph.
+        # An author calls the tool outside a graph.
         return None
-    context = runtime.context if runtime is not None else None
-    if call_id is None or not isinstance(context, _KnowsKeys):
-        return None
-    return {_IDEMPOTENCY_KEY: context.idempotency_key(call_id)}
+    # An agent's run has keys; a graph that an author runs in another way may have any context.
+    key_of, call_id = getattr(runtime and runtime.context, "idempotency_key", None), _call.get().id
+    return {_IDEMPOTENCY_KEY: key_of(call_id)} if key_of is not None and call_id is not None else None
 
 
-def _progress(tool: str, call_id: str | None) -> Report:
-    """Tells the graph's custom stream of each notification. Made within the call, whose graph it belongs to."""
-    # MCP calls it in the session's task, where no graph runs.
-    graph = contextvars.copy_context()
-    about: dict[str, Any] = {"tool": tool, "call_id": call_id}
+async def _tell_graph(progress: float, total: float | None, message: str | None, context: CallbackContext) -> None:
+    """Write a report of progress to the graph's custom stream, with the call that it belongs to.
 
-    def report(progress: float, total: float | None, message: str | None) -> None:
-        told = {"progress": progress, "total": total, "message": message and message[:_LONGEST_MESSAGE]}
-        graph.run(_write, {key: value for key, value in (about | told).items() if value is not None})
-
-    return report
-
-
-def _write(data: dict[str, Any]) -> None:
-    # An author may call a tool outside of a graph, where nobody follows: LangGraph raises then.
+    The adapter's context does not name the call (https://github.com/langchain-ai/langchain-mcp-adapters/issues/291).
+    """
+    call = _call.get()
+    told = {"tool": call.tool, "call_id": call.id, "progress": progress, "total": total}
+    told["message"] = message and message[:_LONGEST_MESSAGE]
+    # An author may call a tool outside a graph, where LangGraph has no stream writer and raises.
     with contextlib.suppress(RuntimeError, KeyError):
-        get_stream_writer()(data)
+        get_stream_writer()({key: value for key, value in told.items() if value is not None})

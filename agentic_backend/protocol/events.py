@@ -1,20 +1,20 @@
-"""Server events: what a client receives.
+"""Server events: the messages that clients receive.
 
-Every event of an exchange carries `session_id`, `exchange_id` and `seq`; the exchange's log mints `seq`. `encode` is
-the only way out, one line of JSON per event.
+Every event of an exchange has `session_id`, `exchange_id` and `seq`; the exchange's log mints `seq`. Only `encode`
+serializes events, each to one line of JSON.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, Self, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentic_backend.errors import AgenticError
+from agentic_backend.errors import AgenticError, Whose, whose_fault
 from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Session, Timestamp, TokenUsage
 from agentic_backend.protocol.parts import Value, absent
 
 
 class Event(BaseModel):
-    """A server event. Built from checked values only, so that nothing but its shape is validated."""
+    """A server event. It is built from checked values, so pydantic validates only its shape."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -24,14 +24,27 @@ class Event(BaseModel):
         return self.__pydantic_serializer__.to_json(self).decode()
 
 
+class Place(TypedDict):
+    """The session and exchange of an event, and its place in the exchange."""
+
+    session_id: str | None
+    exchange_id: str
+    seq: int
+
+
 class ExchangeEvent(Event):
     session_id: str | None
     exchange_id: str
     seq: int
 
 
-class ErrorInfo(Value):
-    """What went wrong, in words for the client. `request_id` finds the details in the log."""
+def whose() -> Any:
+    """The field for an error's `whose`; its default follows from `code`."""
+    return Field(default_factory=lambda fields: whose_fault(fields.get("code", "")))
+
+
+class Refusal(Value):
+    """The reason of a refusal, in words for the client. `request_id` finds the details in the log."""
 
     code: str
     content: str
@@ -40,7 +53,7 @@ class ErrorInfo(Value):
     retry_after_s: float | None = absent()
 
     @classmethod
-    def of(cls, error: AgenticError, request_id: str) -> "ErrorInfo":
+    def of(cls, error: AgenticError, request_id: str) -> Self:
         return cls(
             code=error.code,
             content=error.content,
@@ -48,6 +61,12 @@ class ErrorInfo(Value):
             request_id=request_id,
             retry_after_s=error.retry_after_s,
         )
+
+
+class ErrorInfo(Refusal):
+    """The error that ended an exchange."""
+
+    whose: Whose = whose()
 
 
 class Started(ExchangeEvent):
@@ -59,7 +78,7 @@ class Started(ExchangeEvent):
 
 
 class Stream(ExchangeEvent):
-    """A message is complete and stored; it replaces what the deltas of its block showed."""
+    """A complete and stored message; it replaces the deltas of its block."""
 
     type: Literal["stream"] = "stream"
     message: ChatMessage
@@ -88,7 +107,10 @@ class Choice(Value):
 
 
 class HumanRequest(Value):
-    """One thing that waits for a person: a tool call to approve, or a question to answer."""
+    """One request to a person: a tool call to approve, or a question to answer.
+
+    `response_schema` is the JSON Schema of the answer, `value` the value of the graph's interrupt.
+    """
 
     interrupt_id: str
     call_id: str | None = absent()
@@ -97,6 +119,8 @@ class HumanRequest(Value):
     args_sha256: str | None = absent()
     question: str | None = absent()
     choices: list[Choice] | None = absent()
+    response_schema: dict[str, Any] | None = absent()
+    value: Any = absent()
     allowed: list[str] = Field(default_factory=list)
 
 
@@ -117,12 +141,13 @@ class ExchangeError(ExchangeEvent):
     type: Literal["error"] = "error"
     code: str
     content: str
+    whose: Whose = whose()
     retryable: bool
     request_id: str
 
 
 class Final(ExchangeEvent):
-    """The exchange has ended: always last, exactly once."""
+    """The end of an exchange: always its last event, exactly once."""
 
     type: Literal["final"] = "final"
     status: ExchangeStatus
@@ -139,7 +164,7 @@ class PartialText(Value):
 
 
 class Reset(ExchangeEvent):
-    """The client's place in the log is gone or unknown: forget what was shown of this exchange."""
+    """The log lacks the client's place: the client drops all that it shows of the exchange."""
 
     type: Literal["reset"] = "reset"
     messages: list[ChatMessage]
@@ -152,7 +177,7 @@ class SessionChanged(Event):
 
 
 class Idle(Event):
-    """Answers a `follow` or a `stop` when nothing runs. `session_id` is None where a query was named."""
+    """Answers a `follow` or a `stop` if nothing runs. `session_id` is None for a query."""
 
     type: Literal["idle"] = "idle"
     session_id: str | None
@@ -160,11 +185,12 @@ class Idle(Event):
 
 
 class FrameRefused(Event):
-    """Refuses a client frame, echoing its type and the ids that it named."""
+    """Refuses a client frame; repeats its type (`ask` if it has none) and its ids."""
 
     type: Literal["error"] = "error"
     code: str
     content: str
+    whose: Whose = whose()
     retryable: bool
     request_id: str
     retry_after_s: float | None = absent()

@@ -1,10 +1,10 @@
-"""Client frames: what a client may send over the WebSocket, strict to the last field.
+"""Client frames: the messages that clients may send over the WebSocket, strictly validated.
 
-`validate_frame` is the only way in. Its errors name the field and what was expected, never the value.
+Only `validate_frame` accepts frames. Its errors name the field and the expected value, never the given one.
 """
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import orjson
 from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -12,7 +12,9 @@ from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, ValidationErr
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.parts import Value
 
-Token = Annotated[str, Field(min_length=1, max_length=16_384)]
+LONGEST_TOKEN = 16_384
+Token = Annotated[str, Field(min_length=1, max_length=LONGEST_TOKEN)]
+ChatProfile = Literal["default"]
 LONGEST_ID = 128
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
 _FIELDS_AT_MOST = 32
@@ -20,17 +22,31 @@ _TOO_MANY_FIELDS = "frame: more fields than any frame has"
 
 
 class Frame(Value):
-    """A client frame. Values are not coerced: a number is no text, and a text no number."""
+    """A client frame. Values are not coerced: a number is no text, and a text no number.
+
+    An optional key may also be null, which means the same as an absent one.
+    """
 
     model_config = ConfigDict(strict=True)
 
+    _may_be_absent: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        optional = {name: field for name, field in cls.model_fields.items() if not field.is_required()}
+        aliases = [field.validation_alias for field in optional.values()]
+        names = {str(name) for alias in aliases if isinstance(alias, AliasChoices) for name in alias.choices}
+        cls._may_be_absent = frozenset(names | optional.keys())
+
     @model_validator(mode="before")
     @classmethod
-    def _has_few_fields(cls, raw: Any) -> Any:
-        # pydantic makes an error of each unknown field, at 2 µs; a frame has room for hundreds of thousands.
-        if isinstance(raw, dict) and len(raw) > _FIELDS_AT_MOST:
+    def _without_nulls(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict):
+            return raw
+        # pydantic needs 2 µs for the error of each unknown field, and a frame has room for hundreds of thousands.
+        if len(raw) > _FIELDS_AT_MOST:
             raise ValueError(_TOO_MANY_FIELDS)
-        return raw
+        return {name: value for name, value in raw.items() if value is not None or name not in cls._may_be_absent}
 
 
 class Authenticate(Frame):
@@ -40,15 +56,19 @@ class Authenticate(Frame):
 
 
 class Ask(Frame):
-    """One ask. `runtime_context` is what the client tells the agent; it is never identity."""
+    """One ask. `runtime_context` is the client's data for the agent; it never identifies the user.
+
+    `attachments` must be empty: the server stores none.
+    """
 
     type: Literal["ask"] = "ask"
     message: str = Field(min_length=1, repr=False)
     session_id: Id | None = None
     agent_id: Id | None = Field(default=None, validation_alias=AliasChoices("agent_id", "agent_name"))
     client_exchange_id: Id | None = None
+    attachments: list[Id] = Field(default_factory=list, max_length=0)
     mode: Literal["chat", "query"] = "chat"
-    chat_profile: Id = "default"
+    chat_profile: ChatProfile = "default"
     runtime_context: dict[str, Any] = Field(default_factory=dict, repr=False)
     access_token: Token | None = Field(default=None, repr=False)
     refresh_token: Token | None = Field(default=None, repr=False)
@@ -61,7 +81,7 @@ class Ask(Frame):
 
 
 class Decision(Frame):
-    """What a person decides about one tool call: `message` goes with a rejection, `args` with an edit."""
+    """A person's decision about one tool call: `message` goes with a rejection, `args` with an edit."""
 
     call_id: Id
     args_sha256: str = Field(pattern="^[0-9a-f]{64}$")
@@ -71,17 +91,21 @@ class Decision(Frame):
 
 
 class HumanDecisions(Frame):
-    """`answers` answers questions, by interrupt id."""
+    """Decisions about tool calls, and `answers` to questions by interrupt id."""
 
     decisions: list[Decision] = Field(default_factory=list, max_length=256)
     answers: dict[str, Any] = Field(default_factory=dict, max_length=256, repr=False)
 
 
 class HumanResume(Frame):
+    """A person's decisions. Its tokens replace those of the connection, as an ask's do."""
+
     type: Literal["human_resume"] = "human_resume"
     session_id: Id
     exchange_id: Id
     payload: HumanDecisions
+    access_token: Token | None = Field(default=None, repr=False)
+    refresh_token: Token | None = Field(default=None, repr=False)
 
 
 class _Target(Frame):
@@ -132,13 +156,14 @@ def validate_frame(raw: dict[str, Any]) -> ClientFrame:
     if len(raw) > _FIELDS_AT_MOST:
         raise BadFrame(_TOO_MANY_FIELDS)
     try:
-        return _FRAMES.validate_python({"type": "ask"} | raw)
+        return _FRAMES.validate_python(raw if raw.get("type") is not None else {**raw, "type": "ask"})
     except ValidationError as error:
-        raise BadFrame(describe(error)) from None
+        # A location begins with the frame's type, from the discriminator.
+        raise BadFrame(first_problem(error, "frame", skip=1)) from None
 
 
 def decode_object(data: str | bytes) -> dict[str, Any]:
-    """The JSON object in `data`. Raises BadFrame where it is anything else."""
+    """The JSON object in `data`. Raises BadFrame if it is anything else."""
     try:
         raw = orjson.loads(data)
     except (orjson.JSONDecodeError, RecursionError):
@@ -148,8 +173,11 @@ def decode_object(data: str | bytes) -> dict[str, Any]:
     return raw
 
 
-def describe(error: ValidationError) -> str:
-    """The first problem of `error` in words, led by the field's name; foreign values are left out."""
+def first_problem(error: ValidationError, whole: str, *, skip: int = 0) -> str:
+    """The first problem of `error` in words, after the field's name; without the client's values.
+
+    `whole` is the name of the value as a whole; the first `skip` places of a location name no field.
+    """
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     kind, location = problem["type"], problem["loc"]
     if kind == "union_tag_invalid":
@@ -158,8 +186,7 @@ def describe(error: ValidationError) -> str:
         return "type: expected a text"
     if kind == "value_error":
         return problem["msg"].removeprefix("Value error, ")
-    # The first place of a location is the frame's type, which the discriminator put there.
-    field = ".".join(str(place) for place in location[1:]) or "frame"
+    field = ".".join(str(place) for place in location[skip:]) or whole
     if kind == "extra_forbidden":
         return f"{json.dumps(field[:100])[1:-1]}: unknown field"
     return f"{field}: {problem['msg']}"

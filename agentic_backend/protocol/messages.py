@@ -1,4 +1,4 @@
-"""Messages and sessions: the values that are stored and sent."""
+"""Messages and sessions in the form that clients receive."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -42,7 +42,7 @@ class SessionState(StrEnum):
 
 
 class ExchangeStatus(StrEnum):
-    """`RUNNING` and `AWAITING_HUMAN` while it lasts; it ends once, in one of the others."""
+    """`RUNNING` and `AWAITING_HUMAN` are the states of an open exchange; the others are its ends."""
 
     RUNNING = "running"
     AWAITING_HUMAN = "awaiting_human"
@@ -66,7 +66,7 @@ def _rfc3339(value: datetime) -> str:
 
 
 Timestamp = Annotated[datetime, PlainSerializer(_rfc3339, return_type=str, when_used="json")]
-"""An aware datetime; RFC 3339 in UTC with microseconds on the wire, so that texts sort as times do."""
+"""An aware datetime; on the wire RFC 3339 in UTC with microseconds, so that texts sort chronologically."""
 
 
 class TokenUsage(Value):
@@ -92,18 +92,13 @@ class MessageMetadata(Value):
     extras: dict[str, Any] = Field(default_factory=dict)
 
 
-class MessageDraft(Value):
-    """A complete message that has no place yet: the store gives it its rank and its time."""
+class ChatMessage(Value):
+    """One message of an exchange. `session_id` is None in query mode only."""
 
     role: Role
     channel: Channel
     parts: list[Part]
     metadata: MessageMetadata = Field(default_factory=MessageMetadata)
-
-
-class ChatMessage(MessageDraft):
-    """One row of an exchange; never changed once stored. `session_id` is None in query mode only."""
-
     session_id: str | None
     exchange_id: str
     rank: int
@@ -123,22 +118,3 @@ class Session(Value):
     message_count: int = 0
     chat_profile: str = "default"
     active_exchange_id: str | None = absent()
-
-
-def place(
-    drafts: list[MessageDraft], *, session_id: str | None, exchange_id: str, next_rank: int, at: datetime
-) -> list[ChatMessage]:
-    """Mint the ranks `next_rank`, `next_rank + 1`, … : the one place where a message gets its rank."""
-    return [
-        ChatMessage(
-            role=draft.role,
-            channel=draft.channel,
-            parts=draft.parts,
-            metadata=draft.metadata,
-            session_id=session_id,
-            exchange_id=exchange_id,
-            rank=rank,
-            timestamp=at,
-        )
-        for rank, draft in enumerate(drafts, start=next_rank)
-    ]

@@ -1,4 +1,4 @@
-"""Parts: the typed content of a message, told apart by `type`."""
+"""Parts: the typed content of a message, discriminated by `type`."""
 
 from typing import Annotated, Any, Literal
 
@@ -18,7 +18,7 @@ def _is_none(value: object) -> bool:
 def absent() -> Any:
     """The default of a field that the contract marks with `?`: None here, left out on the wire.
 
-    `exclude_none` would not do: it also drops the nulls inside a tool's arguments.
+    `exclude_none` doesn't work: it also drops the nulls inside a tool's arguments.
     """
     return Field(default=None, exclude_if=_is_none)
 
@@ -77,14 +77,24 @@ class GeoPart(Value):
     style: dict[str, Any] | None = absent()
 
 
+class FilePart(Value):
+    """An attachment; `size` is in bytes."""
+
+    type: Literal["file"] = "file"
+    attachment_id: str
+    name: str
+    mime: str
+    size: int
+
+
 Part = Annotated[
-    TextPart | CodePart | ImageUrlPart | ToolCallPart | ToolResultPart | LinkPart | GeoPart,
+    TextPart | CodePart | ImageUrlPart | ToolCallPart | ToolResultPart | LinkPart | GeoPart | FilePart,
     Field(discriminator="type"),
 ]
 
 
 def text_of(parts: list[Part]) -> str:
-    """The readable text of `parts`: texts, code and tool results, a line apart."""
+    """The readable text of `parts`: texts, code and tool results, joined by line feeds."""
     texts: list[str] = []
     for part in parts:
         match part:

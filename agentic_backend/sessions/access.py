@@ -1,13 +1,12 @@
-"""Whose is it? Every operation on a session or an exchange passes here first."""
+"""Ownership checks: every operation on a session or an exchange first checks that it is the user's."""
 
 from agentic_backend.errors import ExchangeNotFound, SessionNotFound
-from agentic_backend.protocol.messages import Session
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import ExchangeRecord
+from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 
 
-async def owned_session(store: Store, user_id: str, session_id: str) -> Session:
-    """The user's session. Raises SessionNotFound, also where it is another user's."""
+async def owned_session(store: Store, user_id: str, session_id: str) -> SessionRecord:
+    """The user's session. Raises SessionNotFound if there is none or it is another user's."""
     session = await store.get_session(session_id)
     if session is None or session.user_id != user_id:
         raise SessionNotFound
@@ -15,7 +14,7 @@ async def owned_session(store: Store, user_id: str, session_id: str) -> Session:
 
 
 async def owned_exchange(store: Store, user_id: str, exchange_id: str) -> ExchangeRecord:
-    """The user's stored exchange. Raises ExchangeNotFound, also where it is another user's."""
+    """The user's stored exchange. Raises ExchangeNotFound if there is none or it is another user's."""
     exchange = await store.get_exchange(exchange_id)
     if exchange is None or exchange.user_id != user_id:
         raise ExchangeNotFound

@@ -1,7 +1,7 @@
-"""What people decide about a waiting exchange: which decisions count, and what is still open. Pure.
+"""Checks people's decisions on a waiting exchange, and computes which requests are still open. Pure.
 
 A decision counts once, for exactly the arguments that were shown, while its request waits. Invariant: a frame counts
-as a whole or not at all. Whose exchange it is has been checked before.
+as a whole or not at all. The caller has checked that the exchange is the user's.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,12 +25,12 @@ NO_SCHEMAS: Schemas = {}
 def decided(
     waiting: ExchangeRecord, payload: HumanDecisions, by: str, at: datetime, schemas: Schemas = NO_SCHEMAS
 ) -> list[HumanDecision]:
-    """What the user `by` decides with `payload` about `waiting`, in the order of the payload.
+    """The decisions in `payload` of the user `by` on `waiting`, in the order of the payload.
 
-    `schemas`: by interrupt id, what a person may put in (see streaming.interrupts.response_schemas).
+    `schemas` are the JSON Schemas of people's input, by interrupt id (see streaming.interrupts.response_schemas).
 
-    Raises BadFrame, which names the field, ApprovalNotFound where nothing (or nothing any more) waits for one of the
-    decisions, ApprovalMismatch where one is about other arguments than those that wait.
+    Raises BadFrame, which names the field, ApprovalNotFound if no open request matches a decision, and ApprovalMismatch
+    if a decision is about other arguments than its request.
     """
     if not payload.decisions and not payload.answers:
         raise BadFrame("payload: expected a decision or an answer")
@@ -55,7 +55,7 @@ def decided(
 
 
 def expired(waiting: ExchangeRecord, at: datetime) -> list[HumanDecision] | None:
-    """The rejection of all that is still open; None where one of the requests can't be rejected, such as a question."""
+    """Rejections of all open requests; None if one of them, such as a question, can't be rejected."""
     requests = remaining(waiting, ()).requests
     if any("reject" not in request.allowed for request in requests):
         return None
@@ -74,7 +74,7 @@ def expired(waiting: ExchangeRecord, at: datetime) -> list[HumanDecision] | None
 
 
 def remaining(waiting: ExchangeRecord, decisions: Iterable[HumanDecision]) -> HumanRequests:
-    """What is still open once `decisions` have been added to those of `waiting`; `requests` is empty at the end."""
+    """The requests of `waiting` that are still open after `decisions`; `requests` is empty if none is."""
     pending = waiting.pending
     if pending is None or waiting.status is not ExchangeStatus.AWAITING_HUMAN:
         return HumanRequests(requests=[])
@@ -116,9 +116,6 @@ def _answer(answer: Any, request: HumanRequest | None, schemas: Schemas, by: str
     if request is None:
         raise ApprovalNotFound
     field = f"payload.answers.{request.interrupt_id}"
-    if answer is None:
-        # LangGraph could not tell it from no answer.
-        raise BadFrame(f"{field}: null is no answer")
     choices = [choice.id for choice in request.choices or ()]
     if choices and not (isinstance(answer, str) and answer in choices):
         raise BadFrame(f"{field}: expected the id of one of the choices")
@@ -127,7 +124,7 @@ def _answer(answer: Any, request: HumanRequest | None, schemas: Schemas, by: str
 
 
 def _check(field: str, value: Any, schema: Mapping[str, Any] | None) -> None:
-    """Raise BadFrame where `value` can't be stored as it is, or a graph would not take it."""
+    """Raise BadFrame if `value` can't be stored unchanged, or does not match `schema`."""
     if plain({"value": value}) != {"value": value}:
         raise BadFrame(f"{field}: nested too deeply, or with a number beyond 64 bits")
     if schema is not None and (found := flaw(value, schema)):

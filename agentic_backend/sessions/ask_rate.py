@@ -1,4 +1,4 @@
-"""AskRate: how often each user may ask."""
+"""AskRate: limits how often each user may ask."""
 
 from collections import deque
 from collections.abc import Callable
@@ -8,12 +8,12 @@ from cachetools import TTLCache
 from agentic_backend.errors import RateLimited
 
 _WINDOW_S = 60.0
-# Users that are remembered at once; who is forgotten may ask as if he had not asked before.
+# The most users to remember; a forgotten user starts with a full allowance.
 _USERS = 100_000
 
 
 class AskRate:
-    """At most `per_minute` asks of a user in any minute; None is no limit. `clock` gives seconds."""
+    """Allows each user `per_minute` asks in any minute; None is no limit. `clock` returns seconds."""
 
     def __init__(self, per_minute: int | None, clock: Callable[[], float]) -> None:
         self._per_minute = per_minute
@@ -21,7 +21,7 @@ class AskRate:
         self._asks: TTLCache[str, deque[float]] = TTLCache(_USERS, _WINDOW_S, clock)
 
     def count(self, user_id: str) -> None:
-        """Count an ask that starts something. Raises RateLimited, and counts nothing, where it is one too many."""
+        """Count an ask that starts an exchange. Raises RateLimited, and counts nothing, if it exceeds the limit."""
         if self._per_minute is None:
             return
         now, asks = self._clock(), self._asks.get(user_id) or deque(maxlen=self._per_minute)

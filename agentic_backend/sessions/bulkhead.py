@@ -1,6 +1,6 @@
-"""Bulkhead: how much of one kind of work goes on at once, of each user and in all.
+"""Bulkhead: limits how many pieces of one kind of work run at once, per user and in total.
 
-What finds no room waits for a moment, in the order in which it came. So one user's work delays that user, and not the
+Work beyond the limits waits for a short time, first come, first served. So one user's work delays that user, not the
 others.
 """
 
@@ -11,21 +11,21 @@ from dataclasses import dataclass
 
 from agentic_backend.errors import RateLimited
 
-# More than this many times the work that may go on at once does not even wait.
+# How many pieces of a user's work may wait, as a multiple of those that may run; more are refused at once.
 _WAITING = 4
 _RETRY_AFTER_S = 1
 
 
 @dataclass(slots=True)
 class _User:
-    """`count` is what goes on and what waits."""
+    """`count` is the number of running and waiting pieces of work."""
 
     room: asyncio.Semaphore
     count: int = 0
 
 
 class Bulkhead:
-    """None is no limit. `content` is what a client is told that is refused."""
+    """A limit of None is no limit. `wait_s` is the longest wait in seconds; `content` tells clients of a refusal."""
 
     def __init__(self, *, per_user: int | None, in_all: int | None, wait_s: float, content: str) -> None:
         self._per_user = per_user
@@ -33,11 +33,11 @@ class Bulkhead:
         self._wait_s = wait_s
         self._content = content
         self._users: dict[str, _User] = {}
-        """Those with work that goes on or waits."""
+        """The users with running or waiting work, by user id."""
 
     @asynccontextmanager
     async def entered(self, user_id: str) -> AsyncIterator[None]:
-        """Room for one piece of the user's work. Raises RateLimited where there is none within the time."""
+        """Hold room for one piece of the user's work. Raises RateLimited if none is free in time."""
         if self._per_user is None:
             async with AsyncExitStack() as held:
                 await self._enter(held, None)
@@ -59,7 +59,7 @@ class Bulkhead:
     async def _enter(self, held: AsyncExitStack, of_user: asyncio.Semaphore | None) -> None:
         try:
             async with asyncio.timeout(self._wait_s):
-                # The user's own room first: who waits for that takes nobody else's.
+                # The user's own room first: a user who waits for it takes no shared room.
                 for room in (of_user, self._in_all):
                     if room is not None:
                         await held.enter_async_context(room)

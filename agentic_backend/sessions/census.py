@@ -1,15 +1,15 @@
-"""Census: who lives, as one instance sees it. Pure: it is told what is seen, and when.
+"""Census: tells living instances from dead ones, as one instance observes them. Pure: signs and clock are passed in.
 
-No clock of another instance is believed. Whoever lives gives a sign that changes, such as a counter that it moves; one
-whose sign stays the same for the length of a lease, by the observer's own monotonic clock, is dead. Only time in which
-the observer has looked counts: where it was stopped, or the store away, the others may not have been able to move.
+It trusts no clock of another instance. A living instance keeps changing its sign, such as a counter. An instance whose
+sign stays the same for a lease, by the observer's own monotonic clock, is dead. Only time in which the observer looked
+counts: while it was suspended, or the store was unavailable, the others may have been unable to change their signs.
 """
 
 from collections.abc import Callable, Hashable, Mapping
 
 
 class Census:
-    """`longest_gap_s` is how much of the time between two looks counts at most."""
+    """`longest_gap_s` limits how much of the time between two looks counts, in seconds."""
 
     def __init__(self, lease_s: float, longest_gap_s: float, clock: Callable[[], float]) -> None:
         self._lease_s = lease_s
@@ -17,10 +17,10 @@ class Census:
         self._clock = clock
         self._looked_at = clock()
         self._seen: dict[str, tuple[Hashable, float]] = {}
-        """The sign of each at the last look, and how long it has been the same, in seconds."""
+        """The sign of each instance at the last look, and for how many seconds it has been the same."""
 
     def look(self, signs: Mapping[str, Hashable]) -> None:
-        """These are the signs of all whom there are at this moment."""
+        """Record the current signs of all instances."""
         now = self._clock()
         gap_s, self._looked_at = min(now - self._looked_at, self._longest_gap_s), now
         seen: dict[str, tuple[Hashable, float]] = {}
@@ -31,5 +31,5 @@ class Census:
         self._seen = seen
 
     def is_dead(self, key: str) -> bool:
-        """Whether its sign has been the same for a lease; whom the last look has not seen nobody takes for dead."""
+        """Whether its sign has been the same for a lease; False if it was missing at the last look."""
         return key in self._seen and self._seen[key][1] >= self._lease_s

@@ -1,22 +1,23 @@
-"""ExchangeViews: what a client can follow of an exchange, wherever it runs, waits or has ended."""
+"""ExchangeViews: finds or rebuilds the log of any exchange: running here or elsewhere, waiting or ended."""
 
 from agentic_backend.auth.user import User
-from agentic_backend.broadcast.exchange_log import ExchangeLog
-from agentic_backend.errors import ExchangeNotFound, Interrupted
-from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, ExchangeError, Final, HumanRequests
-from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, TokenUsage
+from agentic_backend.errors import ExchangeNotFound
+from agentic_backend.exchange.boundary_events import final_of, show_waiting
+from agentic_backend.exchange.instance import Instance
+from agentic_backend.protocol.events import Final, HumanRequests, Place
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
+from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.approvals import remaining
-from agentic_backend.sessions.instance import Instance
-from agentic_backend.sessions.relay import Relay
-from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import ExchangeRecord
+from agentic_backend.stores.base import ExchangeEnd, Store
+from agentic_backend.stores.records import ExchangeRecord, shown
 
 _VIEW_BYTES = 1024 * 1024
 
 
 def waiting_seq(record: ExchangeRecord, rest: HumanRequests) -> int:
-    """The seq of what tells that an exchange which waits, as `record` says, waits for the `rest`."""
+    """The seq of the `awaiting_human` event with the `rest` of the requests of a waiting exchange."""
     asked = record.pending.requests if record.pending is not None else rest.requests
     return record.last_seq + len(asked) - len(rest.requests)
 
@@ -27,8 +28,8 @@ class ExchangeViews:
         self._store = store
         self._relay = relay
 
-    async def view(self, user: User, exchange_id: str) -> ExchangeLog | Final:
-        """The log of the user's exchange or, where it has ended and its events are gone, its final.
+    async def view(self, user: User, exchange_id: str) -> ExchangeLog:
+        """The log of the user's exchange; if it has ended and its events are no longer kept, only its final.
 
         Raises ExchangeNotFound.
         """
@@ -39,26 +40,26 @@ class ExchangeViews:
             return log
         return await self.view_of(await owned_exchange(self._store, user.id, exchange_id))
 
-    async def view_of(self, record: ExchangeRecord) -> ExchangeLog | Final:
-        """The log of an exchange as it is stored or, where it has ended, its final."""
+    async def view_of(self, record: ExchangeRecord) -> ExchangeLog:
+        """The log of a stored exchange; if it has ended, it holds only the final."""
         match record.status:
             case ExchangeStatus.RUNNING:
                 return await self._running_log(record)
             case ExchangeStatus.AWAITING_HUMAN:
                 return await self.waiting_log(record)
             case _:
-                return await self.final_of(record)
+                return ExchangeLog.of_final(await self.final_of(record), record.user_id)
 
     async def _running_log(self, record: ExchangeRecord) -> ExchangeLog:
         """The log of an exchange that runs elsewhere, or is about to run here."""
         if record.owner == self._instance.id and not self._relay.holds(record.id):
-            # The store has begun it, and its log is about to be made.
+            # It has begun in the store, and its log is about to be made.
             await self._relay.admitted()
         log = self._relay.mirror(record.session_id, record.id, record.user_id)
         if not log.is_mirrored and log.last_seq <= record.last_seq:
-            # Nobody shows it to us: what the store has is all that can be seen until it ends. It stands where the
-            # owner's epoch begins, which is no place in the owner's own log.
-            # In this order no text shows twice: what is stored in between is not partial any more.
+            # Without a broadcast, readers see only the stored state until it ends. Its seq is where the owner's epoch
+            # begins, which is no seq of the owner's own log.
+            # Messages first, then partial text: text that is stored as a message in between is not shown twice.
             messages = await self._messages(record)
             partial = await self._store.partial(record.id)
             if log.last_seq <= record.last_seq:
@@ -66,9 +67,9 @@ class ExchangeViews:
         return log
 
     async def waiting_log(self, record: ExchangeRecord) -> ExchangeLog:
-        """The log of an exchange that waits: as it is here, else made anew; others may go on with it.
+        """The log of a waiting exchange, rebuilt from the store if it is not here; any instance may continue it.
 
-        Made anew it has the seqs that it has everywhere, for all of it is in the store.
+        A rebuilt log has the same seqs on every instance, because the store has the whole exchange.
         """
         log = self._relay.mirror(record.session_id, record.id, record.user_id)
         rest = remaining(record, ())
@@ -77,31 +78,24 @@ class ExchangeViews:
             messages = await self._messages(record)
             if log.last_seq < last_seq:
                 log.start_anew(messages, (), last_seq - 1)
-                log.append(AwaitingHuman, payload=rest)
+                show_waiting(log, rest, last_seq)
         return log
 
     async def final_of(self, record: ExchangeRecord) -> Final:
-        """The final of an ended exchange, made anew from the store. Raises ExchangeNotFound: it is deleted."""
+        """The final of an ended exchange, rebuilt from the store. Raises ExchangeNotFound if it is being deleted."""
         messages = await self._messages(record)
-        # After the messages: where the session is still there, none of them was missing.
+        # After the messages: if the session still exists, none of them was missing.
         session = await self._store.get_session(record.session_id)
         if session is None:
             raise ExchangeNotFound
-        return Final(
-            session_id=record.session_id,
-            exchange_id=record.id,
-            seq=record.last_seq,
-            status=record.status,
-            messages=messages,
-            session=session,
-            usage=record.usage,
-            error=record.error,
-        )
+        place = Place(session_id=record.session_id, exchange_id=record.id, seq=record.last_seq)
+        end = ExchangeEnd(record.status, record.usage, record.last_seq, record.error)
+        return final_of(place, end, messages, session)
 
     async def refresh(self, log: ExchangeLog) -> bool:
-        """Show those who follow an exchange that doesn't run here its end, or its pause, if only the store has it.
+        """Show the stored end or pause of an exchange that does not run here, unless the log has it.
 
-        False where there is no such exchange.
+        False if the store has no such exchange.
         """
         record = await self._store.get_exchange(log.exchange_id)
         if record is None or record.status is ExchangeStatus.RUNNING:
@@ -118,26 +112,5 @@ class ExchangeViews:
         return True
 
     async def _messages(self, record: ExchangeRecord) -> list[ChatMessage]:
-        """What a `final` or a `reset` shows: of an exchange that is too large its first and its last messages."""
-        return await self._store.exchange_messages(record.id, _VIEW_BYTES)
-
-
-def end_deleted(log: ExchangeLog) -> None:
-    """Show those who follow an exchange that its session was deleted while it ran."""
-    # Which request began it is deleted too.
-    error = ErrorInfo.of(Interrupted(), request_id="")
-    log.append(
-        ExchangeError,
-        code=error.code,
-        content=error.content,
-        retryable=error.retryable,
-        request_id=error.request_id,
-    )
-    log.append(
-        Final,
-        status=ExchangeStatus.INTERRUPTED,
-        messages=log.messages,
-        session=None,
-        usage=TokenUsage(),
-        error=error,
-    )
+        """The messages for a `final` or a `reset`: of a too large exchange only the first and the last ones."""
+        return shown(await self._store.exchange_messages(record.id, _VIEW_BYTES))

@@ -1,7 +1,7 @@
-"""Checks what a person puts in, an edit's arguments or an answer, against the JSON Schema that a graph gives. Pure.
+"""Checks a person's input, edited arguments or an answer, against the JSON Schema that a graph provides. Pure.
 
-The schema is an author's or an MCP server's, the value a client's: nothing is fetched, and no regular expression can
-take long. What a schema says in ways that can't be checked here is left to the tool or the graph.
+The schema comes from an author or an MCP server, the value from a client: nothing is fetched, and no regular expression
+can take long. Parts of a schema that can't be checked here are left to the tool or the graph.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ _LONGEST_NAME = 100
 
 
 def flaw(value: Any, schema: Mapping[str, Any]) -> str | None:
-    """What of `value` the schema does not allow: where in it, and what is expected there, never what stands there."""
+    """The first mismatch: its path and what the schema expects, never the value itself. None if `value` is valid."""
     try:
-        # A registry of its own: the library's default one fetches what a schema refers to.
+        # An empty registry: the library's default one fetches references.
         error = best_match(_Validator(schema, registry=Registry(), format_checker=_formats).iter_errors(value))
         return None if error is None else f"{_place(error)}: {_expected(error)}"
     except Exception:
-        # A schema that is none fails in as many ways as there are keywords.
+        # An invalid schema can raise almost anything.
         return None
 
 
@@ -48,7 +48,7 @@ def _expected(error: ValidationError) -> str:
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    """The keyword `pattern`, by an engine whose time is linear; what that one does not know is not checked."""
+    """Check `pattern` with an engine of linear time; patterns that it does not support are not checked."""
     if isinstance(instance, str) and not _matches(pattern, instance):
         yield ValidationError("does not match the pattern")
 
@@ -68,7 +68,7 @@ def _expression(pattern: str) -> SchemaValidator:
 
 
 def _format_checker() -> FormatChecker:
-    """The formats that a type stands behind, read as pydantic reads them, which resumes the graph."""
+    """The formats with a Python type, parsed by pydantic, because LangGraph parses resume values with it too."""
     formats = FormatChecker(formats=())
     kinds = {"date-time": datetime, "date": date, "time": time, "duration": timedelta, "uuid": UUID}
     for name, kind in kinds.items():

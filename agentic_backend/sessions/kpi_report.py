@@ -1,4 +1,4 @@
-"""KPI reports: figures over KPI records, by time and by group, which the store computes."""
+"""KPI reports: figures over KPI records, by time and by group. The store computes them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from agentic_backend.stores.base import Store
 from agentic_backend.stores.kpi_figures import Aggregation, KpiBucket, KpiQuery
 
 BUCKETS_AT_MOST = 10_000
-# How many reports are computed at once, and how long one waits for others.
+# How many reports are computed at once, and how long in seconds one waits for others.
 _PER_USER, _IN_ALL, _WAIT_S = 1, 2, 5.0
 
 _TOTALS = (
@@ -25,7 +25,7 @@ _TOTALS = (
 
 
 class Precision(StrEnum):
-    """How long a bucket of time is."""
+    """The length of a time bucket."""
 
     SECOND = "sec"
     MINUTE = "min"
@@ -38,7 +38,7 @@ class Precision(StrEnum):
 
 
 class Bucket(Value):
-    """`timestamp` is the bucket's beginning; an aggregation is None where no record has its field."""
+    """`timestamp` is the bucket's start; an aggregation is None if no record has its field."""
 
     timestamp: Timestamp
     group: dict[str, str | None]
@@ -65,9 +65,10 @@ class SummaryReport(Value):
 
 
 class KpiReports:
-    """Over the exchanges of `whose` (None: everybody's) that started in [start, end), for the user `reader`.
+    """Reports over the exchanges of the user `whose` (None: all users) that started in [start, end).
 
-    Both raise RateLimited where too many reports are computed, or one takes too long.
+    `reader` is the id of the user who reads them. Both raise RateLimited if too many reports are being computed, or one
+    takes too long.
     """
 
     def __init__(self, store: Store) -> None:
@@ -85,7 +86,7 @@ class KpiReports:
         aggregations: Sequence[Aggregation],
         groupby: Sequence[str],
     ) -> NumericalReport:
-        """`aggregations` of each bucket of time and group, by time. Raises BadFrame: there are too many buckets."""
+        """The `aggregations` of each time bucket and group, by time. Raises BadFrame if there are too many buckets."""
         query = KpiQuery(
             whose, start, end, precision.seconds, tuple(groupby), tuple(aggregations), limit=BUCKETS_AT_MOST + 1
         )

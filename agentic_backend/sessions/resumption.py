@@ -1,4 +1,4 @@
-"""Resumption: an interrupted exchange goes on, as a new exchange of its session, from its last checkpoint."""
+"""Resumption: continues an interrupted exchange from its last checkpoint, as a new exchange of its session."""
 
 import logging
 from functools import partial
@@ -6,55 +6,42 @@ from uuid import uuid4
 
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.user import Tokens, User
-from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import CheckpointMissing, SessionNotFound, StoreUnavailable
-from agentic_backend.protocol.messages import (
-    Channel,
-    ExchangeStatus,
-    MessageDraft,
-    MessageMetadata,
-    Role,
-    Session,
-    TokenUsage,
-)
+from agentic_backend.exchange.launcher import ExchangeLauncher
+from agentic_backend.exchange.services import ExchangeServices
+from agentic_backend.exchange.start import ExchangeStart, ResumePoint
+from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageMetadata, Role, TokenUsage
+from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import owned_exchange
-from agentic_backend.sessions.asked import Asked
-from agentic_backend.sessions.exchange_launcher import ExchangeLauncher
-from agentic_backend.sessions.graph_run import GoOn
-from agentic_backend.sessions.instance import Instance
-from agentic_backend.sessions.ledger import StoredLedger
-from agentic_backend.sessions.relay import Relay
-from agentic_backend.stores.base import Checkpoint, Store, Written
-from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord
+from agentic_backend.stores.base import Checkpoint, Written
+from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord, MessageDraft, SessionRecord
 
 log = logging.getLogger(__name__)
 
-# What goes on by itself and takes its server down each time would do so for ever.
+# An exchange that crashes its server would otherwise be resumed, and crash a server, forever.
 _BY_ITSELF_AT_MOST = 3
 
 
 class Resumption:
-    def __init__(
-        self, instance: Instance, store: Store, relay: Relay, *, agents: AgentManager, launcher: ExchangeLauncher
-    ) -> None:
-        self._instance = instance
-        self._store = store
-        self._relay = relay
+    def __init__(self, services: ExchangeServices, agents: AgentManager, launcher: ExchangeLauncher) -> None:
+        self._instance = services.instance
+        self._store = services.store
+        self._relay = services.relay
         self._agents = agents
         self._launcher = launcher
 
     async def resume(self, user: User, exchange_id: str, tokens: Tokens | None, request_id: str) -> ExchangeLog:
-        """Go on with the user's interrupted exchange; the new one's log.
+        """Resume the user's interrupted exchange, and return the log of the new one.
 
-        Raises ExchangeNotFound, CheckpointMissing, SessionCompleted, SessionBusy, and what keeps its agent from being
-        used.
+        Raises ExchangeNotFound, SessionNotFound, CheckpointMissing, SessionCompleted, SessionBusy, and the errors of
+        `AgentManager.get`.
         """
         interrupted = await owned_exchange(self._store, user.id, exchange_id)
         entry = self._agents.get(interrupted.agent_id, user)
         return await self._resume(interrupted, entry, tokens, request_id)
 
     async def resume_by_itself(self, interrupted: ExchangeRecord) -> None:
-        """Go on with an exchange that was interrupted by a crash, where its agent may do so unasked."""
+        """Resume an exchange that a crash interrupted, if its agent has `auto_resume`."""
         entry = self._agents.entry(interrupted.agent_id)
         if not entry.settings.auto_resume or await self._times_resumed(interrupted) >= _BY_ITSELF_AT_MOST:
             return
@@ -72,7 +59,7 @@ class Resumption:
     async def _resume(
         self, interrupted: ExchangeRecord, entry: CatalogAgent, tokens: Tokens | None, request_id: str
     ) -> ExchangeLog:
-        # Read anew: it may be interrupted only since it was read, or gone on already.
+        # Read again: since the caller's read it may have been interrupted, or resumed already.
         old = await self._store.get_exchange(interrupted.id)
         checkpoint = await self._store.checkpoint(interrupted.id)
         session = await self._store.get_session(interrupted.session_id)
@@ -89,35 +76,20 @@ class Resumption:
             metadata=MessageMetadata(extras={"resumes": old.id}),
         )
         begun = Checkpoint(_begun(new, checkpoint.record), checkpoint.state)
-        written = await self._begin(new, asked_again, begun)
-        [opening] = written.messages
-        asked = Asked(
-            user_id=new.user_id,
-            agent_id=new.agent_id,
-            client_exchange_id=None,
-            request_id=request_id,
-            started_at=new.started_at,
-            session=written.session,
-            opening=opening,
-            resumes=old.id,
-        )
-        return self._launcher.launch(
-            asked,
-            entry,
-            StoredLedger(self._store, written.session, new.id, self._instance),
-            tokens,
-            runtime_context=new.runtime_context,
-            go_on=GoOn(
+        with self._relay.claiming(new.id):
+            written = await self._begin(new, asked_again, begun)
+            [opening] = written.messages
+            resume_point = ResumePoint(
                 state=checkpoint.state,
                 decisions=old.decisions or None,
                 stored=[opening],
                 first_block=0,
                 usage=TokenUsage(),
-            ),
-        )
+            )
+            return self._launcher.launch(ExchangeStart(new, entry, written.session, opening, resume_point), tokens)
 
     async def _begin(self, new: ExchangeRecord, opening: MessageDraft, checkpoint: Checkpoint) -> Written:
-        """Begin `new` in the store, which knows it by its id where only the answer was lost."""
+        """Begin `new` in the store. After a StoreUnavailable, check whether only the answer was lost."""
         try:
             return await self._store.begin_exchange(new, opening, checkpoint=checkpoint)
         except StoreUnavailable:
@@ -127,8 +99,8 @@ class Resumption:
                 raise
             return Written(session, messages)
 
-    def _exchange_after(self, old: ExchangeRecord, session: Session, request_id: str) -> ExchangeRecord:
-        """The exchange that continues `old`. It has its decisions: what they let go on may not have been done yet."""
+    def _exchange_after(self, old: ExchangeRecord, session: SessionRecord, request_id: str) -> ExchangeRecord:
+        """The exchange that continues `old`. It keeps the decisions, because approved calls may not have run yet."""
         return ExchangeRecord(
             id=uuid4().hex,
             session_id=session.id,
@@ -145,7 +117,7 @@ class Resumption:
 
 
 def _begun(new: ExchangeRecord, last: CheckpointRecord) -> CheckpointRecord:
-    """What is told of the checkpoint that `new` starts from, which was the `last` one of the exchange before."""
+    """The record of the checkpoint that `new` starts from: the `last` one of the interrupted exchange."""
     return CheckpointRecord(
         kind=CheckpointKind.RESUME_REQUEST,
         at=new.started_at,

@@ -1,7 +1,7 @@
-"""SessionOrchestrator: from an ask to a running exchange, and what a client may do with it from there.
+"""SessionOrchestrator: begins, continues, finds and stops exchanges for clients.
 
-It admits, finds, stops and follows; what happens within an exchange is the exchange's own. Every method that takes a
-user checks that what is named is theirs.
+What happens within an exchange is up to the exchange. Every method that takes a user checks that the named session or
+exchange is theirs.
 """
 
 import asyncio
@@ -9,62 +9,51 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 from uuid import uuid4
 
-import orjson
-
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.user import Tokens, User
-from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import (
     ApprovalNotFound,
-    BadFrame,
     ExchangeNotFound,
-    MessageTooLarge,
     RateLimited,
     SessionBusy,
     TooManyRuns,
 )
-from agentic_backend.limits_settings import LimitsSettings
-from agentic_backend.protocol.events import Final
-from agentic_backend.protocol.frames import Ask, HumanDecisions
-from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageDraft, Role, Session
-from agentic_backend.protocol.parts import TextPart
+from agentic_backend.exchange.launcher import ExchangeLauncher
+from agentic_backend.exchange.services import ExchangeServices
+from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.protocol.frames import HumanDecisions
+from agentic_backend.protocol.messages import ExchangeStatus, Session
+from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.sessions.ask_rate import AskRate
-from agentic_backend.sessions.asked import Asked
-from agentic_backend.sessions.exchange_launcher import ExchangeLauncher
 from agentic_backend.sessions.exchange_views import ExchangeViews
-from agentic_backend.sessions.instance import Instance
-from agentic_backend.sessions.ledger import Ledger, QueryLedger, StoredLedger
 from agentic_backend.sessions.recovery import Recovery
-from agentic_backend.sessions.relay import Relay
 from agentic_backend.sessions.resumption import Resumption
 from agentic_backend.sessions.titles import provisional_title
+from agentic_backend.sessions.turn import Turn
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
-from agentic_backend.stores.base import AlreadyAsked, Store, Written
-from agentic_backend.stores.records import ExchangeRecord
-from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.stores.base import AlreadyAsked, Written
+from agentic_backend.stores.records import ExchangeRecord, MessageDraft, SessionRecord, place
 
 
 class SessionOrchestrator:
     def __init__(
         self,
-        instance: Instance,
-        store: Store,
-        relay: Relay,
-        *,
+        services: ExchangeServices,
         agents: AgentManager,
+        *,
         launcher: ExchangeLauncher,
         views: ExchangeViews,
         waiting: WaitingExchanges,
         resumption: Resumption,
         recovery: Recovery,
         user_limits: UserLimits,
-        limits: LimitsSettings,
     ) -> None:
-        self._instance = instance
-        self._store = store
-        self._relay = relay
+        self._instance = services.instance
+        self._store = services.store
+        self._relay = services.relay
+        self._limits = services.limits
         self._agents = agents
         self._launcher = launcher
         self._views = views
@@ -72,49 +61,50 @@ class SessionOrchestrator:
         self._resumption = resumption
         self._recovery = recovery
         self._user_limits = user_limits
-        self._limits = limits
-        self._ask_rate = AskRate(limits.asks_per_minute, asyncio.get_running_loop().time)
-        self._admissions: dict[tuple[str, str], asyncio.Task[ExchangeLog | Final]] = {}
+        self._ask_rate = AskRate(services.limits.asks_per_minute, asyncio.get_running_loop().time)
+        """Limits the recent asks of each user."""
+        self._admissions: dict[tuple[str, str], asyncio.Task[ExchangeLog]] = {}
+        """The exchanges that are about to begin, by user id and the client's id for the exchange."""
 
-    async def ask(self, user: User, ask: Ask, tokens: Tokens | None, request_id: str) -> ExchangeLog | Final:
-        """Begin the exchange that `ask` asks for; its log. An ask that was sent before gives what it began.
+    async def ask(self, user: User, turn: Turn, tokens: Tokens | None, request_id: str) -> ExchangeLog:
+        """Begin the exchange that `turn` asks for, and return its log. A repeated ask returns the log of the first one.
 
-        Raises a typed error where the ask is refused; nothing is then stored.
+        Raises a typed error if the ask is refused; nothing is then stored.
         """
-        self._check_size(ask)
-        # An ask without a name of its own gets one here, which nobody else can repeat.
-        name = (user.id, ask.client_exchange_id or uuid4().hex)
+        turn.check(self._limits)
+        # An ask without a client's id gets a unique one, which can't be repeated.
+        name = (user.id, turn.client_exchange_id or uuid4().hex)
         if (asked_before := self._relay.find_asked(*name)) is not None:
             return await self.view(user, asked_before.exchange_id)
         try:
-            return await self._begin_once(name, user, ask, tokens, request_id)
+            return await self._begin_once(name, user, turn, tokens, request_id)
         except (TooManyRuns, RateLimited):
-            # What was asked before is no new ask.
-            stored = await self._store.find_exchange(*name) if ask.client_exchange_id is not None else None
+            # The limits don't apply to a repeated ask.
+            stored = await self._store.find_exchange(*name) if turn.client_exchange_id is not None else None
             if stored is None:
                 raise
             return await self.view(user, stored.id)
 
     async def _begin_once(
-        self, name: tuple[str, str], user: User, ask: Ask, tokens: Tokens | None, request_id: str
-    ) -> ExchangeLog | Final:
-        """Begin what `ask` asks for; whoever sends it again meanwhile gets the same."""
+        self, name: tuple[str, str], user: User, turn: Turn, tokens: Tokens | None, request_id: str
+    ) -> ExchangeLog:
+        """Begin what `turn` asks for; concurrent repetitions share one admission."""
         admission = self._admissions.get(name)
         if admission is None:
-            admission = self._relay.admit(user.id, lambda: self._begin(user, ask, tokens, request_id))
+            admission = self._relay.admit(user.id, lambda: self._begin(user, turn, tokens, request_id))
             self._admissions[name] = admission
             admission.add_done_callback(lambda _: self._admissions.pop(name, None))
-        # Shielded: an exchange that has been admitted is started, though its asker may be gone by then.
+        # Shielded: an admitted exchange starts even if its client disconnects.
         return await asyncio.shield(admission)
 
     async def human_resume(
         self, user: User, session_id: str | None, exchange_id: str, payload: HumanDecisions, tokens: Tokens | None
     ) -> ExchangeLog:
-        """Decide on what an exchange waits for; its log. Raises as WaitingExchanges.decide does."""
+        """Decide on the requests of a waiting exchange, and return its log. Raises as WaitingExchanges.decide does."""
         return await self._admit(user, lambda: self._waiting.decide(user, session_id, exchange_id, payload, tokens))
 
     async def resume(self, user: User, exchange_id: str, tokens: Tokens | None, request_id: str) -> ExchangeLog:
-        """Go on with an interrupted exchange; the new one's log. Raises as Resumption.resume does."""
+        """Resume an interrupted exchange, and return the new log. Raises as Resumption.resume does, and TooManyRuns."""
 
         async def resume() -> ExchangeLog:
             await self._user_limits.check_waiting(user.id)
@@ -122,28 +112,28 @@ class SessionOrchestrator:
 
         return await self._admit(user, resume)
 
-    async def view(self, user: User, exchange_id: str, session_id: str | None = None) -> ExchangeLog | Final:
-        """The log of one exchange or, where its events are gone, its final. Raises ExchangeNotFound."""
+    async def view(self, user: User, exchange_id: str, session_id: str | None = None) -> ExchangeLog:
+        """The log of an exchange; if its events are no longer kept, only its final. Raises ExchangeNotFound."""
         view = await self._views.view(user, exchange_id)
         if session_id not in (None, view.session_id):
             raise ExchangeNotFound
         return view
 
     async def running_in(self, user: User, session_id: str) -> tuple[Session, ExchangeLog | None]:
-        """The user's session and the log of what runs or waits in it. Raises SessionNotFound."""
+        """The user's session, and the log of its running or waiting exchange. Raises SessionNotFound."""
         running = self._relay.running_in(session_id)
         session = await owned_session(self._store, user.id, session_id)
-        # What ended while the session was read may be missing in its next rank; it is followed to its end.
+        # Fall back on the exchange that ended during the read: the session's next rank may not include it yet.
         running = self._relay.running_in(session_id) or running
         if running is not None:
-            return session, running.log
+            return session.shown(), running.log
         if session.active_exchange_id is None:
-            return session, None
+            return session.shown(), None
         view = await self._views.view(user, session.active_exchange_id)
-        return session, view if isinstance(view, ExchangeLog) else None
+        return session.shown(), None if view.is_stored_final else view
 
     async def stop(self, user: User, session_id: str | None, exchange_id: str | None) -> ExchangeLog | Session | None:
-        """Stop what runs or waits; its log. Where nothing does: the session, or None for a query.
+        """Stop the running or waiting exchange, and return its log; if there is none, the session, or None for a query.
 
         Raises SessionNotFound or ExchangeNotFound.
         """
@@ -152,17 +142,17 @@ class SessionOrchestrator:
             running = self._relay.running_in(session_id)
             exchange_id = exchange_id or (running.log.exchange_id if running else session.active_exchange_id)
             if exchange_id is None:
-                return await owned_session(self._store, user.id, session_id)
+                return (await owned_session(self._store, user.id, session_id)).shown()
         assert exchange_id is not None, "a frame that names nothing is refused"
         log = await self.view(user, exchange_id, session_id)
         session_id = log.session_id
-        if isinstance(log, ExchangeLog) and log.final is None and await self._stop(log):
+        if log.final is None and await self._stop(log):
             return log
-        # Read once it is known that nothing runs: before, its next rank might have been another.
-        return await owned_session(self._store, user.id, session_id) if session_id is not None else None
+        # Read only now that nothing runs: its next rank is final.
+        return (await owned_session(self._store, user.id, session_id)).shown() if session_id is not None else None
 
     async def _stop(self, log: ExchangeLog) -> bool:
-        """Whether there was anything to stop."""
+        """Stop the exchange; False if it has ended."""
         running = self._relay.running(log.exchange_id)
         if running is not None:
             running.stop()
@@ -174,78 +164,74 @@ class SessionOrchestrator:
             try:
                 await self._waiting.stop(record)
             except ApprovalNotFound:
-                # It goes on since it was read.
+                # It has continued since it was read.
                 return await self._stop(log)
         else:
             self._relay.stop_elsewhere(record.id)
         return True
 
     async def _admit(self, user: User, work: Callable[[], Coroutine[Any, Any, ExchangeLog]]) -> ExchangeLog:
-        # Shielded: what has been decided is acted upon, though whoever decided may be gone by then.
+        # Shielded: the work completes even if its client disconnects.
         return await asyncio.shield(self._relay.admit(user.id, work))
 
-    def _check_size(self, ask: Ask) -> None:
-        if len(ask.message.encode()) > self._limits.message_bytes:
-            raise MessageTooLarge(f"message: larger than the limit of {self._limits.message_bytes} bytes")
-        try:
-            runtime_context = orjson.dumps(ask.runtime_context)
-        except orjson.JSONEncodeError:
-            raise BadFrame("runtime_context: nested too deeply") from None
-        if len(runtime_context) > self._limits.runtime_context_bytes:
-            raise BadFrame(f"runtime_context: larger than the limit of {self._limits.runtime_context_bytes} bytes")
-
-    async def _begin(self, user: User, ask: Ask, tokens: Tokens | None, request_id: str) -> ExchangeLog | Final:
+    async def _begin(self, user: User, turn: Turn, tokens: Tokens | None, request_id: str) -> ExchangeLog:
         self._ask_rate.count(user.id)
-        exchange_id, started_at = uuid4().hex, self._store.now()
-        draft = MessageDraft(role=Role.USER, channel=Channel.FINAL, parts=[TextPart(text=ask.message)])
-        session: Session | None = None
-        ledger: Ledger
-        if ask.mode == "query":
-            entry = self._agents.get(ask.agent_id, user)
-            ledger = QueryLedger(self._store, exchange_id)
-            [opening] = await ledger.write([CompleteDraft(draft, None)])
-        else:
-            await self._user_limits.check_waiting(user.id)
-            session, entry = await self._session_for(user, ask)
-            started_at = max(started_at, session.updated_at)
-            record = ExchangeRecord(
-                id=exchange_id,
-                session_id=session.id,
-                user_id=user.id,
-                agent_id=entry.settings.id,
-                client_exchange_id=ask.client_exchange_id,
-                request_id=request_id,
-                first_rank=session.next_rank,
-                started_at=started_at,
-                runtime_context=ask.runtime_context,
-                owner=self._instance.id,
-            )
-            new_session = session if ask.session_id is None else None
-            try:
-                written = await self._store_beginning(record, draft, new_session)
-            except AlreadyAsked as already:
-                unheard = await self._begun_unheard(already.exchange_id)
-                if unheard is None:
-                    return await self.view(user, already.exchange_id)
-                record, written = unheard
-                exchange_id, entry = record.id, self._agents.get(record.agent_id, user)
-            session, [opening] = written.session, written.messages
-            ledger = StoredLedger(self._store, session, exchange_id, self._instance)
-        asked = Asked(
+        if turn.mode == "query":
+            return self._launcher.launch(self._query(user, turn, request_id), tokens)
+        exchange_id = uuid4().hex
+        try:
+            with self._relay.claiming(exchange_id):
+                start = await self._begin_in_session(user, turn, exchange_id, request_id)
+                return self._launcher.launch(start, tokens)
+        except AlreadyAsked as already:
+            unheard = await self._begun_unheard(user, already.exchange_id)
+            if unheard is None:
+                return await self.view(user, already.exchange_id)
+            return self._launcher.launch(unheard, tokens)
+
+    def _query(self, user: User, turn: Turn, request_id: str) -> ExchangeStart:
+        entry = self._agents.get(turn.agent_id, user)
+        record = self._record(uuid4().hex, user, turn, request_id, agent_id=entry.settings.id, session=None)
+        [opening] = place([turn.message], session_id=None, exchange_id=record.id, next_rank=0, at=record.started_at)
+        return ExchangeStart(record, entry, None, opening)
+
+    async def _begin_in_session(self, user: User, turn: Turn, exchange_id: str, request_id: str) -> ExchangeStart:
+        """Begin the exchange in a session. Raises what `begin_exchange` raises, and TooManyRuns."""
+        await self._user_limits.check_waiting(user.id)
+        session, entry = await self._session_for(user, turn)
+        record = self._record(exchange_id, user, turn, request_id, agent_id=entry.settings.id, session=session)
+        written = await self._store_beginning(record, turn.message, session if turn.session_id is None else None)
+        [opening] = written.messages
+        return ExchangeStart(record, entry, written.session, opening)
+
+    def _record(
+        self,
+        exchange_id: str,
+        user: User,
+        turn: Turn,
+        request_id: str,
+        *,
+        agent_id: str,
+        session: SessionRecord | None,
+    ) -> ExchangeRecord:
+        now = self._store.now()
+        return ExchangeRecord(
+            id=exchange_id,
+            session_id=session.id if session is not None else "",
             user_id=user.id,
-            agent_id=entry.settings.id,
-            client_exchange_id=ask.client_exchange_id,
+            agent_id=agent_id,
+            client_exchange_id=turn.client_exchange_id,
             request_id=request_id,
-            started_at=started_at,
-            session=session,
-            opening=opening,
+            first_rank=session.next_rank if session is not None else 0,
+            started_at=max(now, session.updated_at) if session is not None else now,
+            runtime_context=dict(turn.runtime_context),
+            owner=self._instance.id,
         )
-        return self._launcher.launch(asked, entry, ledger, tokens, runtime_context=ask.runtime_context)
 
     async def _store_beginning(
-        self, exchange: ExchangeRecord, opening: MessageDraft, new_session: Session | None
+        self, exchange: ExchangeRecord, opening: MessageDraft, new_session: SessionRecord | None
     ) -> Written:
-        """Begin the exchange in the store. Raises what `begin_exchange` raises."""
+        """Store the beginning of the exchange. Raises what `begin_exchange` raises."""
         try:
             return await self._store.begin_exchange(exchange, opening, new_session)
         except SessionBusy:
@@ -255,42 +241,46 @@ class SessionOrchestrator:
             return await self._store.begin_exchange(exchange, opening, new_session)
 
     async def _end_if_left(self, exchange_id: str | None) -> bool:
-        """End an exchange that the store began though its answer got lost, so that it was refused and never ran."""
+        """End an exchange that the store has begun but that never ran, because the store's answer got lost."""
         record = await self._left(exchange_id or "")
         return record is not None and await self._recovery.recover(record)
 
-    async def _begun_unheard(self, exchange_id: str) -> tuple[ExchangeRecord, Written] | None:
-        """What the store began for an ask that was refused, for its answer got lost; it can run yet.
+    async def _begun_unheard(self, user: User, exchange_id: str) -> ExchangeStart | None:
+        """The start of an exchange that the store has begun but that never ran, because the store's answer got lost.
 
-        One that was asked for under this name alone: whoever asks again meanwhile waits for the same admission.
+        Called only for a repeated ask: repetitions share one admission, so it starts once.
         """
         record = await self._left(exchange_id)
         if record is None:
             return None
         session = await self._store.get_session(record.session_id)
         messages = await self._store.exchange_messages(record.id)
-        is_untouched = len(messages) == 1 and not self._relay.holds(record.id)
-        return (record, Written(session, messages)) if session is not None and is_untouched else None
+        is_untouched = len(messages) == 1 and self._relay.is_left(record.id)
+        if session is None or not is_untouched:
+            return None
+        return ExchangeStart(record, self._agents.get(record.agent_id, user), session, messages[0])
 
     async def _left(self, exchange_id: str) -> ExchangeRecord | None:
-        """The exchange, where it should run here and doesn't."""
+        """The exchange, if this instance owns it but does not run it."""
         record = await self._store.get_exchange(exchange_id)
         if record is None or record.status is not ExchangeStatus.RUNNING or record.owner != self._instance.id:
             return None
-        return None if self._relay.holds(record.id) else record
+        return record if self._relay.is_left(record.id) else None
 
-    async def _session_for(self, user: User, ask: Ask) -> tuple[Session, CatalogAgent]:
-        if ask.session_id is not None:
-            session = await owned_session(self._store, user.id, ask.session_id)
-            return session, self._agents.get(ask.agent_id or session.agent_id, user)
-        entry, now = self._agents.get(ask.agent_id, user), self._store.now()
-        session = Session(
+    async def _session_for(self, user: User, turn: Turn) -> tuple[SessionRecord, CatalogAgent]:
+        if turn.session_id is not None:
+            session = await owned_session(self._store, user.id, turn.session_id)
+            return session, self._agents.get(turn.agent_id or session.agent_id, user)
+        entry, now = self._agents.get(turn.agent_id, user), self._store.now()
+        session = SessionRecord(
             id=uuid4().hex,
             user_id=user.id,
             agent_id=entry.settings.id,
-            title=provisional_title(ask.message),
+            title=provisional_title(turn.text),
             created_at=now,
             updated_at=now,
-            chat_profile=ask.chat_profile,
+            chat_profile=turn.chat_profile,
+            scope=dict(turn.scope),
+            parent=turn.parent,
         )
         return session, entry

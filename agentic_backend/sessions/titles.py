@@ -1,4 +1,4 @@
-"""Titles: names a new session with the default model, beside its first exchange and never before its first token."""
+"""Titles: names a new session with the default model, while its first exchange runs and after its first token."""
 
 import asyncio
 import logging
@@ -7,28 +7,35 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.errors import AgenticError
-from agentic_backend.protocol.messages import Session
-from agentic_backend.sessions.prompts import NAME_CONVERSATION
-from agentic_backend.sessions.relay import Relay
+from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.protocol.parts import text_of
+from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import SessionRecord
 
 log = logging.getLogger(__name__)
+
+NAME_CONVERSATION = (
+    "You name conversations. Read the first message of a conversation between a person and an assistant, and answer "
+    "with a title for it: at most six words, in the language of the message, without quotes and without a full stop. "
+    "Answer with the title of the conversation only, and don't answer the message itself."
+)
 
 UNNAMED = "New conversation"
 _LONGEST = 80
 _LONGEST_QUESTION = 2_000
-# Titles are a courtesy: more at once would only take the provider's capacity from answers.
+# Few at once: titles should not take the provider's capacity from answers.
 _AT_ONCE, _AT_ONCE_OF_USER = 8, 4
 
 
 def provisional_title(message: str) -> str:
-    """What a session is called until it has its name: the beginning of its first message."""
+    """The title of a session until it is named: the beginning of its first message."""
     words = " ".join(message.split())
     return (words if len(words) <= 60 else words[:59].rstrip() + "…") or UNNAMED
 
 
 class Titles:
-    """The relay owns and awaits the tasks that run here."""
+    """Names sessions in tasks that the relay owns and awaits."""
 
     def __init__(self, models: ChatModels, store: Store, relay: Relay, timeout_s: float) -> None:
         self._models = models
@@ -36,17 +43,24 @@ class Titles:
         self._relay = relay
         self._timeout_s = timeout_s
         self._naming: list[str] = []
-        """Whose sessions are being named."""
+        """The user id of each session that is being named."""
 
-    def name_soon(self, session: Session, message: str) -> None:
-        """Name `session` after `message`, unless somebody names it first."""
+    def name_after_first(self, start: ExchangeStart) -> None:
+        """Name the session of an exchange that begins to answer, if it is the first one and the session has no name."""
+        session, message = start.session, text_of(start.opening.parts)
+        unnamed = (UNNAMED, provisional_title(message))
+        if session is not None and start.opening.rank == 0 and session.title in unnamed:
+            self.name_soon(session, message)
+
+    def name_soon(self, session: SessionRecord, message: str) -> None:
+        """Name `session` after `message`, unless it is renamed first or too many sessions are being named."""
         if len(self._naming) < _AT_ONCE and self._naming.count(session.user_id) < _AT_ONCE_OF_USER:
             self._naming.append(session.user_id)
             self._relay.spawn(self._name(session, message)).add_done_callback(
                 lambda _: self._naming.remove(session.user_id)
             )
 
-    async def _name(self, session: Session, message: str) -> None:
+    async def _name(self, session: SessionRecord, message: str) -> None:
         try:
             async with asyncio.timeout(self._timeout_s):
                 title = await self._ask_model(message)
@@ -58,7 +72,7 @@ class Titles:
             log.warning("session not named", exc_info=error, extra={"session_id": session.id})
         else:
             if renamed:
-                self._relay.session_changed(renamed)
+                self._relay.session_changed(renamed.shown())
 
     async def _ask_model(self, message: str) -> str:
         prompt = [SystemMessage(NAME_CONVERSATION), HumanMessage(message[:_LONGEST_QUESTION])]

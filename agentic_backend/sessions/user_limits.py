@@ -1,10 +1,10 @@
-"""UserLimits: what a user may leave in the store: exchanges that wait for a person, and sessions without a message.
+"""UserLimits: limits a user's waiting exchanges and empty sessions.
 
-The store counts them, whichever instance they came by. A limit that is off costs nothing.
+The store counts them across all instances. A limit that is off costs nothing.
 """
 
+from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import RateLimited, TooManyRuns
-from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.stores.base import Store
 
 _RETRY_AFTER_S = 60
@@ -17,7 +17,7 @@ class UserLimits:
         self._empty_sessions = limits.empty_sessions_per_user
 
     async def check_waiting(self, user_id: str) -> None:
-        """Raises TooManyRuns where as many exchanges wait as may. What runs meanwhile may come to wait as well."""
+        """Raises TooManyRuns if the limit of waiting exchanges is reached. Exchanges that run may still exceed it."""
         if self._waiting is not None and await self._store.count_waiting(user_id) >= self._waiting:
             content = (
                 f"As many of your exchanges wait for a decision as may: {self._waiting}. Decide on some, or stop them."
@@ -25,7 +25,7 @@ class UserLimits:
             raise TooManyRuns(content, retry_after_s=_RETRY_AFTER_S)
 
     async def check_empty_sessions(self, user_id: str) -> None:
-        """Raises RateLimited where as many sessions are empty as may."""
+        """Raises RateLimited if the limit of empty sessions is reached."""
         if self._empty_sessions is not None:
             if await self._store.count_empty_sessions(user_id) >= self._empty_sessions:
                 content = (

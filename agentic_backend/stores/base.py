@@ -1,44 +1,68 @@
 """The Store protocol: the only memory of the server.
 
-Every write that belongs to a running exchange is fenced: it happens only while the session's `active_exchange_id` is
-that exchange, its owner is the writer, and its `next_rank` is what the writer believes (a compare-and-set on the
-session). So an instance that was taken for dead and comes back writes nothing. Rows count only below their session's
-`next_rank`, so a batch counts whole or not at all. Every method raises StoreUnavailable when the store can't be reached
-or doesn't answer within its timeout; nothing is then reported as saved.
+Every write for a running exchange is fenced by a compare-and-set on the session: it succeeds only if the session's
+`active_exchange_id` is that exchange, its owner is the writer, and its `next_rank` is the one that the writer expects.
+So an instance that others took for dead can't write when it comes back. Rows count only below their session's
+`next_rank`, so a batch counts whole or not at all. Every method raises StoreUnavailable if the store can't be reached
+or doesn't answer within its timeout; it never reports an uncertain write as saved.
 
-Whether a write counts whose answer was lost, only the store knows. So a writer gives each write a `token` of its own,
-which the store keeps with it: repeated under its token, a write that counts already changes nothing and is answered as
-it was, until the exchange's next write counts. One without a token is never taken for another.
+If the answer to a write is lost, the writer can't know whether the write counts. So each write has a unique `token`,
+which the store keeps. A writer may repeat a write with its token: if the write counts already, the store changes
+nothing and returns the same answer, until the exchange's next write counts. A write without a token can't be repeated.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Protocol
+from datetime import UTC, datetime
+from typing import Protocol, Self
 
-from agentic_backend.errors import RateLimited
+from pydantic import TypeAdapter
+
+from agentic_backend.errors import BadFrame, RateLimited, StoreUnavailable
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialText
-from agentic_backend.protocol.messages import (
-    ChatMessage,
-    ExchangeStatus,
-    MessageDraft,
-    Session,
-    SessionState,
-    TokenUsage,
-)
+from agentic_backend.protocol.messages import ExchangeStatus, SessionState, Timestamp, TokenUsage
 from agentic_backend.stores.kpi_figures import KpiBucket, KpiQuery
-from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision, KpiRecord
+from agentic_backend.stores.records import (
+    CheckpointRecord,
+    ExchangeRecord,
+    HumanDecision,
+    KpiRecord,
+    MessageDraft,
+    MessageRecord,
+    SessionRecord,
+)
+
+STATES_KEPT = 20
+"""The number of states that a session keeps of its graphs; a newer one replaces the oldest."""
 
 Observer = Callable[[str, float, bool], None]
-"""Told of each operation of a store: its name, how long it took in seconds, and whether the store answered."""
+"""Called after each operation of a store with its name, its duration in seconds, and whether the store answered."""
+
+_PLACE: TypeAdapter[tuple[datetime, str]] = TypeAdapter(tuple[Timestamp, str])
+
+
+@contextmanager
+def observed(observe: Observer | None, operation: str) -> Iterator[None]:
+    """Report the operation in this context to `observe`."""
+    began, answered = time.perf_counter(), True
+    try:
+        yield
+    except StoreUnavailable:
+        answered = False
+        raise
+    finally:
+        if observe is not None:
+            observe(operation, time.perf_counter() - began, answered)
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Who writes, and from which rank on: the compare in every compare-and-set. `owner` is the writer's instance.
+    """The writer and its next rank: the compare in every compare-and-set. `owner` is the writer's instance.
 
-    `after` is the session's `updated_at` as the writer knows it: what is written is no earlier.
+    `after` is the session's `updated_at` as the writer knows it; no write gets an earlier time.
     """
 
     session_id: str
@@ -50,7 +74,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a run can go on from. `state` is None where it can't any more, and only its record is kept."""
+    """The point from which a run can continue. `state` is None if it can't, and only the record is kept."""
 
     record: CheckpointRecord
     state: bytes | None
@@ -58,7 +82,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """An exchange as it stands while it waits for a person; `deadline` None: for as long as it takes."""
+    """The state of an exchange that waits for a person; without a `deadline` it waits for good."""
 
     pending: HumanRequests
     checkpoint: Checkpoint
@@ -71,7 +95,11 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeEnd:
-    """How an exchange ended, written together with its last messages. `session_state` None leaves it as it is."""
+    """The end of an exchange, written together with its last messages.
+
+    `session_state` holds the channels of the session's graphs, without `messages`; None if the exchange has not
+    changed them.
+    """
 
     status: ExchangeStatus
     usage: TokenUsage
@@ -82,16 +110,25 @@ class ExchangeEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What a write made: the placed messages, and the session as it stands after it."""
+class KeptState:
+    """The state of the session's graphs after `exchange_id`; `rank` was the session's next rank at its end."""
 
-    session: Session
-    messages: list[ChatMessage] = field(default_factory=list)
+    exchange_id: str
+    rank: int
+    state: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The result of a write: the stored messages, and the session after it."""
+
+    session: SessionRecord
+    messages: list[MessageRecord] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionQuery:
-    """`text` searches titles and message texts, case-insensitively. `cursor` is a former page's `next_cursor`."""
+    """`text` searches titles and message texts, case-insensitively. `cursor` is the `next_cursor` of another page."""
 
     user_id: str
     agent_id: str | None = None
@@ -100,15 +137,41 @@ class SessionQuery:
     limit: int = 50
     cursor: str | None = None
 
+    @property
+    def place(self) -> tuple[datetime, str] | None:
+        """`updated_at` (in UTC) and `id` of the previous page's last session, or None. Raises BadFrame."""
+        if self.cursor is None:
+            return None
+        try:
+            updated_at, session_id = _PLACE.validate_json(urlsafe_b64decode(self.cursor))
+            return updated_at.astimezone(UTC), session_id
+        except (ValueError, OverflowError):
+            raise BadFrame("cursor: not the next_cursor of a page") from None
+
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    sessions: list[Session]
+    sessions: list[SessionRecord]
     next_cursor: str | None
+
+    @classmethod
+    def of(cls, found: Sequence[SessionRecord], limit: int) -> Self:
+        """The first `limit` sessions of `found`; if it has more, another page follows."""
+        page = list(found[:limit])
+        return cls(page, cursor_after(page[-1]) if len(found) > limit else None)
+
+
+def cursor_after(session: SessionRecord) -> str:
+    """The cursor behind a page's last session, opaque to clients.
+
+    It names a place in the order (last updated first, then by id), not an offset: if some sessions move, pages still
+    neither repeat nor skip the others.
+    """
+    return urlsafe_b64encode(_PLACE.dump_json((session.updated_at, session.id))).decode()
 
 
 class AlreadyAsked(Exception):
-    """The user has sent this `client_exchange_id` before; it began `exchange_id`."""
+    """The user has sent this `client_exchange_id` before, which began `exchange_id`."""
 
     def __init__(self, exchange_id: str) -> None:
         super().__init__(exchange_id)
@@ -116,55 +179,58 @@ class AlreadyAsked(Exception):
 
 
 class FencedOut(Exception):
-    """The writer no longer owns its session: it was deleted, or another instance took it over."""
+    """The writer no longer owns its session: the session was deleted, or another instance took it over."""
 
 
 def took_too_long() -> RateLimited:
-    """The error of what may read much, where its time is over: a store that does too much is not away."""
+    """The error of a search or a report that runs out of time: a slow answer doesn't mean that the store is away."""
     return RateLimited("That took too long; ask for less, or again in a moment.", retry_after_s=5)
 
 
 class Store(Protocol):
-    async def create_session(self, session: Session) -> None: ...
+    async def create_session(self, session: SessionRecord) -> None: ...
 
-    async def get_session(self, session_id: str) -> Session | None: ...
+    async def get_session(self, session_id: str) -> SessionRecord | None: ...
 
     async def list_sessions(self, query: SessionQuery) -> SessionPage:
-        """The user's sessions, the last updated first. Raises BadFrame where the cursor isn't one of ours.
+        """The user's sessions, the last updated first. Raises BadFrame if the cursor is invalid.
 
-        Raises RateLimited where a search takes longer than an operation may; the work ends then.
+        Raises RateLimited if a search exceeds the timeout of an operation; the store then stops it.
         """
         ...
 
-    async def rename_session(self, session_id: str, title: str, *, only_if: str | None = None) -> Session | None:
-        """Set the title (where `only_if` is given: if it is still that one). None where nothing was renamed."""
+    async def rename_session(self, session_id: str, title: str, *, only_if: str | None = None) -> SessionRecord | None:
+        """Set the title, with `only_if` only if the title is still that one. None if nothing was renamed."""
         ...
 
-    async def complete_session(self, session_id: str, at: datetime) -> Session | None:
-        """Set an active session to completed; a completed one is returned as it is. None where there is none."""
+    async def complete_session(self, session_id: str, at: datetime) -> SessionRecord | None:
+        """Complete an active session; return a completed one unchanged. None if the session doesn't exist."""
         ...
 
     async def delete_session(self, session_id: str) -> None:
-        """Remove the session, its state, exchanges and messages. KPI records stay: they hold no text."""
+        """Delete the session, its states, exchanges and messages. KPI records stay: they hold no text."""
         ...
 
-    async def session_state(self, session_id: str) -> bytes | None:
-        """What the last ended exchange left in the graph's channels beside `messages`."""
+    async def session_state(self, session_id: str, up_to_rank: int | None = None) -> bytes | None:
+        """The state of the session's graphs after its last ended exchange, or after its messages below `up_to_rank`.
+
+        None if no exchange has left a state, or if it is older than the session's last STATES_KEPT.
+        """
         ...
 
     async def begin_exchange(
         self,
         exchange: ExchangeRecord,
         opening: MessageDraft,
-        new_session: Session | None = None,
+        new_session: SessionRecord | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Written:
         """Admit one exchange into its session and store its first message, in one step.
 
-        With `new_session` the session is made in the same step; `checkpoint` is where the exchange starts from. The
-        exchange's `first_rank` is what the caller believes to be the session's next rank; the store sets the right one.
-        What earlier exchanges of the session could have gone on from goes. Raises AlreadyAsked, SessionNotFound (also
-        where the session is another user's), SessionCompleted, SessionBusy.
+        `new_session` is created in the same step; the exchange starts from `checkpoint`. The exchange's `first_rank`
+        is the caller's guess at the session's next rank; the store corrects it. Drops the checkpoints of the session's
+        earlier exchanges. Raises AlreadyAsked, SessionNotFound (also if the session belongs to another user),
+        SessionCompleted, SessionBusy.
         """
         ...
 
@@ -180,16 +246,16 @@ class Store(Protocol):
     ) -> Written:
         """Store messages from `fence.next_rank` on and, with `end`, end the exchange in the same step.
 
-        `checkpoint` takes the place of the exchange's last one; without it that one stays. A store without transactions
-        may keep it a moment after the messages. `blocks` are those in which the messages were being written, None where
-        there was none. Raises FencedOut and then has written nothing.
+        `checkpoint` replaces the exchange's last one, which stays otherwise. A store without transactions may store it
+        just after the messages. `blocks` are the blocks in which the messages were streamed, None for one that was
+        not. Raises FencedOut, without having written anything.
         """
         ...
 
     async def set_waiting(self, fence: Fence, pause: Pause, token: str | None = None) -> None:
-        """The exchange waits for a person, nobody's any more but by a new claim.
+        """Store that the exchange waits for a person. It has no owner until an instance claims it.
 
-        Raises FencedOut, also where it waits already, and Internal where its state is too large to be kept.
+        Raises FencedOut, also if it waits already, and Internal if its state is too large to be stored.
         """
         ...
 
@@ -200,69 +266,69 @@ class Store(Protocol):
         owner: str | None = None,
         token: str | None = None,
     ) -> None:
-        """Add `decisions` to those of an exchange that still waits as `waiting` says; each counts once.
+        """Add `decisions` to an exchange that has not changed since `waiting` was read; each counts once.
 
-        With `owner` it runs again, as that instance's, whose seqs are of the next epoch: `last_seq` becomes its
-        beginning. Without, it goes on waiting for the rest. Raises ApprovalNotFound where it no longer waits, or
-        somebody has decided since `waiting` was read; nothing is written then. Where it raises StoreUnavailable the
-        decisions may be kept, and the exchange may run until its owner sees that it doesn't.
+        With `owner`, that instance claims the exchange, which runs again: `last_seq` becomes the beginning of the next
+        epoch. Without, it continues to wait for the other decisions. Raises ApprovalNotFound, without having written
+        anything, if it no longer waits or has got another decision. If this raises StoreUnavailable, the decisions may
+        be stored, and the exchange may count as running until its owner sees that it doesn't run.
         """
         ...
 
     def heartbeat(self, instance_id: str, every_s: float) -> AbstractAsyncContextManager[None]:
-        """The instance is among `beats` when the context is entered, and its counter moves while it is open.
+        """Keep the instance in `beats`, and increment its counter while the context is open.
 
-        So it does while the event loop is blocked, for up to a minute. Raises StoreUnavailable.
+        The counter also moves while the event loop is blocked, for up to a minute. Raises StoreUnavailable.
         """
         ...
 
     async def beats(self) -> dict[str, int]:
-        """The counter of each instance that has not ended; nothing where there can be only one instance."""
+        """The counters of all instances that have not ended, by their ids; empty if the store serves one instance."""
         ...
 
     async def forget_instance(self, instance_id: str, last_beat: int) -> None:
-        """Forget an instance whose counter stands there; one that lives after all comes back with its next beat."""
+        """Remove an instance whose counter is still `last_beat`; if it is alive, it returns with its next beat."""
         ...
 
     def now(self) -> datetime:
-        """The time that rows get, the same for all instances: the database's, where they share one."""
+        """The current time for rows, the same for all instances: the database's, if they share one."""
         ...
 
     async def compare_clocks(self) -> float | None:
-        """Take over the database's time; how many seconds this machine's clock is ahead of it.
+        """Adopt the database's time; return how many seconds this machine's clock is ahead of it.
 
-        None where the machine's clock is the only one.
+        None if the store uses the machine's clock.
         """
         ...
 
     async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
-        """Keep the text that is being written in the exchanges of these ids, as far as `owner` still runs them."""
+        """Store the unfinished texts, by exchange id, of those exchanges that `owner` still runs."""
         ...
 
     async def partial(self, exchange_id: str) -> list[PartialText]:
-        """The text that was being written when it was last kept, but for what has been stored as a message since."""
+        """The unfinished text that was stored last, without blocks that have been stored as messages since."""
         ...
 
     async def running_exchanges(
         self, *, not_of: Collection[str] = (), not_among: Collection[str] = (), limit: int = 1000
     ) -> list[ExchangeRecord]:
-        """At most `limit` exchanges that run, but for those of the owners `not_of` and those with ids `not_among`."""
+        """At most `limit` running exchanges, without those of the owners `not_of` and those with ids `not_among`."""
         ...
 
     async def running_among(self, owner: str, exchange_ids: Collection[str]) -> set[str]:
-        """Which of the exchanges of these ids `owner` runs."""
+        """Those of `exchange_ids` that `owner` runs."""
         ...
 
     async def expired_exchanges(self, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
-        """At most `limit` exchanges that wait, and whose `deadline` lies before `at`, the longest due first."""
+        """At most `limit` waiting exchanges whose `deadline` is before `at`, the earliest deadline first."""
         ...
 
     async def fence(self, session_id: str) -> Fence | None:
-        """What the next write for the session's active exchange has to hold, whoever owns it; None without one."""
+        """The fence of the next write for the session's active exchange, of any owner; None without one."""
         ...
 
     async def checkpoint(self, exchange_id: str) -> Checkpoint | None:
-        """Where a waiting or an interrupted exchange goes on from; None where nothing is kept to go on from."""
+        """The checkpoint from which a waiting or interrupted exchange continues; None if none is stored."""
         ...
 
     async def get_exchange(self, exchange_id: str) -> ExchangeRecord | None: ...
@@ -270,33 +336,33 @@ class Store(Protocol):
     async def find_exchange(self, user_id: str, client_exchange_id: str) -> ExchangeRecord | None: ...
 
     async def count_waiting(self, user_id: str) -> int:
-        """How many of the user's exchanges wait for a person."""
+        """The number of the user's exchanges that wait for a person."""
         ...
 
     async def count_empty_sessions(self, user_id: str) -> int:
-        """How many of the user's sessions have no message."""
+        """The number of the user's sessions without a message."""
         ...
 
-    async def exchange_messages(self, exchange_id: str, max_bytes: int | None = None) -> list[ChatMessage]:
+    async def exchange_messages(self, exchange_id: str, max_bytes: int | None = None) -> list[MessageRecord]:
         """All messages of one exchange, by rank.
 
-        With `max_bytes` the first, and of the others as many of the last ones as fit, one at least.
+        With `max_bytes`, only the first one and as many of the last ones as fit, at least one.
         """
         ...
 
     async def messages_after(
         self, session_id: str, after_rank: int, limit: int, max_bytes: int | None = None
-    ) -> list[ChatMessage]:
+    ) -> list[MessageRecord]:
         """At most `limit` messages with a rank above `after_rank` (-1: from the first), by rank.
 
-        With `max_bytes` as many of these as fit, one at least; little more than that is read.
+        With `max_bytes`, as many of these as fit, at least one; the store reads little more than that.
         """
         ...
 
-    async def last_exchanges(self, session_id: str, count: int, max_bytes: int | None = None) -> list[ChatMessage]:
-        """The messages of the last `count` ended exchanges, by rank. Costs the same however long the session is.
+    async def last_exchanges(self, session_id: str, count: int, max_bytes: int | None = None) -> list[MessageRecord]:
+        """The messages of the last `count` ended exchanges, by rank. The cost doesn't depend on the session's length.
 
-        With `max_bytes` only as many of these exchanges, each of them whole, as fit.
+        With `max_bytes`, only as many complete exchanges as fit, the last ones.
         """
         ...
 
@@ -307,12 +373,12 @@ class Store(Protocol):
     async def kpi_figures(self, query: KpiQuery) -> list[KpiBucket]:
         """The first `query.limit` buckets of figures over KPI records, by time and group.
 
-        Raises RateLimited where it takes longer than an operation may; the work ends then.
+        Raises RateLimited if this exceeds the timeout of an operation; the store then stops it.
         """
         ...
 
     async def prove_write(self) -> None:
-        """Write about as much as an ask does, to a place that means nothing. Raises StoreUnavailable."""
+        """Write about as much as an ask does, as a test without other effect. Raises StoreUnavailable."""
         ...
 
     async def aclose(self) -> None: ...

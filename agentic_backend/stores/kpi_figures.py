@@ -1,4 +1,4 @@
-"""Figures over KPI records: what can be asked of a store, and how they are gathered where a database can't do it."""
+"""Figures over KPI records: the query, its result, and their computation for a database that can't compute them."""
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ FIELDS: dict[str, Callable[[_Record], float | None]] = {
     "tool_calls": lambda record: len(record["tools"]),
     "failed_tools": lambda record: record["failed_tools"],
 }
-"""From a record as it is stored, in JSON."""
+"""The fields that can be aggregated, each read from a record's JSON."""
 
 GROUPS = ("agent_id", "status", "model", "session_id", "user_id")
 
@@ -52,9 +52,9 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class KpiQuery:
-    """Of the exchanges of `user_id` (None: everybody's) that started in [start, end).
+    """A query over the exchanges of `user_id` (None: of all users) that started in [start, end).
 
-    `seconds` is how long a bucket of time is; None puts all into one. `groupby` are some of GROUPS.
+    `seconds` is the length of a bucket of time; None puts all into one. `groupby` are some of GROUPS.
     """
 
     user_id: str | None
@@ -68,9 +68,8 @@ class KpiQuery:
 
 @dataclass(frozen=True, slots=True)
 class KpiBucket:
-    """`begin` is in seconds since 1970. `figures` go with the query's aggregations: None where no record has the field.
-
-    A count of none is 0.
+    """`begin` is in Unix seconds. `figures` match the query's aggregations: None if no record has the field, but 0 for
+    a count.
     """
 
     begin: int
@@ -79,7 +78,7 @@ class KpiBucket:
 
 
 class KpiGathering:
-    """Gathers records in batches, for a thread: a long list of them is work. Only numbers of them are kept."""
+    """Aggregates records batch by batch, in a thread because that takes long. Keeps only their numbers."""
 
     def __init__(self, query: KpiQuery) -> None:
         self._query = query
@@ -88,11 +87,11 @@ class KpiGathering:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many buckets as the query wants, so that later records are of no use."""
+        """Whether there are more buckets than the query wants, so that later records can't matter."""
         return len(self._values) > self._query.limit
 
     def add(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Each row is when an exchange started, in RFC 3339 in UTC, and its record in JSON."""
+        """Add rows: the start of an exchange, in RFC 3339 in UTC, and its record in JSON."""
         for started_at, text in rows:
             record = from_json(text)
             key = self._begin(started_at), tuple(record[name] for name in self._query.groupby)
@@ -116,7 +115,7 @@ class KpiGathering:
         seconds = self._query.seconds
         if seconds is None:
             return 0
-        # Without its fraction, which is of no matter here.
+        # Without the fraction: buckets are whole seconds.
         at = datetime.fromisoformat(f"{started_at[:19]}+00:00")
         return int(at.timestamp()) // seconds * seconds
 
@@ -128,6 +127,6 @@ def _figure(values: Sequence[float], operation: str) -> float | None:
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:
-    """The least value that at least `percent` of the values do not exceed (nearest rank)."""
+    """The percentile by nearest rank: the least value that at least `percent` of the values don't exceed."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]

@@ -1,27 +1,27 @@
-"""Which store a URL names, and how it is opened. Nothing that is said of it has the URL's credentials."""
+"""Finds the store that a URL names, and opens it. No text from here holds the URL's credentials."""
 
 import re
 from pathlib import Path
 
+from agentic_backend.config.settings import MONGODB_SCHEMES, SQLITE_SCHEME, Settings
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.settings import MONGODB_SCHEMES, SQLITE_SCHEME, Settings
 from agentic_backend.stores.base import Observer, Store
-from agentic_backend.stores.migrations import SchemaTooNew
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.mongo_driver import Driver, reason_of
+from agentic_backend.stores.mongo.driver import Driver, reason_of
 from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.stores.sqlite.migrations import SchemaTooNew
 
 _FILE = "chat.sqlite3"
-# What may be shown of a MongoDB URL: its scheme, its hosts and its database. What doesn't look like one isn't shown.
+# The parts of a MongoDB URL that hold no secret: its scheme, its hosts and its database.
 _MONGODB_URL = re.compile(r"(?P<scheme>[a-z+]+://)([^@/?]*@)?(?P<place>[^@/?]+(/[^@/?]*)?)(\?[^@]*)?")
 
 
 class CannotOpenStore(Exception):
-    """Says to whoever starts the server which database can't be opened, and why."""
+    """The database can't be opened; the text says which database and why, for the console."""
 
 
 def sqlite_file(url: str | None, directory: Path) -> Path | None:
-    """The file that `url` names, or that lies in `directory` where it is None; None for a MongoDB."""
+    """The file that `url` names, or the file in `directory` if `url` is None. None for a MongoDB."""
     if url is None:
         return directory / _FILE
     if not url.startswith(SQLITE_SCHEME):

@@ -1,8 +1,15 @@
-"""What the server keeps is its own: directories are 0700, files 0600, whatever the umask; wider ones are narrowed."""
+"""Keeps the server's files private: directories are 0700, files 0600, whatever the umask; wider rights are narrowed.
 
+Only one server may use a data directory: a second one would end the exchanges of the first one as interrupted.
+"""
+
+import errno
+import fcntl
 import logging
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -12,25 +19,25 @@ _BESIDE = ("-wal", "-shm", "-journal")
 
 
 def private_directory(directory: Path) -> None:
-    """Make it with what leads to it, or narrow one that is there. Raises OSError where it can't be made.
+    """Create the directory and its parents, or narrow an existing one. Raises OSError if it can't be created.
 
-    One that everybody may use, such as /tmp, stays as it is.
+    A directory that everybody may use, such as /tmp, stays unchanged.
     """
     directory.mkdir(mode=_DIRECTORY, parents=True, exist_ok=True)
     if directory.stat().st_mode & stat.S_ISVTX:
-        log.warning("the data are in a directory that is everybody's", extra={"path": str(directory)})
+        log.warning("the data directory can be used by everybody", extra={"path": str(directory)})
     else:
         _narrow(directory)
 
 
 def private_file(file: Path) -> None:
-    """Make it, empty, or narrow one that is there. Raises OSError where it can't be made."""
+    """Create an empty file, or narrow an existing one. Raises OSError if it can't be created."""
     os.close(os.open(file, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, _FILE))
     _narrow(file)
 
 
 def private_database(file: Path) -> None:
-    """The same for a SQLite file; what SQLite writes beside it gets its rights. Raises OSError."""
+    """The same for a SQLite file and the files beside it, which get its rights from SQLite. Raises OSError."""
     if not file.exists():
         private_file(file)
     for path in (file, *(file.with_name(file.name + suffix) for suffix in _BESIDE)):
@@ -38,8 +45,23 @@ def private_database(file: Path) -> None:
             _narrow(path)
 
 
+@contextmanager
+def sole_use(directory: Path) -> Iterator[None]:
+    """Lock `directory` for this server. Raises OSError if another server holds the lock, or it can't be written.
+
+    The operating system holds the lock, and releases it if the process dies.
+    """
+    private_file(directory / "server.lock")
+    with open(directory / "server.lock", "ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OSError(errno.EBUSY, "another server uses this directory", str(directory)) from None
+        yield
+
+
 def _narrow(path: Path) -> None:
-    """Take from others what they may do with it; where that can't be, as in a volume of another's, it is told."""
+    """Remove the rights of others; log a warning if that fails, as in a volume of another user."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if not mode & 0o077:
         return
@@ -47,6 +69,6 @@ def _narrow(path: Path) -> None:
     try:
         path.chmod(mode & 0o700)
     except OSError as error:
-        log.warning("others may read what the server keeps", extra={**rights, "reason": error.strerror})
+        log.warning("files of the server can be read by others", extra={**rights, "reason": error.strerror})
     else:
         log.info("rights narrowed to the server's own", extra=rights)

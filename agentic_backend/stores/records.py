@@ -1,19 +1,131 @@
-"""The values that a store keeps beside sessions and messages: exchanges, what people decided in them, their KPIs."""
+"""Records: the rows that a store reads and writes. Clients never see one itself, only the result of its `shown`."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Any, Literal
 
-from pydantic import Field
-
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialText
-from agentic_backend.protocol.messages import ExchangeStatus, Timestamp, TokenUsage
-from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.protocol.messages import (
+    Channel,
+    ChatMessage,
+    ExchangeStatus,
+    MessageMetadata,
+    Role,
+    Session,
+    SessionState,
+    Timestamp,
+    TokenUsage,
+)
+from agentic_backend.protocol.parts import Part, Value, absent
 
 CHECKPOINT_VERSION = 1
+_SHOWN_OF_SESSION, _SHOWN_OF_MESSAGE = tuple(Session.model_fields), tuple(ChatMessage.model_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The session that a branch comes from: they share its rows below `rank`."""
+
+    session_id: str
+    rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """A session. Clients don't see the fields after the empty line."""
+
+    id: str
+    user_id: str
+    agent_id: str
+    title: str
+    state: SessionState = SessionState.ACTIVE
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None = None
+    next_rank: int = 0
+    message_count: int = 0
+    chat_profile: str = "default"
+    active_exchange_id: str | None = None
+
+    parent: Parent | None = None
+    scope: dict[str, str] = field(default_factory=dict)
+    """Whose settings apply to the session beside its user's, such as a class or an assignment, by the kind of scope."""
+    active_owner: str | None = None
+    """The instance that may write for the active exchange: it began the exchange, or claimed it last."""
+
+    def shown(self) -> Session:
+        return Session(**{name: getattr(self, name) for name in _SHOWN_OF_SESSION})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDraft:
+    """A complete message that is not stored yet: the store gives it its rank and its time. See MessageRecord."""
+
+    role: Role
+    channel: Channel
+    parts: list[Part]
+    metadata: MessageMetadata = field(default_factory=MessageMetadata)
+
+    inner: int | None = None
+    """The number of a message that has not reached the root graph, in its exchange (see streaming.reach)."""
+    reached: list[int] = field(default_factory=list)
+    """The numbers of such messages that have reached the root graph since."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRecord(MessageDraft):
+    """A message with its rank, never changed once stored. Clients don't see the fields after an empty line."""
+
+    session_id: str | None
+    """None only in query mode, which stores nothing."""
+    exchange_id: str
+    rank: int
+    timestamp: datetime
+
+    block: int | None = None
+    """The block in which the message was streamed."""
+
+    def shown(self) -> ChatMessage:
+        return ChatMessage(**{name: getattr(self, name) for name in _SHOWN_OF_MESSAGE})
+
+
+def place(
+    drafts: Sequence[MessageDraft],
+    *,
+    session_id: str | None,
+    exchange_id: str,
+    next_rank: int,
+    at: datetime,
+    blocks: Sequence[int | None] = (),
+) -> list[MessageRecord]:
+    """Give the drafts the ranks `next_rank`, `next_rank + 1`, … No other code mints ranks."""
+    return [
+        MessageRecord(
+            role=draft.role,
+            channel=draft.channel,
+            parts=draft.parts,
+            metadata=draft.metadata,
+            inner=draft.inner,
+            reached=draft.reached,
+            session_id=session_id,
+            exchange_id=exchange_id,
+            rank=rank,
+            timestamp=at,
+            block=block,
+        )
+        for rank, (draft, block) in enumerate(zip_longest(drafts, blocks), start=next_rank)
+    ]
+
+
+def shown(messages: Sequence[MessageRecord]) -> list[ChatMessage]:
+    return [message.shown() for message in messages]
 
 
 class CheckpointKind(StrEnum):
-    """At which boundary of a run its checkpoint was taken; `FINAL_RESULT` has nothing to go on from any more."""
+    """The boundary of a run at which a checkpoint was taken. After `FINAL_RESULT` the run can't continue."""
 
     TOOL_CALL = "tool_call"
     TOOL_COMPLETION = "tool_completion"
@@ -24,7 +136,7 @@ class CheckpointKind(StrEnum):
 
 
 class CheckpointRecord(Value):
-    """What is told of an exchange's last checkpoint. `request_id` correlates it with the log."""
+    """The part of an exchange's last checkpoint that clients see. `request_id` correlates it with the log."""
 
     version: int = CHECKPOINT_VERSION
     kind: CheckpointKind
@@ -38,8 +150,8 @@ class CheckpointRecord(Value):
 class HumanDecision(Value):
     """One decision of a person, kept for good: who, when, what, and on which arguments.
 
-    `args` are those that were shown, `edited_args` what an edit put in their place. `by` is None where the request
-    expired before anybody decided; it then counts as rejected.
+    `args` are the arguments that the person saw, `edited_args` those that an edit replaced them with. `by` is None if
+    the request expired first; it then counts as rejected.
     """
 
     interrupt_id: str
@@ -55,15 +167,16 @@ class HumanDecision(Value):
     answer: Any = absent()
 
 
-class ExchangeRecord(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeRecord:
     """One exchange as stored.
 
-    While it runs, `owner` is the instance that runs it; `partial` is the text that was being written about a second
-    ago. While it waits, `pending` is all that it asked for when it paused, of which `decisions` settle some, and
-    `deadline` is when the rest expires; that of one that runs is an instance's of an earlier version, which moves it
-    while it lives. `ran_ms` and `first_token_ms` are those up to its last pause. `last_seq` is the seq of the last
-    event when it paused, or has ended, and while it runs the beginning of its owner's epoch. `runtime_context` is what
-    the client told the agent, for whoever goes on with the exchange.
+    While it runs, `owner` is the instance that runs it, and `partial` the unfinished text of about a second ago.
+    While it waits, `pending` holds all requests of its pause, `decisions` the answers so far, and `deadline` is when
+    the open requests expire. A running exchange has a `deadline` only if an instance of an earlier version runs it,
+    which renews it. `ran_ms` and `first_token_ms` count up to the last pause. `last_seq` is the seq of the last event
+    before the pause or the end; while the exchange runs, the beginning of its owner's epoch. `runtime_context` is the
+    client's data for the agent; it is kept for the next owner, and dropped once the exchange can't continue.
     """
 
     id: str
@@ -71,28 +184,28 @@ class ExchangeRecord(Value):
     user_id: str
     agent_id: str
     status: ExchangeStatus = ExchangeStatus.RUNNING
-    client_exchange_id: str | None = absent()
+    client_exchange_id: str | None = None
     request_id: str
     first_rank: int = 0
-    started_at: Timestamp
-    ended_at: Timestamp | None = absent()
+    started_at: datetime
+    ended_at: datetime | None = None
     last_seq: int = 0
-    usage: TokenUsage = Field(default_factory=TokenUsage)
-    error: ErrorInfo | None = absent()
-    runtime_context: dict[str, Any] = Field(default_factory=dict, repr=False)
-    owner: str | None = absent()
-    deadline: Timestamp | None = absent()
-    partial: list[PartialText] = Field(default_factory=list)
-    pending: HumanRequests | None = absent()
-    decisions: list[HumanDecision] = Field(default_factory=list)
-    checkpoint: CheckpointRecord | None = absent()
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    error: ErrorInfo | None = None
+    runtime_context: dict[str, Any] = field(default_factory=dict, repr=False)
+    owner: str | None = None
+    deadline: datetime | None = None
+    partial: list[PartialText] = field(default_factory=list)
+    pending: HumanRequests | None = None
+    decisions: list[HumanDecision] = field(default_factory=list)
+    checkpoint: CheckpointRecord | None = None
     ran_ms: int = 0
-    first_token_ms: int | None = absent()
-    resumes: str | None = absent()
+    first_token_ms: int | None = None
+    resumes: str | None = None
 
 
 class KpiRecord(Value):
-    """What one exchange cost. Times are milliseconds from the ask; `session_id` is None in query mode."""
+    """The cost of one exchange. Times are milliseconds since the ask; `session_id` is None in query mode."""
 
     exchange_id: str
     session_id: str | None

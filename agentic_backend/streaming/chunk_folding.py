@@ -1,10 +1,9 @@
-"""ChunkFolding: keeps small what LangChain keeps of a model call while it streams.
+"""ChunkFolding: reduces the memory that LangChain needs for a model call while it streams.
 
-LangChain collects each chunk of a call, and adds them all up in one go once it has ended: 1.8 kB a token, and seconds
-in which nothing else runs. The chunks that it collects are those that a callback sees. So they are added up as they
-come, by LangChain's own sum: of each group the first chunk takes all, and the others are emptied. The sums are grouped
-again, as digits carry, so that a long text is not copied at each step. What adds all up at the end is the first chunk's
-own `+`, which passes over the empty ones.
+LangChain collects all chunks of a call and adds them up when it ends: 1.8 kB a token, and seconds that block the event
+loop. A callback sees the same chunk objects. So they are added up as they come, with LangChain's own sum: the first
+chunk of each group takes the sum, and the others are emptied. The sums are grouped again, as digits carry, so that a
+long text is not copied at each step. The final sum calls the first chunk's `+`, which skips the empty chunks.
 """
 
 import logging
@@ -15,12 +14,12 @@ from langchain_core.outputs import ChatGenerationChunk
 
 log = logging.getLogger(__name__)
 
-# So many are no burden, and most answers have no more.
+# This many chunks are no burden, and most answers have fewer.
 _LEFT_ALONE = 1_000
-# The newest chunks may still be in somebody's hands.
+# Others may still use the newest chunks.
 _GROUP, _NEWEST = 64, 2
 _EMPTY = ChatGenerationChunk(message=AIMessageChunk(content=""))
-# LangChain's list and ours, the loop that looks at it, and the call that counts.
+# The references to a chunk that nothing else uses: LangChain's list, ours, the loop variable, and the call that counts.
 _OWN_REFERENCES = 4
 
 
@@ -34,19 +33,22 @@ class _FirstChunk(ChatGenerationChunk):
 
 
 class ChunkFolding:
-    """Of one model call."""
+    """Folds the chunks of one model call."""
 
     def __init__(self) -> None:
+        # The number of chunks so far.
         self._count = 0
+        # The content type of the chunks below: a text, or a list of blocks.
         self._form: type | None = None
-        """What the content of these is: a text, or a list of blocks."""
+        # The newest chunks, which are not folded yet.
         self._newest: list[ChatGenerationChunk] = []
+        # The chunks to fold next, by level: single chunks, sums of _GROUP chunks, and so on.
         self._levels: list[list[ChatGenerationChunk]] = [[]]
-        """What is folded next: chunks that hold 1 of those that came, chunks that hold _GROUP of them, and so on."""
+        # Whether folding has failed: later chunks are left unchanged.
         self._is_over = False
 
     def add(self, chunk: ChatGenerationChunk) -> None:
-        """Take note of the newest chunk, which others have yet to see; those before it may be folded."""
+        """Add the newest chunk, which other callbacks have not seen yet; earlier ones may be folded."""
         self._count += 1
         if self._count > _LEFT_ALONE:
             self._add(chunk)
@@ -57,12 +59,12 @@ class ChunkFolding:
         if self._is_over:
             return
         if not isinstance(chunk.message, AIMessageChunk) or chunk.message.tool_call_chunks:
-            # Sums of arguments that are not complete are dear; and across a call the order of blocks would change.
+            # Sums of incomplete arguments are slow, and folding across a call would change the order of blocks.
             self._newest, self._levels = [], [[]]
             return
         form = type(chunk.message.content)
         if form is not self._form:
-            # Which of a text's neighbours it belongs to is told by what comes before them.
+            # Only neighbours of one form are added up: the sum of a text and blocks depends on the chunks before.
             self._form, self._newest, self._levels = form, [], [[]]
         self._newest.append(chunk)
         if len(self._newest) > _NEWEST:
@@ -76,24 +78,24 @@ class ChunkFolding:
                     break
                 self._levels[place] = []
                 if any(sys.getrefcount(chunk) > _OWN_REFERENCES for chunk in level):
-                    # A model may keep its chunks, and give the same ones again.
+                    # A model may keep its chunks and send the same objects again.
                     break
                 if place + 1 == len(self._levels):
                     self._levels.append([])
                 self._levels[place + 1].append(_folded(level))
         except Exception as error:
-            # What can't be added up is left to LangChain, which says what is wrong with it.
+            # LangChain adds up the rest at the end, and raises the error if the chunks can't be added.
             self._is_over = True
             log.info("chunks of a model can't be added up", extra={"reason": type(error).__name__})
 
 
 def _folded(chunks: list[ChatGenerationChunk]) -> ChatGenerationChunk:
-    """The first of `chunks`, which now holds all of them."""
+    """The first of `chunks`, which now holds the sum of all."""
     first, *others = chunks
     total = first + others
     first.message, first.text, first.generation_info = total.message, total.text, total.generation_info
     for other in others:
-        # Without a dictionary and a set of its own an object takes a fifth of the memory.
+        # With a shared dictionary and set, an object takes a fifth of the memory.
         object.__setattr__(other, "__dict__", _EMPTY.__dict__)
         object.__setattr__(other, "__pydantic_fields_set__", _EMPTY.__pydantic_fields_set__)
     return first

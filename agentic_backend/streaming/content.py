@@ -1,4 +1,4 @@
-"""LangChain content to protocol values, and back. Pure functions."""
+"""Converts LangChain content to protocol values, and back. Pure functions."""
 
 import contextlib
 import re
@@ -9,8 +9,8 @@ import orjson
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import TypeAdapter, ValidationError
 
-from agentic_backend.agents.content_blocks import standard_blocks
-from agentic_backend.protocol.messages import Channel, ChatMessage, FinishReason, Role, TokenUsage
+from agentic_backend.agents.provider_responses import standard_blocks
+from agentic_backend.protocol.messages import Channel, FinishReason, Role, TokenUsage
 from agentic_backend.protocol.parts import (
     ImageUrlPart,
     Part,
@@ -19,6 +19,7 @@ from agentic_backend.protocol.parts import (
     ToolResultPart,
     text_of,
 )
+from agentic_backend.stores.records import MessageRecord
 
 _FINISH_REASONS = {
     "stop": FinishReason.STOP,
@@ -38,12 +39,12 @@ _FINISH_REASONS = {
 
 _PART: TypeAdapter[Part] = TypeAdapter(Part)
 
-# An image is kept within its message, which is one document of the store.
+# An image is stored within its message, which is one document of the store.
 _LONGEST_URL = 1_500_000
 
 _MOST_TOKENS = 1_000_000_000
 
-# Readers of JSON give up at some 200.
+# JSON parsers fail at a depth of about 200.
 _DEEPEST = 100
 
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
@@ -70,7 +71,7 @@ def delta_of(chunk: AIMessage) -> tuple[str, str]:
 
 
 def parts_of(message: AIMessage) -> list[Part]:
-    """What a model message shows beside its thoughts and its calls: text and images."""
+    """The text and the images of a model message."""
     text = clean(delta_of(message)[1])
     parts: list[Part] = [TextPart(text=text)] if text else []
     return parts + [ImageUrlPart(url=url) for block in _images_of(message) if (url := clean(_text(block.get("url"))))]
@@ -83,14 +84,14 @@ def _images_of(message: BaseMessage) -> list[Mapping[str, Any]]:
 
 
 def _image_url(block: Mapping[str, Any]) -> str:
-    """Where an image is; one that came as data is a `data:` URL."""
+    """The URL of an image; an image that came as data gets a `data:` URL."""
     if data := _text(block.get("base64")):
         return clean(f"data:{_text(block.get('mime_type')) or 'image/png'};base64,{data}")
     return clean(_text(block.get("url")))
 
 
 def _blocks_of(message: BaseMessage) -> list[Mapping[str, Any]]:
-    """The content in LangChain's standard blocks or, where LangChain can't read what the provider sent, as it came."""
+    """The content in LangChain's standard blocks or, if LangChain can't read the provider's content, unchanged."""
     blocks: Sequence[Any] | None = standard_blocks(message)
     if blocks is None:
         blocks = message.content
@@ -102,7 +103,7 @@ def _text(value: object) -> str:
 
 
 def as_chunk(message: AIMessage) -> AIMessageChunk:
-    """The text and thought of a message that came whole, as the one chunk of its stream."""
+    """A complete message as the only chunk of its stream."""
     return AIMessageChunk(
         content=message.content,
         additional_kwargs=message.additional_kwargs,
@@ -114,7 +115,7 @@ def as_chunk(message: AIMessage) -> AIMessageChunk:
 
 
 def calls_of(message: AIMessage) -> list[ToolCallPart]:
-    """The calls of a model message; arguments that are no JSON are kept as text, so that the call still has a card."""
+    """The calls of a model message; invalid JSON arguments are kept as text, so that clients can show the call."""
     calls = [
         ToolCallPart(call_id=clean(call["id"] or ""), name=clean(call["name"]), args=plain(call["args"]))
         for call in message.tool_calls
@@ -138,9 +139,9 @@ def result_of(message: ToolMessage, latency_ms: int | None) -> ToolResultPart:
 
 
 def shown_beside(message: ToolMessage) -> list[Part]:
-    """What a tool's result shows beside its text: the `parts` of its artifact or, without these, its images.
+    """The parts beside the text of a tool's result: the `parts` of its artifact or, without these, its images.
 
-    Images that are too large to be stored are left out.
+    Images that are too large for the store are left out.
     """
     artifact = message.artifact
     if not isinstance(artifact, Mapping) or not isinstance(artifact.get("parts"), list):
@@ -179,7 +180,7 @@ def usage_of(message: AIMessage) -> TokenUsage | None:
 
 
 def _tokens(told: object) -> int:
-    """A number of tokens as a provider told it, within what can be one; sums of it stay within every store's."""
+    """A provider's token count, limited to a plausible range, so that sums fit into the integers of every store."""
     return min(max(told, 0), _MOST_TOKENS) if isinstance(told, int) else 0
 
 
@@ -187,7 +188,7 @@ def finish_reason_of(message: AIMessage) -> FinishReason:
     metadata = message.response_metadata
     reason = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
     if isinstance(incomplete := metadata.get("incomplete_details"), Mapping):
-        # OpenAI's Responses API tells only why it did not say all.
+        # OpenAI's Responses API gives a reason only for incomplete responses.
         reason = reason or incomplete.get("reason")
     if reason is None:
         return FinishReason.TOOL_CALLS if message.tool_calls else FinishReason.STOP
@@ -201,15 +202,15 @@ def model_of(message: AIMessage) -> str | None:
 
 
 def agent_of(message: AIMessage) -> dict[str, Any]:
-    """The name of the agent within the graph that speaks, where it has one, as the extras of its rows."""
+    """The name of the agent that speaks within the graph, if it has one, as the extras of its rows."""
     return {"agent": clean(message.name)} if message.name else {}
 
 
 def plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """`value` as JSON that every store and client can read, however it came about.
+    """`value` as JSON that every store and client can read.
 
-    What JSON does not know is shown as its type, an integer beyond 64 bits as its digits. What can't be shown (it
-    contains itself, say) or is too deep to be read back is `{"_unreadable": …}`.
+    A type that JSON lacks becomes its name, an integer beyond 64 bits its digits. A value that can't be encoded (for
+    example because it contains itself) or is nested too deeply becomes `{"_unreadable": …}`.
     """
     try:
         decoded = orjson.loads(orjson.dumps(_encodable(value), default=_type_name, option=orjson.OPT_NON_STR_KEYS))
@@ -221,7 +222,7 @@ def plain(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _encodable(value: Any) -> Any:
-    """`value` without the texts and integers that JSON encoders refuse."""
+    """`value` with texts and integers that JSON encoders accept."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
@@ -232,7 +233,7 @@ def _encodable(value: Any) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """How many objects and lists lie within each other."""
+    """The nesting depth of objects and lists."""
     if not isinstance(value, dict | list):
         return 0
     return 1 + max(map(_depth, value.values() if isinstance(value, dict) else value), default=0)
@@ -242,8 +243,8 @@ def _type_name(value: object) -> str:
     return f"<{type(value).__name__}>"
 
 
-def to_langchain(message: ChatMessage) -> BaseMessage:
-    """A stored message as LangChain knows it. Its id tells the transcoder that it isn't new."""
+def to_langchain(message: MessageRecord) -> BaseMessage:
+    """A stored message as a LangChain message. By its id the transcoder knows that it isn't new."""
     text, message_id = text_of(message.parts), f"{message.exchange_id}:{message.rank}"
     if message.role is Role.USER:
         return HumanMessage(text, id=message_id)

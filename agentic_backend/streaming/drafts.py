@@ -1,12 +1,20 @@
-"""What a StreamTranscoder makes of a graph's stream, before ranks, seqs and the store are known."""
+"""Drafts: the output of a StreamTranscoder, before ranks and seqs are assigned."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from agentic_backend.protocol.messages import Channel, MessageDraft
+from langchain_core.messages import AIMessage
+
+from agentic_backend.protocol.messages import Channel, FinishReason, MessageMetadata, Role, TokenUsage
+from agentic_backend.protocol.parts import Part, TextPart, ToolResultPart, text_of
+from agentic_backend.stores.records import MessageDraft
+from agentic_backend.streaming.content import agent_of, clean, finish_reason_of, model_of, usage_of
+from agentic_backend.streaming.reach import Reach
 
 
 class TextDraft(NamedTuple):
-    """New text of the message being written in `block`."""
+    """New text of the partial message in `block`."""
 
     block: int
     channel: Channel
@@ -14,10 +22,24 @@ class TextDraft(NamedTuple):
 
 
 class CompleteDraft(NamedTuple):
-    """A complete message; `block` is the one whose deltas it replaces, None where it had none."""
+    """A complete message; it replaces the deltas of `block`, if that is not None."""
 
     message: MessageDraft
     block: int | None
+
+    def as_observation(self) -> "CompleteDraft":
+        """The same message on the channel `observation` instead of `final`."""
+        return self.changed(channel=Channel.OBSERVATION)
+
+    def with_parts(self, parts: list[Part]) -> "CompleteDraft":
+        return self.changed(parts=parts)
+
+    def with_finish_reason(self, reason: FinishReason) -> "CompleteDraft":
+        return self.changed(metadata=self.message.metadata.model_copy(update={"finish_reason": reason}))
+
+    def changed(self, **fields: Any) -> "CompleteDraft":
+        """The same message with other `fields`."""
+        return self._replace(message=replace(self.message, **fields))
 
 
 class ActivityDraft(NamedTuple):
@@ -26,3 +48,94 @@ class ActivityDraft(NamedTuple):
 
 
 Draft = TextDraft | CompleteDraft | ActivityDraft
+
+
+class HeldText(NamedTuple):
+    """A text that is held back because it may be the final of its exchange."""
+
+    draft: CompleteDraft
+    # The id under which a node may return the text again; None if it has none.
+    message_id: str | None
+    # Whether a node has returned it. Such a text is preferred as the final over one that was only streamed.
+    handed_over: bool
+    # The keys of its message (see Reach); None if the root graph has returned it.
+    keys: Sequence[object] | None
+
+    @property
+    def text(self) -> str:
+        return text_of(self.draft.message.parts)
+
+
+class MessageDrafts:
+    """Builds the complete messages of one exchange, with their agent, cost, and whether the root graph has them.
+
+    Owned by the exchange's StreamTranscoder. Times are seconds of one monotonic clock.
+    """
+
+    def __init__(self, agent_id: str, reach: Reach, started_at: float, usage: TokenUsage) -> None:
+        self._agent_id = agent_id
+        # Tracks which messages have reached the root graph.
+        self._reach = reach
+        # When the last message or result was complete: the next latency starts there.
+        self._since = started_at
+        # The models' usage so far.
+        self.usage = usage
+        # The model that spoke last.
+        self.model: str | None = None
+
+    def counted(self, message: AIMessage, at: float) -> MessageMetadata:
+        """The metadata of a complete model message; adds its cost to the usage."""
+        usage, latency_ms = usage_of(message), self._latency_ms(at)
+        self._since = at
+        self.usage += usage or TokenUsage()
+        self.model = model_of(message) or self.model
+        return MessageMetadata(
+            model=model_of(message),
+            token_usage=usage,
+            agent_id=self._agent_id,
+            latency_ms=latency_ms,
+            finish_reason=finish_reason_of(message),
+            extras=agent_of(message),
+        )
+
+    def uncounted(self, message: AIMessage) -> MessageMetadata:
+        """The metadata of a message whose cost is counted already."""
+        return MessageMetadata(
+            agent_id=self._agent_id, finish_reason=finish_reason_of(message), extras=agent_of(message)
+        )
+
+    @property
+    def bare(self) -> MessageMetadata:
+        """The metadata of a result that replaces a missing one."""
+        return MessageMetadata(agent_id=self._agent_id)
+
+    def beside(self, metadata: MessageMetadata) -> MessageMetadata:
+        """The metadata of a further row of a message; another row has the cost and the finish reason."""
+        return MessageMetadata(agent_id=self._agent_id, model=metadata.model, extras=metadata.extras)
+
+    def said(
+        self, channel: Channel, parts: Sequence[Part], metadata: MessageMetadata, block: int | None = None
+    ) -> CompleteDraft:
+        """A message of the agent."""
+        draft = MessageDraft(role=Role.ASSISTANT, channel=channel, parts=list(parts), metadata=metadata)
+        return CompleteDraft(draft, block)
+
+    def final_of(self, text: str, at: float) -> CompleteDraft:
+        """The final of a graph that ended without an assistant text; `text` is that of its last message."""
+        metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=self._latency_ms(at))
+        return self.said(Channel.FINAL, [TextPart(text=clean(text))], metadata)
+
+    def result(self, result: ToolResultPart, shown: Sequence[Part], at: float) -> CompleteDraft:
+        """The message of a tool's result, with the parts shown beside it."""
+        self._since = at
+        metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=result.latency_ms)
+        draft = MessageDraft(role=Role.TOOL, channel=Channel.TOOL_RESULT, parts=[result, *shown], metadata=metadata)
+        return CompleteDraft(draft, None)
+
+    def row(self, draft: CompleteDraft, keys: Sequence[object] | None = None) -> CompleteDraft:
+        """`draft`, which is stored next, with the marks of its message's reach; `keys` as in HeldText."""
+        marks = self._reach.marks(keys) if keys else self._reach.marks_of_final()
+        return draft.changed(**marks) if marks else draft
+
+    def _latency_ms(self, at: float) -> int:
+        return round((at - self._since) * 1000)

@@ -1,7 +1,7 @@
-"""LangGraph interrupts as requests to a person, and a person's decisions as the values that resume them. Pure.
+"""Converts LangGraph interrupts to requests to a person, and decisions to the values that resume the graph. Pure.
 
-An interrupt asks about one tool call (HumanInTheLoopMiddleware with `interrupt_mode="per_call"`), about a batch of them
-(the same without), or, with any other value, a question.
+An interrupt is about one tool call (HumanInTheLoopMiddleware with `interrupt_mode="per_call"`), about a batch of calls
+(the same middleware without it) or, with any other value, a question.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ def args_sha256(args: Mapping[str, Any]) -> str:
     try:
         canonical = rfc8785.dumps(dict(args))
     except rfc8785.CanonicalizationError:
-        # Integers beyond 2**53 have no canonical JSON number; their digits stand for them.
+        # Integers beyond 2**53 have no canonical JSON number; they are hashed as text.
         canonical = rfc8785.dumps(_big_integers_as_text(dict(args)))
     return hashlib.sha256(canonical).hexdigest()
 
@@ -41,14 +41,14 @@ def _big_integers_as_text(value: Any) -> Any:
 
 
 def human_requests(interrupts: Iterable[Interrupt]) -> HumanRequests | None:
-    """All that a paused graph asks, each call under an id of its own; None where it asks nothing."""
+    """All requests of a paused graph, each call with a unique id; None if there are none."""
     distinct = {interrupt.id: interrupt for interrupt in interrupts}.values()
     requests: list[HumanRequest] = []
     taken: set[str] = set()
     for interrupt in distinct:
         for index, request in enumerate(requests_of(interrupt)):
             if request.call_id in taken:
-                # Some models number their calls, and agents that work side by side have a model each.
+                # Some models number their calls, so that agents that work in parallel may use the same ids.
                 request = request.model_copy(update={"call_id": _place(interrupt, index)})
             if request.call_id is not None:
                 taken.add(request.call_id)
@@ -57,9 +57,9 @@ def human_requests(interrupts: Iterable[Interrupt]) -> HumanRequests | None:
 
 
 def asked_again(requests: HumanRequests, decided: int) -> HumanRequests:
-    """`requests` of an exchange in which `decided` decisions were made before, under names of their own.
+    """`requests` with new interrupt ids, if the exchange already has `decided` decisions.
 
-    All interrupts of one node's run share an id: what it asks next is not what was decided on.
+    All interrupts of one run of a node share an id; the new ids keep later requests apart from decided ones.
     """
     if not decided:
         return requests
@@ -68,12 +68,12 @@ def asked_again(requests: HumanRequests, decided: int) -> HumanRequests:
 
 
 def interrupt_id_of(name: str) -> str:
-    """LangGraph's id of the interrupt that a request or a decision names; it has no dot itself."""
+    """LangGraph's id of the interrupt that a request or decision names; LangGraph's ids contain no dot."""
     return name.partition(".")[0]
 
 
 def requests_of(interrupt: Interrupt) -> list[HumanRequest]:
-    """What `interrupt` asks: tool calls to decide on, each with its `call_id` and `args_sha256`, or one question."""
+    """The requests of `interrupt`: tool calls, each with its `call_id` and `args_sha256`, or one question."""
     value = _value(interrupt)
     if calls := _batch(value):
         configs = _mappings(value.get("review_configs"))
@@ -97,10 +97,10 @@ def requests_of(interrupt: Interrupt) -> list[HumanRequest]:
 
 
 def resume_values(interrupts: Iterable[Interrupt], decisions: Iterable[HumanDecision]) -> dict[str, Any]:
-    """What `Command(resume=…)` takes: by interrupt id, the answer in the form that the interrupt expects.
+    """The values for `Command(resume=…)`: by interrupt id, the answer in the form that the interrupt expects.
 
-    An interrupt that `decisions` don't settle in full is left out. Raises ApprovalMismatch where one of them is about
-    other arguments than those that its call has.
+    An interrupt that `decisions` don't settle in full is left out. Raises ApprovalMismatch if a decision is about other
+    arguments than its call has.
     """
     made: dict[str, dict[str | None, HumanDecision]] = {}
     for decision in decisions:
@@ -110,7 +110,7 @@ def resume_values(interrupts: Iterable[Interrupt], decisions: Iterable[HumanDeci
         settled = made.get(interrupt.id, {})
         calls = _batch(_value(interrupt))
         if calls and len(settled) == len(calls):
-            # Their order is all by which the middleware knows them.
+            # The middleware matches answers to calls by their order.
             answers = [_answer(request, settled[request.call_id]) for request in requests_of(interrupt)]
             values[interrupt.id] = {"decisions": answers}
         elif settled and not calls:
@@ -122,9 +122,9 @@ def resume_values(interrupts: Iterable[Interrupt], decisions: Iterable[HumanDeci
 
 
 def response_schemas(interrupts: Iterable[Interrupt]) -> dict[str, Mapping[str, Any]]:
-    """By interrupt id, the JSON Schema of what a person may put in: an edit's arguments, or the answer to a question.
+    """The JSON Schema of a person's input, edited arguments or an answer, by interrupt id.
 
-    Only those that the graph gives; a batch of calls has none.
+    Interrupts for which the graph provides no schema are left out; a batch of calls has none.
     """
     schemas: dict[str, Mapping[str, Any]] = {}
     for interrupt in interrupts:
@@ -140,7 +140,7 @@ def response_schemas(interrupts: Iterable[Interrupt]) -> dict[str, Mapping[str, 
 
 
 def _value(interrupt: Interrupt) -> Any:
-    """What a graph asks with, as JSON, so that whatever it is can be shown and stored."""
+    """The interrupt's value as JSON that can be shown and stored."""
     value = interrupt.value
     if calls := _batch(value):
         return {**_fields(value), "action_requests": [_fields(call) for call in calls]}
@@ -148,7 +148,7 @@ def _value(interrupt: Interrupt) -> Any:
 
 
 def _fields(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Each by itself, so that arguments which can't be shown don't hide what they are of."""
+    """The fields as JSON, each on its own, so that arguments that can't be shown don't hide the other fields."""
     return {str(name): _plain(field) for name, field in value.items()}
 
 
@@ -176,7 +176,7 @@ def _approval(interrupt: Interrupt, index: int, call: Mapping[str, Any], allowed
     named = call.get("tool_call_id")
     may = set(map(_text, allowed))
     if "_unreadable" in args:
-        # Nobody can approve of what can't be shown.
+        # A person can't approve arguments that can't be shown.
         may.discard("approve")
     return HumanRequest(
         interrupt_id=interrupt.id,
@@ -194,7 +194,7 @@ def _place(interrupt: Interrupt, index: int) -> str:
 
 
 def _answer(request: HumanRequest, decision: HumanDecision) -> Any:
-    """`decision` as the middleware takes it; the answer to a question is as the person gave it."""
+    """`decision` in the middleware's form; the answer to a question is passed on unchanged."""
     if decision.args_sha256 != request.args_sha256:
         raise ApprovalMismatch
     match decision.action:
@@ -211,7 +211,7 @@ def _answer(request: HumanRequest, decision: HumanDecision) -> Any:
 
 
 def _decision_schemas(interrupt: Interrupt) -> dict[str, Mapping[str, Any]]:
-    """The schema of each decision that the middleware allows on a call, by its type."""
+    """The schemas of the decisions that the middleware allows on a call, by type."""
     schema = interrupt.response_schema
     if not isinstance(schema, dict):
         return {}
@@ -237,7 +237,7 @@ def _resolved(interrupt: Interrupt, schema: Mapping[str, Any]) -> Mapping[str, A
 
 
 def _definitions(interrupt: Interrupt) -> Mapping[str, Any]:
-    """What the references within a response schema point to; pydantic, which makes it, puts all in one place."""
+    """The definitions that a response schema refers to; pydantic, which generates it, puts them in `$defs`."""
     schema = interrupt.response_schema
     found = schema.get("$defs") if isinstance(schema, dict) else None
     return found if isinstance(found, Mapping) else {}

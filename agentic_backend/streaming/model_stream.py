@@ -1,8 +1,8 @@
-"""ModelStream: the tokens of every model call within a graph's run, the moment they come.
+"""ModelStream: delivers the tokens of every model call within a graph's run at once.
 
-It gives what LangGraph's stream mode `messages` gives of model calls, without a queue and a wake-up of the event loop
-per token, which are half of that mode's cost. It sees to it that a long answer is no burden: what LangChain keeps of
-it is folded, and others have their say however fast the tokens come.
+It replaces LangGraph's stream mode `messages` for model calls, without a queue and a wake-up of the event loop per
+token, which are half of that mode's cost. It keeps long answers cheap by folding the chunks that LangChain collects,
+and lets other tasks run however fast the tokens come.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from langgraph.constants import TAG_NOSTREAM
 
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.model_failures import ModelFailures
+from agentic_backend.event_loop import is_cancelled
 from agentic_backend.streaming.chunk_folding import ChunkFolding
 from agentic_backend.streaming.content import model_of, usage_of
 from agentic_backend.streaming.said import Said, SaidByCall
@@ -26,35 +27,40 @@ from agentic_backend.streaming.said import Said, SaidByCall
 Output = TypeVar("Output")
 _Call = tuple[tuple[str, ...], dict[str, Any]]
 
-# For how long the tokens of a model that never waits may keep the event loop to themselves.
+# How long the tokens of a model that never waits may occupy the event loop, in seconds.
 _SLICE_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One ended call: `tokens` are those of input and output, `error` is empty or the exception's type."""
+    """A model call that has ended."""
 
     model: str
     duration_s: float
+    # The input and output tokens; None if the provider did not report them.
     tokens: tuple[int, int] | None = None
+    # The type of the exception if the call failed, else empty.
     error: str = ""
 
 
 class _Streamed:
-    """A call that streams. `call` is where it stands in the graph; None where it stays unseen."""
+    """A call that streams."""
 
     __slots__ = ("call", "folding", "said")
 
     def __init__(self, call: _Call | None, said: Said) -> None:
+        # Its graph's namespace and its metadata; None if it is hidden.
         self.call = call
+        # Folds the chunks that LangChain collects.
         self.folding = ChunkFolding()
+        # Counts its output.
         self.said = SaidByCall(said)
 
 
 class ModelStream(ModelFailures):
-    """A callback of one run; `sink` gets its parts in the event loop's thread, in order. `said` bounds them.
+    """A LangChain callback, owned by one run; `sink` gets the parts in order, in the event loop's thread.
 
-    Models that can stream do so where a handler has the two `tap_output` methods.
+    LangChain streams from models that can if a handler has the two `tap_output` methods.
     """
 
     # An error in the sink is an error of the run, not a line in LangChain's log.
@@ -63,20 +69,27 @@ class ModelStream(ModelFailures):
     def __init__(self, sink: Callable[[StreamPart], None], said: Said | None = None) -> None:
         super().__init__()
         self._sink = sink
+        # Limits the output of the run's models.
         self._said = said or Said()
+        # The event loop and its thread; a model may run in another thread.
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        # The graph's namespace and the metadata of each visible call.
         self._calls: dict[UUID, _Call] = {}
+        # The calls that have sent a token.
         self._streamed: dict[UUID, _Streamed] = {}
+        # The start and the model's name of each call that has not ended.
         self._begun: dict[UUID, tuple[float, str]] = {}
+        # The calls that have ended, for the metrics.
         self.ended: list[ModelCall] = []
+        # Whether the run is over.
         self._is_cut = False
+        # When tokens began to occupy the event loop, and the callback that resets this once other tasks have run.
         self._slice_began = 0.0
         self._slice_ends: asyncio.Handle | None = None
-        """Runs when others have had their turn."""
 
     def cut(self) -> None:
-        """The run is over. A model in a thread, which nothing can cancel, ends at its next token or call."""
+        """End the run. A model in a thread, which can't be cancelled, ends at its next token or call."""
         self._is_cut = True
 
     def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[Output]) -> AsyncIterator[Output]:
@@ -95,20 +108,24 @@ class ModelStream(ModelFailures):
         metadata: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        """A model call begins; one tagged `nostream` stays unseen."""
+        """A model call begins; a call tagged `nostream` stays hidden."""
         if self._is_cut:
             self._end_thread()
         self._begun[run_id] = (time.monotonic(), str((metadata or {}).get("ls_model_name") or "unknown"))
         if metadata is not None and TAG_NOSTREAM not in (tags or ()):
-            # A provider may give its own id to some of a message's chunks only; the run's is that of all.
+            # A provider may give its id only to some chunks of a message; the run id is the same for all.
             self._calls[run_id] = (_namespace(metadata), {**metadata, "run_id": str(run_id)})
 
     @property
     def on_llm_new_token(self) -> Callable[..., Any]:
-        """LangChain awaits a handler's method where that is a coroutine's; in a thread none is awaited cheaply."""
+        """A coroutine function in the event loop's thread, else a plain one: awaiting in another thread is slow."""
         return self._token if threading.get_ident() == self._thread else self._token_in_thread
 
     async def _token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
+        if is_cancelled():
+            # OpenAI's package reads chunks with `asyncio.wait_for`, which swallows some cancellations: without this, a
+            # stopped model would go on to its end.
+            raise asyncio.CancelledError
         if self._slice_ends is None:
             self._slice_began = time.monotonic()
             self._slice_ends = self._loop.call_soon(self._end_slice)
@@ -131,14 +148,14 @@ class ModelStream(ModelFailures):
         if streamed is None:
             streamed = self._streamed[run_id] = _Streamed(self._calls.get(run_id), self._said)
         if isinstance(chunk.message, AIMessage):
-            # One that nobody sees takes memory too.
+            # A hidden call takes memory too.
             streamed.said.add(chunk.message)
         streamed.folding.add(chunk)
         if (call := streamed.call) is not None:
             self._give((call[0], "messages", (chunk.message, call[1])))
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
-        """A call has ended; the message of one that did not stream is shown as a whole."""
+        """A call has ended; if it did not stream, its message is delivered as a whole."""
         call = self._calls.pop(run_id, None)
         generation = response.generations[0][0] if response.generations and response.generations[0] else None
         message = generation.message if isinstance(generation, ChatGeneration) else None
@@ -177,13 +194,13 @@ class ModelStream(ModelFailures):
         if threading.get_ident() == self._thread:
             self._sink(part)
         else:
-            # A node without an async form runs in a thread, and its model with it.
+            # A synchronous node runs in a thread, and its model too.
             self._loop.call_soon_threadsafe(self._sink, part)
 
 
 def _namespace(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """The graph that a model speaks in: its node's place without the node itself and, where it speaks in a `@task`,
-    without each task that calls the next: such a call has the path `(_, <its caller's path>, <index>, True)`.
+    """The namespace of the graph in which a model speaks: its node's namespace without the node and, in a `@task`,
+    without the chain of tasks that called it: such a call has the path `(_, <its caller's path>, <index>, True)`.
     """
     place = str(metadata.get("langgraph_checkpoint_ns", "")).split("|")[:-1]
     path = metadata.get("langgraph_path", ())

@@ -1,26 +1,37 @@
-"""The tool calls of one exchange that have been announced, and which of them still wait for their result."""
+"""OpenCalls: the announced tool calls of one exchange, and which of them still wait for a result."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_backend.protocol.messages import Channel, ChatMessage, MessageDraft, MessageMetadata, Role
+from agentic_backend.protocol.messages import Channel, MessageMetadata, Role
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.stores.records import MessageDraft, MessageRecord
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
+    # The tool's name.
     name: str
+    # When it was announced.
     at: float
+    # The namespace of the graph that made it.
     namespace: tuple[str, ...]
 
 
 class OpenCalls:
-    """Every call gets exactly one result; times are seconds of one monotonic clock."""
+    """Owned by the exchange's StreamTranscoder. Every call gets exactly one result.
+
+    Times are seconds of one monotonic clock.
+    """
 
     def __init__(self) -> None:
+        # The calls without a result, by call id.
         self._waiting: dict[str, _Call] = {}
+        # The ids of all calls, with or without a result.
         self._known: set[str] = set()
+        # The tool name of each call, in the order of announcement.
         self.names: list[str] = []
+        # The number of failed calls.
         self.failed = 0
 
     def __bool__(self) -> bool:
@@ -29,10 +40,10 @@ class OpenCalls:
     def announce(
         self, calls: list[ToolCallPart], at: float, namespace: tuple[str, ...], *, streamed: bool
     ) -> list[ToolCallPart]:
-        """Note the calls that are new, made in the graph at `namespace`, and return these.
+        """Note the new calls, which the graph at `namespace` made, and return them.
 
-        A model may number its calls from the first again in every message. So those of a message that it `streamed` are
-        new though their ids are known, unless a call of that id still waits.
+        A model may restart the numbering of its calls in every message. So the calls of a `streamed` message are new
+        even if their ids are known, unless a call with that id still waits.
         """
         new = []
         for call in calls:
@@ -46,14 +57,15 @@ class OpenCalls:
 
     def restore(
         self,
-        stored: Sequence[ChatMessage],
+        stored: Sequence[MessageRecord],
         namespaces: Mapping[str, tuple[str, ...]],
         at: float,
         *,
         known: Iterable[str],
     ) -> None:
-        """Take over the calls of an exchange that goes on, made in the graphs at `namespaces`; `known` are other calls
-        that its run has made.
+        """Take over the calls of a continued exchange.
+
+        `namespaces` are the calls' graphs, by call id; `known` are the ids of other calls of its run.
         """
         for part in (part for message in stored for part in message.parts):
             if isinstance(part, ToolCallPart):
@@ -63,17 +75,17 @@ class OpenCalls:
         self._known.update(known)
 
     def settle(self, call_id: str, at: float) -> tuple[str, int] | None:
-        """The (tool's name, latency in ms) of a call that now has its result; None where none waits for one."""
+        """Close a call that has its result: (tool name, latency in ms); None if no such call waits."""
         call = self._waiting.pop(call_id, None)
         return None if call is None else (call.name, round((at - call.at) * 1000))
 
     def enclose(self, namespace: tuple[str, ...]) -> bool:
-        """Whether a graph at `namespace` runs within a tool: a graph around it waits for a result."""
+        """Whether the graph at `namespace` runs within a tool: an outer graph waits for a result."""
         around = [call.namespace for call in self._waiting.values()]
         return any(len(one) < len(namespace) and namespace[: len(one)] == one for one in around)
 
     def settle_all(self, at: float, content: str, metadata: MessageMetadata) -> list[MessageDraft]:
-        """A failed result for each call that still waits."""
+        """Close all calls that still wait, each with a failed result."""
         drafts = []
         for call_id in list(self._waiting):
             settled = self.settle(call_id, at)

@@ -1,9 +1,9 @@
-"""Which of an exchange's messages reached the `messages` of the root graph, and so belong to what it remembers.
+"""Reach: tracks which of an exchange's messages reached the `messages` of the root graph, and so belong to its history.
 
-What a sub-agent keeps to itself, inside a tool or in a subgraph with messages of its own, is shown and stored, but no
-part of the next exchange's history. A subgraph's messages are stored before its parent takes them over, and what is
-stored never changes. So such a row carries a number in its extras, and a later row names the numbers that have
-reached the root since.
+Messages that a sub-agent keeps to itself, inside a tool or in a subgraph with its own messages, are shown and stored,
+but are not part of the next exchange's history. A subgraph's messages are stored before its parent takes them over, and
+stored rows never change. So such a row carries a number, and a later row names the numbers that have reached the root
+since. Both are private fields of a row, which no client sees.
 """
 
 from collections.abc import Sequence
@@ -11,49 +11,54 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from agentic_backend.protocol.messages import Channel, ChatMessage
+from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart, text_of
+from agentic_backend.stores.records import MessageRecord
 
-_INNER, _REACHED = "inner", "reached"
+Marks = dict[str, Any]
+"""The fields `inner` and `reached` of a row (see MessageDraft), if it has them."""
 
 
 class Reach:
-    """A message is known by its keys (see `keys_of`). `stored` are the rows of an exchange that goes on."""
+    """Identifies messages by their keys (see `keys_of`). `stored` are the rows of a continued exchange."""
 
-    def __init__(self, stored: Sequence[ChatMessage] = ()) -> None:
+    def __init__(self, stored: Sequence[MessageRecord] = ()) -> None:
+        # The numbers of the messages that had not reached the root graph when they were stored, by key.
         self._numbers: dict[object, int] = {}
         for row in stored:
-            if (number := row.metadata.extras.get(_INNER)) is not None:
+            if (number := row.inner) is not None:
                 calls = [part.call_id for part in row.parts if isinstance(part, ToolCallPart)]
                 self._numbers |= dict.fromkeys(calls or [text_of(row.parts)], number)
+        # The keys of the root graph's messages.
         self._reached: set[object] = set()
+        # The numbers that have reached the root graph since, but that no row names yet.
         self._unnamed: set[int] = set()
 
     def add(self, keys: Sequence[object]) -> None:
-        """The root graph has the message of these keys."""
+        """Note that the root graph has the message with these keys."""
         new = [key for key in keys if key not in self._reached]
         self._reached.update(new)
         self._unnamed.update(self._numbers[key] for key in new if key in self._numbers)
 
-    def extras(self, keys: Sequence[object]) -> dict[str, Any]:
-        """The extras of a row that shows the message of these keys, and is stored next."""
-        extras = self.extras_of_final()
+    def marks(self, keys: Sequence[object]) -> Marks:
+        """The marks of the next stored row, which shows the message with these keys."""
+        marks = self.marks_of_final()
         if self._reached.isdisjoint(keys):
             number = self._numbers.get(keys[0], max(self._numbers.values(), default=-1) + 1)
             self._numbers |= dict.fromkeys(keys, number)
-            extras[_INNER] = number
-        return extras
+            marks["inner"] = number
+        return marks
 
-    def extras_of_final(self) -> dict[str, Any]:
-        """The extras of a row that is part of the history in any case."""
+    def marks_of_final(self) -> Marks:
+        """The marks of a row that always belongs to the history."""
         reached, self._unnamed = sorted(self._unnamed), set()
-        return {_REACHED: reached} if reached else {}
+        return {"reached": reached} if reached else {}
 
 
 def keys_of(message: AIMessage, *, by_text: bool = False) -> list[object]:
-    """What a message is known by, whoever hands it over: its id, the ids of its calls or, `by_text`, its text.
+    """The keys of a message: its id, the ids of its calls or, with `by_text` and without calls, its text.
 
-    A parent may take over a copy, which has another id.
+    They also match a parent's copy, which may have another id.
     """
     keys: list[object] = [call["id"] for call in message.tool_calls]
     if message.id is not None:
@@ -61,13 +66,13 @@ def keys_of(message: AIMessage, *, by_text: bool = False) -> list[object]:
     return [*keys, message.text] if by_text and message.text and not message.tool_calls else keys
 
 
-def rows_that_reached(rows: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """The rows of one exchange without those that its root graph never had; a final counts always."""
-    unmarked_or_named = {None, *(number for row in rows for number in row.metadata.extras.get(_REACHED, ()))}
-    kept: list[ChatMessage] = []
+def rows_that_reached(rows: Sequence[MessageRecord]) -> list[MessageRecord]:
+    """The rows of one exchange without those that never reached its root graph; a final is always kept."""
+    unmarked_or_named = {None, *(number for row in rows for number in row.reached)}
+    kept: list[MessageRecord] = []
     inner_calls: set[str] = set()
     for row in rows:
-        if row.channel is Channel.FINAL or row.metadata.extras.get(_INNER) in unmarked_or_named:
+        if row.channel is Channel.FINAL or row.inner in unmarked_or_named:
             answers = {part.call_id for part in row.parts if isinstance(part, ToolResultPart)}
             if inner_calls.isdisjoint(answers):
                 kept.append(row)

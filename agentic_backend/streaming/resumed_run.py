@@ -1,12 +1,13 @@
-"""ResumedRun: what has been told already of a run that goes on, from its checkpoints and its exchange's messages."""
+"""ResumedRun: what a continued run has already shown, according to its checkpoints and its exchange's messages."""
 
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
-from agentic_backend.protocol.messages import ChatMessage, TokenUsage
+from agentic_backend.protocol.messages import TokenUsage
 from agentic_backend.protocol.parts import ToolCallPart
+from agentic_backend.stores.records import MessageRecord
 from agentic_backend.streaming.open_calls import OpenCalls
 from agentic_backend.streaming.updates import messages_in
 
@@ -14,18 +15,21 @@ _Namespace = tuple[str, ...]
 
 
 class ResumedRun:
-    """`stored` are the messages of the exchange so far. Of a run that goes on in a new exchange that is its opening
-    message alone: its open calls are then `to_announce`, each message with the namespace of its graph.
-    """
+    """Immutable. Made for the transcoder before the run continues."""
 
     def __init__(
-        self, checkpoints: ExchangeCheckpoints, stored: Sequence[ChatMessage], first_block: int, usage: TokenUsage
+        self, checkpoints: ExchangeCheckpoints, stored: Sequence[MessageRecord], first_block: int, usage: TokenUsage
     ) -> None:
+        # The messages of the exchange so far; only the opening message if the run continues in a new exchange.
         self.stored = stored
+        # The number of the next block.
         self.first_block = first_block
+        # The models' usage so far.
         self.usage = usage
+        # The messages of each graph, by namespace, outer graphs first.
         self._graphs = _messages_by_graph(checkpoints)
         told = {part.call_id for message in stored for part in message.parts if isinstance(part, ToolCallPart)}
+        # The messages with open calls that this exchange has not announced, each with its graph's namespace.
         self.to_announce = [
             (namespace, message)
             for namespace, message in _with_open_calls(self._graphs)
@@ -34,11 +38,11 @@ class ResumedRun:
 
     @property
     def messages(self) -> list[BaseMessage]:
-        """All that the run's graphs have; those of the root graph last."""
+        """The messages of all graphs of the run, those of the root graph last."""
         return [message for graph in reversed(self._graphs.values()) for message in graph]
 
     def calls(self, at: float) -> OpenCalls:
-        """The calls of the exchange, and those that the run made before it."""
+        """The calls of the exchange, and earlier calls of its run."""
         namespaces = {
             str(call["id"]): namespace
             for namespace, messages in reversed(self._graphs.items())
@@ -53,7 +57,7 @@ class ResumedRun:
 
 
 def _messages_by_graph(checkpoints: ExchangeCheckpoints) -> dict[_Namespace, list[BaseMessage]]:
-    """The messages of each graph, outer graphs first. One that was written again takes its former place."""
+    """The messages of each graph, outer graphs first. A message that was written again keeps its place."""
     graphs: dict[_Namespace, dict[str | None, BaseMessage]] = {(): {}}
     for name, value in checkpoints.values_of("messages"):
         graph = graphs.setdefault(tuple(name.split("|")) if name else (), {})
@@ -64,7 +68,7 @@ def _messages_by_graph(checkpoints: ExchangeCheckpoints) -> dict[_Namespace, lis
 
 
 def _with_open_calls(graphs: dict[_Namespace, list[BaseMessage]]) -> list[tuple[_Namespace, AIMessage]]:
-    """The last model message of each graph with those of its calls that have no result, where there are such."""
+    """The last model message of each graph, reduced to its calls without a result; left out if it has none."""
     lasts: list[tuple[_Namespace, AIMessage]] = []
     settled: set[str | None] = set()
     for namespace, messages in graphs.items():
@@ -77,7 +81,7 @@ def _with_open_calls(graphs: dict[_Namespace, list[BaseMessage]]) -> list[tuple[
     found = []
     for namespace, last in lasts:
         calls = [call for call in last.tool_calls if call["id"] not in settled]
-        # A graph may have been given the messages of another one, which then makes the calls.
+        # A graph may have got the messages of another graph, which makes the calls.
         settled |= {call["id"] for call in calls}
         if calls:
             found.append((namespace, last.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []})))

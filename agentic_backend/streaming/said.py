@@ -1,7 +1,7 @@
-"""Said: how much the models of one run have said, and how much they may.
+"""Said: counts and limits the output of the models of one run.
 
-A provider may stream without end, and each piece is kept until its message is complete. So a call that says too much
-fails, at the piece that is too much; what it said before stays.
+A provider may stream without end, and each chunk is kept until its message is complete. So a call that exceeds a limit
+fails at that chunk; its earlier output stays.
 """
 
 from langchain_core.messages import AIMessage, AIMessageChunk
@@ -10,38 +10,40 @@ from agentic_backend.errors import LimitReached, ModelError
 from agentic_backend.streaming.content import delta_of
 
 MOST_CALLS = 128
-"""Calls of tools in one message."""
+"""The most tool calls in one message."""
 
 MOST_ARGUMENTS_BYTES = 524_288
-"""Bytes of all their arguments; LangChain puts these together in a time that grows with their square."""
+"""The most bytes of all their arguments; LangChain's time to join them grows with the square of their length."""
 
 MOST_EMPTY = 10_000
-"""Pieces in a row that say nothing."""
+"""The most empty chunks in a row."""
 
 UNBOUNDED = 2**63
 
 
 class Said:
-    """`call_bytes` and `run_bytes` of UTF-8 are the most that one call of a model, and all of them, may say."""
+    """`call_bytes` limits the output of one model call, `run_bytes` that of all calls, both in bytes of UTF-8."""
 
     def __init__(self, call_bytes: int = UNBOUNDED, run_bytes: int = UNBOUNDED) -> None:
         self.call_bytes = call_bytes
         self.run_bytes = run_bytes
+        # The output of all calls so far, in bytes.
         self.size = 0
-        """Bytes that all calls have said so far."""
 
 
 class SaidByCall:
-    """What one call of a model has said, of all that is `said`."""
+    """Counts the output of one model call, and adds it to `said`."""
 
     __slots__ = ("_arguments", "_calls", "_empty", "_said", "_size")
 
     def __init__(self, said: Said) -> None:
         self._said = said
+        # The bytes of this call, the bytes of its tool calls' arguments, the number of its tool calls, and the number
+        # of its latest chunks that were empty.
         self._size = self._arguments = self._calls = self._empty = 0
 
     def add(self, message: AIMessage) -> None:
-        """Count a piece of the call's message, or all of it. Raises LimitReached or ModelError where it is too much."""
+        """Count a chunk of the call's message, or all of it. Raises LimitReached or ModelError if it is too much."""
         thought, text = delta_of(message)
         size, calls = _bytes(text) + _bytes(thought) if thought else _bytes(text), 0
         if has_calls := _has_calls(message):
@@ -77,7 +79,7 @@ def _has_calls(message: AIMessage) -> bool:
 
 
 def _arguments_of(message: AIMessage) -> tuple[int, int]:
-    """(bytes of arguments, calls that begin) of a message or of a piece of one."""
+    """(bytes of arguments, new calls) of a message or a chunk."""
     if isinstance(message, AIMessageChunk):
         chunks = message.tool_call_chunks
         return sum(_bytes(chunk["args"] or "") for chunk in chunks), sum(chunk["id"] is not None for chunk in chunks)

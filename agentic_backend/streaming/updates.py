@@ -1,4 +1,4 @@
-"""The messages within a node's update, in whichever form the node returned them."""
+"""Extracts the messages from a node's update, in any form that LangGraph accepts."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -14,8 +14,8 @@ log = logging.getLogger(__name__)
 def messages_in(update: Any) -> Iterator[BaseMessage]:
     """The messages that `update` (a mapping, or several of them) writes to the `messages` channel.
 
-    One that has no id yet gets it here and not from the channel's reducer a moment later, so that it is known when a
-    parent hands it over again. Only what a short form stands for has none.
+    A message without an id gets one here, before the channel's reducer assigns one, so that it is recognized when a
+    parent returns it again. Only messages in a short form stay without an id.
     """
     if isinstance(update, list | tuple):
         for one in update:
@@ -42,6 +42,6 @@ def _converted(message: Any) -> list[BaseMessage]:
     try:
         return convert_to_messages([message])
     except (LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
-        # The graph's own reducer decides what it does with it; there is nothing to show.
+        # There is nothing to show; the graph's own reducer decides how to handle it.
         log.warning("a node's update holds a message of unknown form", extra={"form": type(message).__name__})
         return []

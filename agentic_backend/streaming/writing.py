@@ -1,4 +1,4 @@
-"""A model message while its tokens arrive."""
+"""Writing: a model's message while its tokens arrive."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from agentic_backend.growing_text import GrowingText
 from agentic_backend.protocol.parts import Part, TextPart
 from agentic_backend.streaming.content import delta_of, parts_of
 
-# Providers have two at most; one that gives each chunk another is none to search through.
+# Providers use at most two ids per message; this bounds the list if each chunk has another id.
 _MOST_IDS = 16
 
 Place = tuple[tuple[str, ...], str]
@@ -20,24 +20,27 @@ Place = tuple[tuple[str, ...], str]
 
 @dataclass(slots=True)
 class Writing:
-    """`call` names the model's call; `text_block` and `thought_block` are None until their first text; `ended` when the
-    model has said all. `ids` are those that its message may have: some providers give theirs in one chunk only, and
-    LangChain fills in its own in the others.
-    """
+    """Owned by the exchange's StreamTranscoder until a node returns the message."""
 
+    # The id of the model call.
     call: str
     place: Place
+    # The possible ids of the message: some providers send theirs in one chunk only, and LangChain adds its own to the
+    # others.
     ids: list[str | None] = field(default_factory=list)
+    # The blocks of its text and its thought; None until they begin.
     text_block: int | None = None
     thought_block: int | None = None
+    # Whether the model has finished it.
     ended: bool = False
+    # Its content so far.
     _text: GrowingText = field(default_factory=GrowingText)
     _thought: GrowingText = field(default_factory=GrowingText)
     _usage: UsageMetadata | None = None
     _metadata: dict[str, Any] = field(default_factory=dict)
 
     def add(self, chunk: AIMessageChunk, thought: str, text: str) -> None:
-        """Add a chunk, which has brought this thought and this text."""
+        """Add a chunk with this new thought and text."""
         if len(self.ids) < _MOST_IDS and chunk.id not in self.ids:
             self.ids.append(chunk.id)
         self._thought.add(thought)
@@ -56,7 +59,7 @@ class Writing:
         return self._thought.joined()
 
     def message(self) -> AIMessage:
-        """What has been shown and told of it, without calls. LangChain's own sum of chunks may fail; this can't."""
+        """The message so far, without calls. Unlike LangChain's sum of chunks, this can't fail."""
         return AIMessage(
             self.text,
             id=next((known for known in self.ids if known and not known.startswith("lc_")), self.ids[0]),
@@ -66,12 +69,12 @@ class Writing:
         )
 
     def copied_in(self, message: AIMessage, place: Place) -> bool:
-        """Whether the node at `place`, whose model has said all, hands over its own copy in `message`."""
+        """Whether `message`, which the node at `place` returns, is a copy of this finished message."""
         return self.ended and self.place == place and self.text == message.text
 
 
 def claimed_by(message: AIMessage, place: Place, writings: Sequence[Writing]) -> Writing | None:
-    """What was streamed of `message`: by its id or, where its node made a copy of it, by its text."""
+    """The Writing of `message`, found by its id or, if its node made a copy, by its text."""
     for writing in writings:
         if message.id is not None and message.id in writing.ids:
             return writing
@@ -79,7 +82,7 @@ def claimed_by(message: AIMessage, place: Place, writings: Sequence[Writing]) ->
 
 
 def shown_of(message: AIMessage, writing: Writing | None) -> tuple[str, list[Part]]:
-    """The thought and the parts to store. What was streamed has to be closed, though the node handed over less."""
+    """The thought and the parts to store. They close every open block, even if the node returned less."""
     thought, parts = delta_of(message)[0], parts_of(message)
     if writing is not None and writing.thought_block is not None and not thought:
         thought = writing.thought

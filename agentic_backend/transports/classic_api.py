@@ -1,4 +1,4 @@
-"""The REST calls that older clients know; thin adapters like those of today."""
+"""The REST calls of older clients: thin adapters, as in `rest`."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -7,10 +7,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agentic_backend.auth.user import User
-from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.protocol.messages import ChatMessage, Session
-from agentic_backend.sessions.session_desk import SessionDesk
 from agentic_backend.stores.base import SessionQuery
+from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import json_array_response, json_response
 from agentic_backend.transports.rest_input import OpenSession, body_of
@@ -20,10 +19,9 @@ _PAGE = 200
 
 
 class ClassicApi:
-    def __init__(self, calls: RestCalls, desk: SessionDesk, limits: LimitsSettings) -> None:
+    def __init__(self, calls: RestCalls, services: DoorServices) -> None:
         self._calls = calls
-        self._desk = desk
-        self._limits = limits
+        self._door = services
 
     def routes(self) -> list[Route]:
         calls = [
@@ -35,21 +33,21 @@ class ClassicApi:
         return self._calls.routes(_PATH, calls)
 
     async def _open(self, request: Request, user: User) -> Response:
-        body = await body_of(request, OpenSession, self._limits.frame_bytes)
-        return json_response(await self._desk.open(user, body.agent_id, body.title, body.chat_profile))
+        body = await body_of(request, OpenSession, self._door.limits.frame_bytes)
+        return json_response(await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile))
 
     async def _delete(self, request: Request, user: User) -> Response:
-        await self._desk.delete(user, request.path_params["id"])
+        await self._door.sessions.delete(user, request.path_params["id"])
         return Response(status_code=204)
 
     async def _list(self, request: Request, user: User) -> Response:
-        """All sessions of the caller, the last updated first."""
+        """All sessions of the caller, most recently updated first."""
 
         async def pages() -> AsyncIterator[Sequence[Session]]:
             cursor: str | None = None
             while True:
-                page = await self._desk.page(SessionQuery(user_id=user.id, limit=_PAGE, cursor=cursor))
-                yield page.sessions
+                page = await self._door.sessions.page(SessionQuery(user_id=user.id, limit=_PAGE, cursor=cursor))
+                yield [session.shown() for session in page.sessions]
                 cursor = page.next_cursor
                 if cursor is None:
                     return
@@ -63,7 +61,7 @@ class ClassicApi:
         async def pages() -> AsyncIterator[Sequence[ChatMessage]]:
             next_rank = 0
             while True:
-                session, messages = await self._desk.messages(user, session_id, next_rank - 1, _PAGE)
+                session, messages = await self._door.sessions.messages(user, session_id, next_rank - 1, _PAGE)
                 yield messages
                 next_rank = messages[-1].rank + 1 if messages else session.next_rank
                 if next_rank >= session.next_rank:

@@ -1,4 +1,4 @@
-"""Where a client's token stands in a request, whose it is, and how long it serves."""
+"""The access token of a request: where to find it, its user, and how long it is valid."""
 
 import time
 
@@ -6,15 +6,15 @@ from starlette.requests import HTTPConnection
 
 from agentic_backend.auth.user import Authenticator, User
 from agentic_backend.errors import Unauthenticated
+from agentic_backend.protocol.frames import LONGEST_TOKEN
 
-_LONGEST_TOKEN = 16_384
-_EXPIRY_LEEWAY_S = 10
+EXPIRY_LEEWAY_S = 10
 
 
 def token_of(connection: HTTPConnection, *, in_query: bool = False) -> str | None:
     """The token in `Authorization: Bearer …` or, `in_query`, in `?token=…`.
 
-    Raises Unauthenticated where the header has another form.
+    Raises Unauthenticated if the header has another form or the token is too long.
     """
     header = connection.headers.get("authorization")
     token: str | None = None
@@ -25,18 +25,18 @@ def token_of(connection: HTTPConnection, *, in_query: bool = False) -> str | Non
         token = token.strip()
     elif in_query:
         token = connection.query_params.get("token")
-    if token is not None and len(token) > _LONGEST_TOKEN:
+    if token is not None and len(token) > LONGEST_TOKEN:
         raise Unauthenticated
     return token
 
 
 def seconds_left(user: User) -> float | None:
-    """How long what is open for `user` may stay so; None where the token does not end."""
-    return None if user.expires_at is None else max(0.0, user.expires_at + _EXPIRY_LEEWAY_S - time.time())
+    """The seconds until the user's connections must end; None if the token does not expire."""
+    return None if user.expires_at is None else max(0.0, user.expires_at + EXPIRY_LEEWAY_S - time.time())
 
 
 async def user_of(connection: HTTPConnection, authenticator: Authenticator) -> User:
-    """Who sends a request. Raises Unauthenticated or TokenExpired."""
+    """The user of a request. Raises Unauthenticated or TokenExpired."""
     token = token_of(connection)
     if token is not None:
         return await authenticator.authenticate(token)

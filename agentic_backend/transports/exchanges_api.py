@@ -1,4 +1,4 @@
-"""REST calls about exchanges: one of them as it stands, going on with one, and a session's events as they come."""
+"""REST calls about exchanges: get one, resume one, and stream the events of a session."""
 
 from collections.abc import AsyncIterator, Sequence
 from uuid import uuid4
@@ -9,34 +9,28 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agentic_backend.auth.user import Tokens, User
-from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import BadFrame, ExchangeNotFound
-from agentic_backend.kpi import Kpi
-from agentic_backend.limits_settings import LimitsSettings
-from agentic_backend.protocol.events import ErrorInfo, Final, HumanRequests
+from agentic_backend.protocol.events import ErrorInfo, HumanRequests
 from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.protocol.messages import ExchangeStatus, Timestamp, TokenUsage
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.protocol.seq import HIGHEST_SEQ
+from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.approvals import remaining
-from agentic_backend.sessions.relay import Relay
-from agentic_backend.sessions.session_desk import SessionDesk
-from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.transports.credentials import seconds_left, token_of
-from agentic_backend.transports.open_connections import OpenConnections
+from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest import PREFIX
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import json_response
 from agentic_backend.transports.rest_input import ResumeExchange, body_of
-from agentic_backend.transports.session_events import SessionEvents
-from agentic_backend.transports.sse import EventStream, exchange_events
+from agentic_backend.transports.sse import EventStream, exchange_events, session_events
 
 _DECISIONS_BYTES = 1024 * 1024
 
 
 class ExchangeView(Value):
-    """`pending` is what still waits for a person, `decisions` what was decided, `checkpoint` where it could go on."""
+    """`pending`: the requests that wait for a person. `decisions`: those made. `checkpoint`: where it can continue."""
 
     id: str
     session_id: str
@@ -61,7 +55,7 @@ class ExchangeView(Value):
 
 
 def _last_that_fit(decisions: Sequence[HumanDecision]) -> list[HumanDecision]:
-    """As many of the last decisions as have _DECISIONS_BYTES, one at least: each has the arguments of its call."""
+    """The last decisions up to _DECISIONS_BYTES, at least one: each holds the arguments of its call."""
     kept: list[HumanDecision] = []
     size = 0
     for decision in reversed(decisions):
@@ -73,24 +67,9 @@ def _last_that_fit(decisions: Sequence[HumanDecision]) -> list[HumanDecision]:
 
 
 class ExchangesApi:
-    def __init__(
-        self,
-        *,
-        calls: RestCalls,
-        desk: SessionDesk,
-        orchestrator: SessionOrchestrator,
-        relay: Relay,
-        connections: OpenConnections,
-        kpi: Kpi,
-        limits: LimitsSettings,
-    ) -> None:
+    def __init__(self, calls: RestCalls, services: DoorServices) -> None:
         self._calls = calls
-        self._desk = desk
-        self._orchestrator = orchestrator
-        self._relay = relay
-        self._connections = connections
-        self._kpi = kpi
-        self._limits = limits
+        self._door = services
 
     def routes(self) -> list[Route]:
         calls = [
@@ -101,42 +80,41 @@ class ExchangesApi:
         return self._calls.routes(PREFIX, calls)
 
     async def _get(self, request: Request, user: User) -> Response:
-        return json_response(ExchangeView.of(await self._desk.exchange(user, request.path_params["id"])))
+        return json_response(ExchangeView.of(await self._door.sessions.exchange(user, request.path_params["id"])))
 
     async def _resume(self, request: Request, user: User) -> Response:
-        with self._kpi.refusals("resume"):
-            body = await body_of(request, ResumeExchange, self._limits.frame_bytes)
+        with self._door.kpi.refusals("resume"):
+            body = await body_of(request, ResumeExchange, self._door.limits.frame_bytes)
         exchange_id, token = request.path_params["id"], token_of(request)
         tokens = Tokens(token) if token else None
         kind = "resume" if body.payload is None else "decision"
-        with self._kpi.refusals(kind), self._connections.stream(user.id) as place:
+        with self._door.kpi.refusals(kind), self._door.connections.stream(user.id) as place:
             if body.payload is None:
-                exchange = await self._orchestrator.resume(user, exchange_id, tokens, uuid4().hex)
+                exchange = await self._door.orchestrator.resume(user, exchange_id, tokens, uuid4().hex)
             else:
-                exchange = await self._orchestrator.human_resume(user, None, exchange_id, body.payload, tokens)
-            events = exchange_events(exchange, self._relay, seconds_left(user))
-            return EventStream(events, place.pop_all(), self._limits.send_timeout_s)
+                exchange = await self._door.orchestrator.human_resume(user, None, exchange_id, body.payload, tokens)
+            events = exchange_events(self._door.relay, exchange, seconds_left(user))
+            return EventStream(events, place.pop_all(), self._door.limits.send_timeout_s)
 
     async def _events(self, request: Request, user: User) -> Response:
-        with self._connections.stream(user.id) as place:
+        with self._door.connections.stream(user.id) as place:
             events = await self._events_of(request, user)
-            return EventStream(events, place.pop_all(), self._limits.send_timeout_s)
+            return EventStream(events, place.pop_all(), self._door.limits.send_timeout_s)
 
     async def _events_of(self, request: Request, user: User) -> AsyncIterator[ServerSentEvent]:
         last_id = _last_event_id(request)
-        session, running = await self._orchestrator.running_in(user, request.path_params["id"])
-        resumed: ExchangeLog | Final | None = None
+        session, running = await self._door.orchestrator.running_in(user, request.path_params["id"])
+        seen: tuple[ExchangeLog, int] | None = None
         if last_id is not None:
             try:
-                resumed = await self._orchestrator.view(user, last_id[0], session.id)
+                seen = await self._door.orchestrator.view(user, last_id[0], session.id), last_id[1]
             except ExchangeNotFound:
                 raise BadFrame("Last-Event-ID: names no exchange of this session") from None
-        seq = last_id[1] if last_id else 0
-        return SessionEvents(self._relay, session, running).events(resumed, seq, seconds_left(user))
+        return session_events(self._door.relay, session, running, seen, seconds_left(user))
 
 
 def _last_event_id(request: Request) -> tuple[str, int] | None:
-    """The exchange and the seq that `Last-Event-ID` names. Raises BadFrame where it is none of ours."""
+    """The exchange id and seq in `Last-Event-ID`; None without the header. Raises BadFrame if it is malformed."""
     text = request.headers.get("last-event-id")
     if not text:
         return None

@@ -1,7 +1,7 @@
-"""Gate: what every request passes before it reaches a transport.
+"""Gate: the ASGI middleware in front of every transport.
 
-Foreign pages are refused by their Origin, also where developer authentication asks for no token: else any page in the
-same browser could talk to a server on loopback. Host names are checked, because a name can be rebound to loopback.
+It refuses foreign pages by their Origin, because with developer authentication any page in the same browser could
+otherwise use a server on loopback. It checks the Host, because a DNS name can be rebound to loopback.
 """
 
 from collections.abc import Callable, Collection
@@ -23,17 +23,17 @@ _SECURITY_HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
-    # Else a link's host is looked up as soon as the link is shown, and its name may have been made of what was said.
+    # Otherwise the browser resolves a link's host when it shows the link, and the host name may leak message text.
     "x-dns-prefetch-control": "off",
 }
 
 
 class Gate:
-    """ASGI middleware. `origins` are `scheme://host[:port]`, `hosts` names without port.
+    """ASGI middleware. `origins` are `scheme://host[:port]`, `hosts` are names without a port.
 
-    `tokens_from` is the one foreign origin that the page may ask, to sign its user in. While the server `is_draining`
-    each answer ends its connection: the next request opens another one, which leads elsewhere. With `ip_addresses` any
-    address will do as well as a name, and none at all: only a name can be rebound, and every browser sends one.
+    `tokens_from` is the only foreign origin that the page may call, to sign in. While the server `is_draining`, each
+    response closes its connection, so that the next request goes to another server. `ip_addresses` also allows any IP
+    address as the Host, or none: only a name can be rebound, and every browser sends a Host.
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class Gate:
             return
         headers = Headers(scope=scope)
         origin = headers.get("origin")
-        # A frame of a WebSocket has no headers, and passes here thousands of times.
+        # WebSocket messages have no headers and are frequent, so their `send` is not wrapped.
         send = self._with_headers(send) if scope["type"] == "http" else send
-        # A WebSocket is refused before it is accepted, by Starlette's denial response.
+        # Refuse a WebSocket before it is accepted, with Starlette's denial response.
         if origin is not None and origin.lower() not in self._origins:
             self._note_refusal(scope, "origin")
             await refusal(Forbidden("This origin is not allowed."), scope["path"])(scope, receive, send)
@@ -89,7 +89,7 @@ class Gate:
 
     def _serves(self, host: str | None) -> bool:
         if host is None:
-            # HTTP/1.0, as some health checks of proxies speak it.
+            # HTTP/1.0, which some proxies use for health checks.
             return self._ip_addresses
         name = _host_name(host)
         return name in self._hosts or (self._ip_addresses and _is_ip_address(name))

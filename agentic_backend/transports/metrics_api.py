@@ -1,4 +1,4 @@
-"""The metrics calls: figures over the KPI records, of the caller's own exchanges or, for an admin, of all."""
+"""The metrics calls: figures from the KPI records of the caller's exchanges or, for an admin, of all exchanges."""
 
 from datetime import datetime
 
@@ -8,8 +8,9 @@ from starlette.routing import Route
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame
-from agentic_backend.sessions.kpi_report import KpiReports, Precision
+from agentic_backend.sessions.kpi_report import Precision
 from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, OPERATIONS, Aggregation
+from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import json_response
 from agentic_backend.transports.rest_input import time_of
@@ -19,9 +20,9 @@ _AGGREGATIONS_AT_MOST = 20
 
 
 class MetricsApi:
-    def __init__(self, calls: RestCalls, reports: KpiReports) -> None:
+    def __init__(self, calls: RestCalls, services: DoorServices) -> None:
         self._calls = calls
-        self._reports = reports
+        self._door = services
 
     def routes(self) -> list[Route]:
         calls = [("GET", "/numerical", self._numerical), ("GET", "/summary", self._summary)]
@@ -38,21 +39,21 @@ class MetricsApi:
                 raise BadFrame(f"groupby: expected one of {', '.join(GROUPS)}")
         start, end = _span(request)
         return json_response(
-            await self._reports.numerical(user.id, _whose(user), start, end, precision, aggregations, groupby)
+            await self._door.reports.numerical(user.id, _whose(user), start, end, precision, aggregations, groupby)
         )
 
     async def _summary(self, request: Request, user: User) -> Response:
         start, end = _span(request)
-        return json_response(await self._reports.summary(user.id, _whose(user), start, end))
+        return json_response(await self._door.reports.summary(user.id, _whose(user), start, end))
 
 
 def _whose(user: User) -> str | None:
-    """Whose exchanges the user sees; None: everybody's."""
+    """The id of the user whose exchanges `user` may see; None for all users."""
     return None if "admin" in user.roles else user.id
 
 
 def _several(request: Request, name: str, at_most: int) -> list[str]:
-    """The values of a parameter that may come several times. Raises BadFrame."""
+    """The values of a repeatable parameter. Raises BadFrame if there are too many or one is repeated."""
     values = request.query_params.getlist(name)
     if len(values) > at_most:
         raise BadFrame(f"{name}: expected at most {at_most}")

@@ -1,14 +1,14 @@
-"""OpenConnections: how many sockets and streams (SSE) are open, of each user and in the process.
+"""OpenConnections: counts and bounds the open sockets and SSE streams, per user and in the process.
 
-Sockets whose user isn't known yet are counted apart, so that nobody keeps users out without being one.
+Sockets without an authenticated user have their own limit, so that they can't keep users out.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import RateLimited
-from agentic_backend.limits_settings import LimitsSettings
 
 _RETRY_AFTER_S = 5
 
@@ -19,12 +19,12 @@ class OpenConnections:
         self._of_user_at_most = limits.sockets_per_user
         self._unauthenticated_at_most = limits.unauthenticated_sockets
         self._open: Counter[str | None] = Counter()
-        """By user; None is all of them."""
+        """The number of open connections by user id; None counts all."""
         self._unauthenticated = 0
 
     @contextmanager
     def unauthenticated(self) -> Iterator[None]:
-        """One more whose user isn't known yet. Raises RateLimited where it is one too many."""
+        """Count a socket that is not authenticated yet. Raises RateLimited above the limit."""
         if self._unauthenticated >= self._unauthenticated_at_most:
             raise RateLimited("Too many connections sign in.", retry_after_s=_RETRY_AFTER_S)
         self._unauthenticated += 1
@@ -35,18 +35,18 @@ class OpenConnections:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """One more of the process's. Raises RateLimited where it is one too many."""
+        """Count a connection of the process. Raises RateLimited above the limit."""
         with self._counted(None, self._at_most):
             yield
 
     @contextmanager
     def of_user(self, user_id: str) -> Iterator[None]:
-        """The one that is open already is this user's. Raises RateLimited where it is one too many."""
+        """Count an open connection for its user. Raises RateLimited above the limit."""
         with self._counted(user_id, self._of_user_at_most):
             yield
 
     def stream(self, user_id: str) -> ExitStack:
-        """The place of a stream of this user's, until it is closed. Raises RateLimited where it is one too many."""
+        """Count a stream of this user until the returned stack is closed. Raises RateLimited above a limit."""
         with ExitStack() as place:
             place.enter_context(self.one())
             place.enter_context(self.of_user(user_id))

@@ -1,4 +1,4 @@
-"""The internal listener: metrics, health and the latest lines of the log, for the inside only."""
+"""The internal listener's application: metrics, health and the latest log lines, not for clients."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from agentic_backend.kpi import Kpi
-from agentic_backend.log_tail import LogTail
+from agentic_backend.telemetry import LogTail
 from agentic_backend.transports.readiness import READY, Readiness
 
 

@@ -42,12 +42,12 @@ def public_application(
         ],
         exception_handlers=EXCEPTION_HANDLERS,
     )
-    # Around all of it: Starlette answers what its own middleware fails on by itself.
+    # Outside Starlette: its error middleware sends responses that a middleware inside would not see.
     return Gate(application, origins=origins, hosts=hosts, tokens_from=sign_in.origin, is_draining=is_draining, kpi=kpi)
 
 
 class _PageFiles(StaticFiles):
-    """The page's modules name no version, so a browser asks whether they have changed; the answer is mostly 304."""
+    """The page's modules have no version in their names, so the browser revalidates them; most answers are 304."""
 
     def file_response(self, *args: object, **kwargs: object) -> Response:
         response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]

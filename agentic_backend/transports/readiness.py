@@ -1,21 +1,21 @@
-"""Readiness: whether asks can be taken. What costs something is done at most once a second, whoever asks how often."""
+"""Readiness: whether the server can take asks. Expensive checks run at most once a second."""
 
 import asyncio
 
 from agentic_backend.auth.user import Authenticator
 from agentic_backend.errors import AgenticError, StoreUnavailable
-from agentic_backend.sessions.relay import Relay
+from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.sqlite_pages import PagesWatch
+from agentic_backend.stores.sqlite.pages import PagesWatch
 
 READY = "ok"
 _HOLDS_S = 1.0
-# Whoever probes waits a second or a few.
+# Probes usually time out after a second or a few.
 _PROOF_S = 1.5
 
 
 class Readiness:
-    """`pages` is the watch over a SQLite file; None for another store."""
+    """`pages` watches the SQLite file for damage; None for another store."""
 
     def __init__(self, store: Store, relay: Relay, authenticator: Authenticator, pages: PagesWatch | None) -> None:
         self._store = store
@@ -27,7 +27,7 @@ class Readiness:
         self._store_status, self._proved_until = READY, 0.0
 
     async def status(self) -> str:
-        """READY, or why not: `shutting_down`, `store_damaged`, `store_unavailable`, `auth_unavailable`."""
+        """READY, or the reason: `shutting_down`, `store_damaged`, `store_unavailable`, `auth_unavailable`."""
         if self._relay.draining:
             return "shutting_down"
         if self._pages is not None and self._pages.damage is not None:

@@ -1,4 +1,4 @@
-"""Repeats: what may happen over and over is told a few times a minute, with how often it did."""
+"""Repeats: limits repeated log records to a few a minute, each with the number of occurrences."""
 
 import logging
 import time
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 _EVERY_S = 60.0
 _KEYS_AT_MOST = 1_000
 _RECORDS_AT_MOST = 60
-# Whose records clients can bring about as often as they like.
+# The loggers whose records a client can trigger without limit.
 _LOGGERS = (
-    "agentic_backend.transports.bounded_http",
+    "agentic_backend.server.bounded_http",
     "agentic_backend.transports.chatbot_controller",
     "agentic_backend.transports.connection",
     "agentic_backend.transports.rest_errors",
@@ -28,7 +28,7 @@ class _Told:
 
 
 class Repeats:
-    """Each key is told `at_most` times in a minute."""
+    """Counts occurrences by key, and reports each key `at_most` times a minute."""
 
     def __init__(self, at_most: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         self._at_most = at_most
@@ -36,7 +36,7 @@ class Repeats:
         self._told: dict[Hashable, _Told] = {}
 
     def count(self, key: Hashable, times: int = 1) -> int:
-        """How often it has happened since it was told last; 0 where that is not to be told now."""
+        """Count an occurrence; return the number since the last report, or 0 if it is not to be reported now."""
         now = self._clock()
         if key not in self._told and len(self._told) >= _KEYS_AT_MOST:
             self._told.clear()
@@ -51,12 +51,12 @@ class Repeats:
         return untold
 
     def untold(self) -> Iterator[tuple[Hashable, int]]:
-        """What has happened and was never told, when nothing follows any more."""
+        """The keys with unreported occurrences, and their number: for a final report."""
         return ((key, told.untold) for key, told in self._told.items() if told.untold)
 
 
 class _BoundedRecords(logging.Filter):
-    """Lets through so many records of a kind; the next one after that has the number of those left out in `count`."""
+    """Limits each kind of record to _RECORDS_AT_MOST a minute; the next one has the number dropped in `count`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class _BoundedRecords(logging.Filter):
 
 @contextmanager
 def bounded_records() -> Iterator[None]:
-    """No client fills the disk with the log while inside: a minute has a bound for each kind of record."""
+    """While inside, bound the records per minute and kind, so that no client can fill the disk with logs."""
     bound = _BoundedRecords()
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(bound)

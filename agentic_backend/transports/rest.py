@@ -1,4 +1,4 @@
-"""The REST calls: thin adapters from requests to the SessionDesk and the SessionOrchestrator."""
+"""The REST calls: thin adapters from requests to SessionService and SessionOrchestrator."""
 
 import unicodedata
 from uuid import uuid4
@@ -7,26 +7,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
-from agentic_backend.agents.tool_names import tool_names
+from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import BadFrame, SessionNotFound
-from agentic_backend.kpi import Kpi
-from agentic_backend.limits_settings import LimitsSettings
-from agentic_backend.protocol.frames import LONGEST_ID, Ask, Frame
+from agentic_backend.protocol.frames import LONGEST_ID, Frame
 from agentic_backend.protocol.messages import (
     ChatMessage,
     Session,
     SessionState,
     Timestamp,
 )
-from agentic_backend.protocol.parts import Value, absent
-from agentic_backend.sessions.relay import Relay
-from agentic_backend.sessions.session_desk import SessionDesk
-from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
+from agentic_backend.protocol.parts import TextPart, Value, absent
+from agentic_backend.sessions.turn import Turn
 from agentic_backend.stores.base import SessionQuery
 from agentic_backend.transports.credentials import seconds_left, token_of
-from agentic_backend.transports.open_connections import OpenConnections
+from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import json_response
 from agentic_backend.transports.rest_input import (
@@ -78,26 +73,9 @@ class CancelledView(Value):
 
 
 class RestApi:
-    def __init__(
-        self,
-        *,
-        calls: RestCalls,
-        agents: AgentManager,
-        desk: SessionDesk,
-        orchestrator: SessionOrchestrator,
-        relay: Relay,
-        connections: OpenConnections,
-        kpi: Kpi,
-        limits: LimitsSettings,
-    ) -> None:
+    def __init__(self, calls: RestCalls, services: DoorServices) -> None:
         self._calls = calls
-        self._agents = agents
-        self._desk = desk
-        self._orchestrator = orchestrator
-        self._relay = relay
-        self._connections = connections
-        self._kpi = kpi
-        self._limits = limits
+        self._door = services
 
     def routes(self) -> list[Route]:
         calls = [
@@ -115,13 +93,13 @@ class RestApi:
         return self._calls.routes(PREFIX, calls)
 
     async def _list_agents(self, request: Request, user: User) -> Response:
-        agents = self._agents.served_for(user)
-        default = self._agents.get(None, user) if agents else None
+        agents = self._door.agents.served_for(user)
+        default = self._door.agents.get(None, user) if agents else None
         return json_response(AgentsView(agents=[_agent_view(agent, agent is default) for agent in agents]))
 
     async def _open(self, request: Request, user: User) -> Response:
-        body = await body_of(request, OpenSession, self._limits.frame_bytes)
-        return json_response(await self._desk.open(user, body.agent_id, body.title, body.chat_profile), 201)
+        body = await body_of(request, OpenSession, self._door.limits.frame_bytes)
+        return json_response(await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile), 201)
 
     async def _list_sessions(self, request: Request, user: User) -> Response:
         text = request.query_params.get("q")
@@ -135,46 +113,48 @@ class RestApi:
             limit=whole_number(request, "limit", 50, at_least=1, at_most=200),
             cursor=request.query_params.get("cursor") or None,
         )
-        page = await self._desk.page(query)
-        return json_response(SessionsView(sessions=page.sessions, next_cursor=page.next_cursor))
+        page = await self._door.sessions.page(query)
+        sessions = [session.shown() for session in page.sessions]
+        return json_response(SessionsView(sessions=sessions, next_cursor=page.next_cursor))
 
     async def _get(self, request: Request, user: User) -> Response:
-        return json_response(await self._desk.get(user, request.path_params["id"]))
+        return json_response(await self._door.sessions.get(user, request.path_params["id"]))
 
     async def _rename(self, request: Request, user: User) -> Response:
-        body = await body_of(request, RenameSession, self._limits.frame_bytes)
-        return json_response(await self._desk.rename(user, request.path_params["id"], body.title))
+        body = await body_of(request, RenameSession, self._door.limits.frame_bytes)
+        return json_response(await self._door.sessions.rename(user, request.path_params["id"], body.title))
 
     async def _delete(self, request: Request, user: User) -> Response:
-        await self._desk.delete(user, request.path_params["id"])
+        await self._door.sessions.delete(user, request.path_params["id"])
         return Response(status_code=204)
 
     async def _messages(self, request: Request, user: User) -> Response:
         after_rank = whole_number(request, "after_rank", -1, at_least=-1, at_most=2**53)
         limit = whole_number(request, "limit", 200, at_least=1, at_most=1_000)
-        session, messages = await self._desk.messages(user, request.path_params["id"], after_rank, limit)
+        session, messages = await self._door.sessions.messages(user, request.path_params["id"], after_rank, limit)
         return json_response(MessagesView(messages=messages, next_rank=session.next_rank))
 
     async def _send(self, request: Request, user: User) -> Response:
-        with self._kpi.refusals("ask"):
-            body = await body_of(request, SendMessage, self._limits.frame_bytes)
+        with self._door.kpi.refusals("ask"):
+            body = await body_of(request, SendMessage, self._door.limits.frame_bytes)
             token, session_id = token_of(request), request.path_params["id"]
             if len(session_id) > LONGEST_ID:
                 raise SessionNotFound
-            ask = Ask(message=body.content, session_id=session_id, client_exchange_id=body.client_exchange_id)
-            with self._connections.stream(user.id) as place:
-                exchange = await self._orchestrator.ask(user, ask, Tokens(token) if token else None, uuid4().hex)
-                events = exchange_events(exchange, self._relay, seconds_left(user))
-                return EventStream(events, place.pop_all(), self._limits.send_timeout_s)
+            parts = [TextPart(text=body.content)]
+            turn = Turn(parts=parts, session_id=session_id, client_exchange_id=body.client_exchange_id)
+            with self._door.connections.stream(user.id) as place:
+                exchange = await self._door.orchestrator.ask(user, turn, Tokens(token) if token else None, uuid4().hex)
+                events = exchange_events(self._door.relay, exchange, seconds_left(user))
+                return EventStream(events, place.pop_all(), self._door.limits.send_timeout_s)
 
     async def _complete(self, request: Request, user: User) -> Response:
-        await body_of(request, Frame, self._limits.frame_bytes)
-        session = await self._desk.complete(user, request.path_params["id"])
+        await body_of(request, Frame, self._door.limits.frame_bytes)
+        session = await self._door.sessions.complete(user, request.path_params["id"])
         return json_response(CompletedView(id=session.id, state=session.state, ended_at=session.ended_at))
 
     async def _cancel(self, request: Request, user: User) -> Response:
-        await body_of(request, Frame, self._limits.frame_bytes)
-        return json_response(CancelledView(cancelled=await self._desk.cancel(user, request.path_params["id"])))
+        await body_of(request, Frame, self._door.limits.frame_bytes)
+        return json_response(CancelledView(cancelled=await self._door.sessions.cancel(user, request.path_params["id"])))
 
 
 def _is_control(character: str) -> bool:
@@ -189,6 +169,6 @@ def _agent_view(agent: CatalogAgent, is_default: bool) -> AgentView:
         description=settings.description,
         tags=list(settings.tags),
         starters=list(settings.chat.starters),
-        tools=tool_names(agent),
+        tools=agent.tool_names,
         default=is_default,
     )

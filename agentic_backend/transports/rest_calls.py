@@ -1,4 +1,4 @@
-"""RestCalls: what each authenticated REST call passes: who calls, how many calls of theirs go on, how they read."""
+"""RestCalls: authenticates each REST call, bounds the calls of a user, and drops clients that read too slowly."""
 
 import asyncio
 import logging
@@ -10,17 +10,17 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentic_backend.auth.user import Authenticator, User
+from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import AgenticError
-from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.transports.credentials import user_of
 from agentic_backend.transports.sse import EventStream, drop_client
 
 log = logging.getLogger(__name__)
 
-# How long a call waits for its user's other calls.
+# The longest time that a call waits for its user's other calls.
 _WAIT_S = 5.0
-# What is handed to the connection at once: the rest waits until the client has read it.
+# The size of a slice of a response; the next slice waits until the client has read this one.
 _SLICE = 65_536
 
 Call = Callable[[Request, User], Awaitable[Response]]
@@ -38,7 +38,7 @@ class RestCalls:
         )
 
     def routes(self, prefix: str, calls: Iterable[tuple[str, str, Call]]) -> list[Route]:
-        """Routes whose calls (method, path behind `prefix`, call) know who calls them."""
+        """Authenticated routes for `calls`: method, path after `prefix`, call."""
         return [Route(prefix + path, self._endpoint(call), methods=[method]) for method, path, call in calls]
 
     def _endpoint(self, call: Call) -> ASGIApp:
@@ -46,8 +46,8 @@ class RestCalls:
 
 
 class _Endpoint:
-    """One call. It counts until its answer is sent, so that answers that nobody reads are bounded too; streams of
-    events are not: they count as connections."""
+    """One route. A call counts until its response is sent, which bounds unread responses too. Event streams count as
+    connections instead."""
 
     def __init__(self, authenticator: Authenticator, at_once: Bulkhead, call: Call, send_timeout_s: float) -> None:
         self._authenticator = authenticator
@@ -71,8 +71,8 @@ class _Endpoint:
         except _TooSlow:
             log.info("client too slow", extra={"path": scope["path"]})
         except AgenticError as error:
-            # Its beginning is sent already: the client must see that this is not all.
-            log.warning("an answer broke off", extra={"path": scope["path"], "code": error.code})
+            # Part of the response is already sent: the client must see that it is incomplete.
+            log.warning("response incomplete", extra={"path": scope["path"], "code": error.code})
         else:
             return
         await drop_client(scope, receive)
@@ -83,9 +83,9 @@ class _TooSlow(Exception):
 
 
 def _in_slices(send: Send, timeout_s: float) -> Send:
-    """Hands a body on in slices. Raises _TooSlow where a client takes longer than `timeout_s` for what is on its way.
+    """Send a body in slices. Raises _TooSlow if the client takes longer than `timeout_s` to make room for a slice.
 
-    uvicorn waits with a slice until the client has read of those before it.
+    uvicorn delays a slice until the client has read enough of the earlier ones.
     """
 
     async def send_slice(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Typed errors as HTTP responses; the one table that renders them."""
+"""JSON responses, and the only table that renders errors as HTTP responses."""
 
 import logging
 import math
@@ -10,15 +10,15 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ExceptionHandler
 
-from agentic_backend.errors import AgenticError, BadFrame, Internal
-from agentic_backend.protocol.events import ErrorInfo
+from agentic_backend.errors import AgenticError, BadFrame, Internal, MethodNotAllowed, NotFound
+from agentic_backend.protocol.events import Refusal
 from agentic_backend.protocol.parts import Value
 
 log = logging.getLogger(__name__)
 
 
 class ErrorBody(Value):
-    error: ErrorInfo
+    error: Refusal
 
 
 def json_response(body: Value, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -31,7 +31,7 @@ def json_response(body: Value, status: int = 200, headers: dict[str, str] | None
 
 
 async def json_array_response(pages: AsyncIterator[Sequence[Value]]) -> Response:
-    """An array that is read and sent page by page. What the first page raises is raised here, and answered as usual."""
+    """A JSON array, read and sent page by page. An error of the first page is raised here, before anything is sent."""
     first = await anext(pages)
 
     async def body() -> AsyncIterator[bytes]:
@@ -54,11 +54,11 @@ def error_response(error: AgenticError, request_id: str, status: int | None = No
     headers = {"www-authenticate": "Bearer"} if error.http_status == 401 else {}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(max(1, math.ceil(error.retry_after_s)))
-    return json_response(ErrorBody(error=ErrorInfo.of(error, request_id)), status or error.http_status, headers)
+    return json_response(ErrorBody(error=Refusal.of(error, request_id)), status or error.http_status, headers)
 
 
 def refusal(error: AgenticError, path: str) -> Response:
-    """The response for a request that is refused, under a request id that the log has too."""
+    """Log a refused request and return the error response, both with the same request id."""
     request_id = uuid4().hex
     log.info("request refused", extra={"request_id": request_id, "code": error.code, "path": path})
     return error_response(error, request_id)
@@ -72,7 +72,8 @@ async def _typed(request: Request, error: Exception) -> Response:
 async def _http(request: Request, error: Exception) -> Response:
     """Starlette's own refusals: an unknown path, a wrong method."""
     assert isinstance(error, HTTPException)
-    response = error_response(BadFrame(error.detail), uuid4().hex, error.status_code)
+    refused = {404: NotFound(), 405: MethodNotAllowed()}.get(error.status_code) or BadFrame(error.detail)
+    response = error_response(refused, uuid4().hex, error.status_code)
     response.headers.update(error.headers or {})
     return response
 

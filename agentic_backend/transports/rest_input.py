@@ -1,4 +1,4 @@
-"""What REST clients send: bodies and query parameters, strict to the last field. Errors name the field."""
+"""The bodies and query parameters of REST requests, strictly validated. Errors name the field."""
 
 import asyncio
 import re
@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
-from agentic_backend.protocol.frames import Frame, HumanDecisions, Id, decode_object
+from agentic_backend.protocol.frames import ChatProfile, Frame, HumanDecisions, Id, decode_object, first_problem
 from agentic_backend.protocol.messages import SessionState
 
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
@@ -17,14 +17,14 @@ Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 Body = TypeVar("Body", bound=Frame)
 _BODY_TIMEOUT_S = 30
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}")
-# No place on earth is farther from UTC.
+# The largest offset from UTC in use.
 _FARTHEST_OFFSET = timedelta(hours=14)
 
 
 class OpenSession(Frame):
     agent_id: Id | None = None
     title: Title | None = None
-    chat_profile: Id = "default"
+    chat_profile: ChatProfile = "default"
 
 
 class RenameSession(Frame):
@@ -41,7 +41,7 @@ class ResumeExchange(Frame):
 
 
 async def body_of(request: Request, model: type[Body], limit: int) -> Body:
-    """The request's JSON body; none at all is an empty object. Raises BadFrame or MessageTooLarge."""
+    """The request's JSON body; an empty body counts as `{}`. Raises BadFrame or MessageTooLarge."""
     data = bytearray()
     try:
         async with asyncio.timeout(_BODY_TIMEOUT_S):
@@ -52,19 +52,16 @@ async def body_of(request: Request, model: type[Body], limit: int) -> Body:
     except TimeoutError:
         raise BadFrame("The body did not arrive in time.") from None
     except ClientDisconnect:
-        # Nobody reads this; but it is the client's doing, and no error of the server's.
+        # The client has gone and won't read this, but a typed error keeps it out of the server's errors.
         raise BadFrame("The body broke off.") from None
     try:
         return model.model_validate(decode_object(bytes(data)) if data else {})
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        field = ".".join(str(place) for place in problem["loc"]) or "body"
-        message = "unknown field" if problem["type"] == "extra_forbidden" else problem["msg"]
-        raise BadFrame(f"{field[:100]}: {message}") from None
+        raise BadFrame(first_problem(error, "body")) from None
 
 
 def whole_number(request: Request, name: str, default: int, *, at_least: int, at_most: int) -> int:
-    """A whole number in the query string, in ASCII digits. Raises BadFrame, which names it."""
+    """A whole number in the query string, in ASCII digits. Raises BadFrame with the parameter's name."""
     text = request.query_params.get(name)
     if text is None:
         return default
@@ -75,8 +72,8 @@ def whole_number(request: Request, name: str, default: int, *, at_least: int, at
 
 
 def time_of(request: Request, name: str) -> datetime:
-    """A time in the query string in RFC 3339, in UTC; without an offset it is UTC. Raises BadFrame, which names it."""
-    # A plus sign in a query that was not escaped arrives as a space.
+    """A time in the query string (RFC 3339) in UTC, which is the default offset. Raises BadFrame with its name."""
+    # An unescaped plus sign in a query arrives as a space.
     text = request.query_params.get(name, "").strip().replace(" ", "+")
     try:
         time = datetime.fromisoformat(text)
@@ -85,7 +82,7 @@ def time_of(request: Request, name: str) -> datetime:
             return time.replace(tzinfo=UTC)
         if abs(offset) > _FARTHEST_OFFSET:
             raise ValueError
-        # At the ends of time there are times whose UTC is in no year that there is.
+        # Near years 1 and 9999 the conversion can overflow.
         return time.astimezone(UTC)
     except (ValueError, OverflowError):
         raise BadFrame(f"{name}: expected a time such as 2026-01-31T00:00:00Z") from None

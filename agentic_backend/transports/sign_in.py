@@ -1,4 +1,4 @@
-"""How a page's users sign in: the one call that asks for no token, because it tells where to get one."""
+"""How the page's users sign in: the only call without authentication, because it says where to get a token."""
 
 from typing import Literal, Self
 from urllib.parse import urlsplit
@@ -7,15 +7,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from agentic_backend.config.settings import AuthSettings
 from agentic_backend.protocol.parts import Value, absent
-from agentic_backend.settings import AuthSettings
 from agentic_backend.transports.rest_errors import json_response
 
 _PATH = "/agentic/v1/sign-in"
 
 
 class SignIn(Value):
-    """What anybody may know. `realm_url` and `client_id` belong to the mode `keycloak`."""
+    """The public sign-in settings. `realm_url` and `client_id` are set in the mode `keycloak`."""
 
     mode: Literal["developer", "keycloak"]
     realm_url: str | None = absent()
@@ -29,7 +29,7 @@ class SignIn(Value):
 
     @property
     def origin(self) -> str | None:
-        """The origin that the page asks for tokens; None: it asks nobody."""
+        """The origin that the page gets tokens from; None if it needs none."""
         if self.realm_url is None:
             return None
         parts = urlsplit(self.realm_url)

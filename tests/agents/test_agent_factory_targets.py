@@ -11,8 +11,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 from support.recorded_agents import agent_factory, agent_services, echoing_graph, entry_of, use
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
-from agentic_backend.agents.offline_model import OfflineChatModel
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.telemetry import JsonFormatter
 
 GRAPH = echoing_graph()

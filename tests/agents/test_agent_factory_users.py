@@ -16,8 +16,8 @@ from support.recorded_agents import agent_factory, context_of, entry_of
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.agents.offline_model import OfflineChatModel
 from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.offline.model import OfflineChatModel
 
 USERS = [f"user{number}" for number in range(8)]
 

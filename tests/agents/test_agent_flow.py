@@ -17,9 +17,9 @@ from support.recorded_agents import agent_services, context_of, echoing_graph, e
 from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph, GraphFlow, StreamPart
-from agentic_backend.agents.offline_model import OfflineChatModel
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.errors import AgentUnavailable, Unauthenticated
+from agentic_backend.offline.model import OfflineChatModel
 
 TOKEN = "the-access-token"
 

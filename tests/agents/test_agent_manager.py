@@ -6,8 +6,8 @@ import pytest
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.auth.user import User
+from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.errors import AgentNotFound, AgentUnavailable, Forbidden
-from agentic_backend.located_yaml import ConfigError
 
 Load = Callable[..., AgentManager]
 ANYBODY = User(id="ann", name="Ann")

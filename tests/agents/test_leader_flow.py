@@ -15,10 +15,10 @@ from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph, GraphFlow
 from agentic_backend.agents.delegation import Handoff
-from agentic_backend.agents.delegation_tool_name import delegation_tool_name
 from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.mcp import delegation_tool_name
 
 
 def graph_of(node: Any, **options: Any) -> CompiledGraph:

@@ -4,9 +4,9 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from agentic_backend.agents.models import ChatModels, ModelUnavailable, build_model, load_models
-from agentic_backend.agents.offline_model import OfflineChatModel
+from agentic_backend.config.settings import ModelSettings
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.settings import ModelSettings
+from agentic_backend.offline.model import OfflineChatModel
 
 KEY = "sk-of-the-tests-0123456789abcdef"
 

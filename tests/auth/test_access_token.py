@@ -14,8 +14,8 @@ from support.signing_realm import CLIENT, SHORT, SigningRealm, b64, public_jwk
 from agentic_backend.auth.access_token import AccessTokenVerifier
 from agentic_backend.auth.keycloak import KeycloakAuthenticator, keycloak_authenticator
 from agentic_backend.auth.user import User
+from agentic_backend.config.settings import KeycloakSettings
 from agentic_backend.errors import AgenticError, Forbidden, TokenExpired, Unauthenticated
-from agentic_backend.settings import KeycloakSettings
 
 NOW = int(time.time())
 DAY_S = 86_400

@@ -51,17 +51,20 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture
-def composed_keycloak(keycloak: Keycloak, monkeypatch: pytest.MonkeyPatch) -> Iterator[Keycloak]:
-    """Keycloak with the names that docker-compose.yaml gives it: not those by which a test reaches it."""
-    keycloak.stop()
+def composed_keycloak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Keycloak]:
+    """One with the names that docker-compose.yaml gives it: not those by which a test reaches it.
+
+    Not the shared one under other names: tests in other lanes may need that at any time.
+    """
     for name, value in COMPOSED["keycloak"]["environment"].items():
         if name.startswith("KC_HOSTNAME"):
             monkeypatch.setenv(name, value)
-    keycloak.start()
-    yield keycloak
-    keycloak.stop()
-    monkeypatch.undo()
-    keycloak.start()
+    own = Keycloak(tmp_path)
+    try:
+        own.start()
+        yield own
+    finally:
+        own.stop()
 
 
 def files_in(image: Stage) -> set[Path]:
@@ -128,7 +131,7 @@ async def test_as_composed_it_needs_nothing_but_its_environment(
         **composed,
         "AGENTIC_AUTH__KEYCLOAK__INTERNAL_URL": composed_keycloak.realm_url,
         "AGENTIC_STORE__URL": mongodb_url,
-        "AGENTIC_RELAY__URL": redis_url,
+        "AGENTIC_BROADCAST__URL": redis_url,
     }
     before = files_in(image)
     assert not any(image.directory.iterdir()), "it starts in an empty folder"

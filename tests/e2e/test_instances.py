@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -11,31 +10,33 @@ from pathlib import Path
 import httpx
 import pytest
 from support.chat_client import ChatClient, chat, check_exchange
-from support.server_process import ServerProcess, command, serving
+from support.server_process import PATIENCE_S, ServerProcess, command, serving
 
-pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.redis
 
 SLOW = {"AGENTIC_MODELS__DEFAULT__OPTIONS": '{"words_per_second": 20}'}
 COUNT = "count down slowly from {}"
+# Six seconds: it still runs when a follower comes late. Where it is stopped, it may be longer.
+LONG, LONGER = 30, 200
 
 
 @pytest.fixture
 async def servers(mongodb_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[list[ServerProcess]]:
-    arguments = ["--store", mongodb_url, "--relay", redis_url]
+    arguments = ["--store", mongodb_url, "--broadcast", redis_url]
     async with AsyncExitStack() as stack:
         yield [await stack.enter_async_context(serving(*arguments, cwd=tmp_path, environment=SLOW)) for _ in range(2)]
 
 
-async def asked(client: ChatClient, seconds: int, **fields: object) -> str:
-    """The session of an exchange that runs for about so long and has begun to write."""
-    await client.send({"type": "ask", "message": COUNT.format(seconds), **fields})
+async def asked(client: ChatClient, numbers: int, **fields: object) -> str:
+    """The session of an exchange that counts down, five numbers a second, and has begun to write."""
+    await client.send({"type": "ask", "message": COUNT.format(numbers), **fields})
     return str((await client.until("delta"))["session_id"])
 
 
 async def test_what_runs_on_one_is_followed_on_another(servers: list[ServerProcess]) -> None:
     here, there = servers
     async with chat(here.address) as running, chat(there.address) as following:
-        session_id = await asked(running, 3)
+        session_id = await asked(running, LONG)
         await following.send({"type": "follow", "session_id": session_id})
         assert (await following.until("delta"))["session_id"] == session_id
         finals = [await running.until("final"), await following.until("final")]
@@ -44,7 +45,7 @@ async def test_what_runs_on_one_is_followed_on_another(servers: list[ServerProce
             check_exchange([event for event in client.events if "seq" in event])
         async with httpx.AsyncClient(verify=False) as http:
             metrics = (await http.get(f"{there.internal}/metrics")).text
-        assert 'chat_dependency_up{dependency="relay"} 1.0' in metrics
+        assert 'chat_dependency_up{dependency="broadcast"} 1.0' in metrics
 
 
 async def test_a_tab_on_another_sees_the_next_exchange_and_stops_it(servers: list[ServerProcess]) -> None:
@@ -53,97 +54,104 @@ async def test_a_tab_on_another_sees_the_next_exchange_and_stops_it(servers: lis
         session_id = (await running.ask("hello"))[0]["session_id"]
         await tab.send({"type": "follow", "session_id": session_id})
         await tab.until("idle")
-        await asked(running, 30, session_id=session_id)
+        await asked(running, LONGER, session_id=session_id)
         await tab.until("delta")
-        began = time.monotonic()
         await tab.send({"type": "stop", "session_id": session_id})
         finals = [await running.until("final"), await tab.until("final")]
-        took_s = time.monotonic() - began
         assert {final["status"] for final in finals} == {"stopped"}
         assert finals[0]["messages"] == finals[1]["messages"]
-        assert took_s < 1.5
         check_exchange(await tab.ask("and now?", session_id=session_id))
 
 
 async def test_an_ask_that_is_sent_again_to_another_is_followed_there(servers: list[ServerProcess]) -> None:
     here, there = servers
     async with chat(here.address) as first, chat(there.address) as second:
-        session_id = await asked(first, 3, client_exchange_id="once")
-        again = await second.ask(COUNT.format(3), session_id=session_id, client_exchange_id="once")
+        session_id = await asked(first, LONG, client_exchange_id="once")
+        again = await second.ask(COUNT.format(LONG), session_id=session_id, client_exchange_id="once")
         final = await first.until("final")
         assert (again[-1]["exchange_id"], again[-1]["messages"]) == (final["exchange_id"], final["messages"])
 
 
 async def test_workers_share_a_port_and_are_replaced(mongodb_url: str, redis_url: str, tmp_path: Path) -> None:
-    arguments = ["--store", mongodb_url, "--relay", redis_url, "--workers", 2]
+    arguments = ["--store", mongodb_url, "--broadcast", redis_url, "--workers", 2]
     async with serving(*arguments, cwd=tmp_path, environment=SLOW) as parent:
-        async with asyncio.timeout(30):
-            while parent.stdout.count("Chat at") < 2:
-                await asyncio.sleep(0.05)
+        await told(parent, addresses=2)
         workers = children(parent.pid)
         assert len(workers) == 2 and len({line.split(",")[0] for line in parent.stdout.splitlines()}) == 1
         os.kill(workers[0], signal.SIGKILL)
-        async with asyncio.timeout(30):
-            while parent.stdout.count("Chat at") < 3:
-                await asyncio.sleep(0.05)
+        await told(parent, addresses=3)
         assert "a worker has ended" in parent.stderr
         async with AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(chat(parent.address)) for _ in range(8)]
-            session_id = await asked(clients[0], 2)
+            session_id = await asked(clients[0], LONG)
             for client in clients[1:]:
                 await client.send({"type": "follow", "session_id": session_id})
             finals = [await client.until("final") for client in clients]
         assert all(final["messages"] == finals[0]["messages"] for final in finals)
-        assert await parent.stop(timeout_s=12) == 0
+        assert await parent.stop() == 0
         assert not any(map(runs, workers))
 
 
 async def test_workers_end_with_their_parent(mongodb_url: str, redis_url: str, tmp_path: Path) -> None:
-    arguments = ["--store", mongodb_url, "--relay", redis_url, "--workers", 2]
+    arguments = ["--store", mongodb_url, "--broadcast", redis_url, "--workers", 2]
     async with serving(*arguments, cwd=tmp_path) as parent:
+        # The first worker may have started before the parent comes to the second.
+        await told(parent, addresses=2)
         workers = children(parent.pid)
         parent.process.kill()
         # Its output ends when nobody is left to write it.
         await parent.ended()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while any(map(runs, workers)):
                 await asyncio.sleep(0.05)
         assert len(workers) == 2
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["--relay", "redis://127.0.0.1:1/0"], ["--store", "mongodb://127.0.0.1:1/chat"]], ids=str
+    "arguments", [[], ["--broadcast", "redis://127.0.0.1:1/0"], ["--store", "mongodb://127.0.0.1:1/chat"]], ids=str
 )
 async def test_workers_say_what_they_need(tmp_path: Path, arguments: list[str]) -> None:
     async with command("serve", "--workers", 4, *arguments, cwd=tmp_path) as server:
         assert await server.ended() == 2
-        assert "4 workers need relay.url" in server.stderr and "SQLite serves one process" in server.stderr
+        assert "4 workers need broadcast.url" in server.stderr and "SQLite serves one process" in server.stderr
 
 
 async def test_workers_that_can_not_start_end_their_parent(tmp_path: Path) -> None:
-    needs = ["--relay", "redis://127.0.0.1:1/0", "--store", "mongodb://127.0.0.1:1/chat"]
-    async with command("serve", "--port", 0, "--workers", 2, *needs, cwd=tmp_path) as server:
+    needs = ["--broadcast", "redis://127.0.0.1:1/0", "--store", "mongodb://127.0.0.1:1/chat"]
+    # A worker that takes ten seconds to fail counts as one that had started.
+    brief = {"AGENTIC_STORE__TIMEOUT_S": "1"}
+    async with command("serve", "--port", 0, "--workers", 2, *needs, cwd=tmp_path, environment=brief) as server:
         assert await server.ended() == 1
         assert "the server can't start: mongodb://127.0.0.1:1/chat" in server.stderr
 
 
 async def test_a_server_starts_without_its_redis_and_says_so(mongodb_url: str, tmp_path: Path) -> None:
-    relay = "redis://:s3cret@127.0.0.1:1/0"
-    async with serving("--store", mongodb_url, "--relay", relay, cwd=tmp_path) as server:
+    redis = "redis://:s3cret@127.0.0.1:1/0"
+    async with serving("--store", mongodb_url, "--broadcast", redis, cwd=tmp_path) as server:
         async with chat(server.address) as client:
             check_exchange(await client.ask("hello"))
+        async with asyncio.timeout(PATIENCE_S):
+            while "the broadcast is away" not in server.stderr:
+                await asyncio.sleep(0.05)
         await asyncio.sleep(2)
-        assert server.stderr.count("the relay is away") == 1
+        assert server.stderr.count("the broadcast is away") == 1
         async with httpx.AsyncClient(verify=False) as http:
-            assert 'dependency="relay"} 0.0' in (await http.get(f"{server.internal}/metrics")).text
+            assert 'dependency="broadcast"} 0.0' in (await http.get(f"{server.internal}/metrics")).text
         assert await server.stop() == 0
         assert "s3cret" not in server.stdout + server.stderr
 
 
 async def test_a_wrong_address_of_redis_is_not_shown(tmp_path: Path) -> None:
-    async with command("validate", "--relay", "http://ann:s3cret@redis", cwd=tmp_path) as server:
+    async with command("validate", "--broadcast", "http://ann:s3cret@redis", cwd=tmp_path) as server:
         assert await server.ended() == 2
-        assert "relay: must be like redis://" in server.stderr and "s3cret" not in server.stderr
+        assert "broadcast: must be like redis://" in server.stderr and "s3cret" not in server.stderr
+
+
+async def told(parent: ServerProcess, *, addresses: int) -> None:
+    """Wait until the workers have told so many addresses."""
+    async with asyncio.timeout(PATIENCE_S):
+        while parent.stdout.count("Chat at") < addresses:
+            await asyncio.sleep(0.05)
 
 
 def runs(pid: int) -> bool:

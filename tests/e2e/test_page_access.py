@@ -84,6 +84,8 @@ async def test_a_chat_needs_no_mouse(page: ChatPage) -> None:
 async def test_the_list_needs_no_mouse(page: ChatPage) -> None:
     keyboard = page.tab.keyboard
     await page.asked("my name is Zorblax")
+    # The title would change under the hands of who writes another.
+    await expect(page.by("session-item")).to_have_text("Name Zorblax")
     await tab_to(page, page.by("rename-session"))
     await keyboard.press("Enter")
     await keyboard.type("Renamed")

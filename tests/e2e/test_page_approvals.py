@@ -22,6 +22,12 @@ NETWORK_ERRORS = r"net::ERR_|WebSocket connection to"
 EMAIL = ("send_email", {"to": "ann@example.org", "body": "Hello Ann"})
 FILE = ("delete_file", {"path": "/tmp/old"})
 SENT = ("send_email", EMAIL[1] | {"copies": 1})
+HOLD_WHAT_IS_SENT = """() => {
+  const { send } = WebSocket.prototype;
+  const held = [];
+  WebSocket.prototype.send = function (frame) { held.push(() => send.call(this, frame)); };
+  window.sendWhatIsHeld = () => { WebSocket.prototype.send = send; held.forEach((sendIt) => sendIt()); };
+}"""
 
 
 @pytest.fixture
@@ -129,6 +135,7 @@ async def test_long_arguments_are_folded_and_shown_to_the_last_sign(page: ChatPa
     await expect(values.last).to_have_text(body[:-2] + r"\u{202e}\u{200b}", use_inner_text=False)
     folded = await values.last.bounding_box()
     await cards(page).get_by_role("button", name=re.compile("Show all")).click()
+    await expect(cards(page).get_by_role("button", name="Show less")).to_be_visible()
     unfolded = await values.last.bounding_box()
     assert folded is not None and unfolded is not None
     assert folded["height"] < 200 < unfolded["height"]
@@ -238,6 +245,8 @@ async def test_what_waits_is_there_again_after_a_reload(page: ChatPage, server: 
     await ask(page, "approving", calls(EMAIL, FILE), waiting=2)
     await cards(page).first.get_by_test_id("approve").click()
     await expect(cards(page)).to_have_count(1)
+    # Shown at once, but a page that goes before it is sent takes it along.
+    await expect(page.by("decision")).to_have_text("Approved")
     await page.tab.reload()
     await page.ended("awaiting_human")
     await expect(cards(page)).to_have_count(1)
@@ -301,9 +310,12 @@ async def test_cards_need_no_mouse_and_take_the_focus_of_nobody_who_writes(page:
     await page.ended()
     await expect(page.composer).to_be_focused()
 
+    await page.tab.evaluate(HOLD_WHAT_IS_SENT)
     await keyboard.type(calls(EMAIL))
     await keyboard.press("Enter")
     await keyboard.type("and then")
+    # Not before: a card that is shown sooner would rightly take the focus of the empty composer.
+    await page.tab.evaluate("sendWhatIsHeld()")
     await expect(cards(page)).to_have_count(1)
     await keyboard.type(" more")
     await expect(page.composer).to_have_value("and then more")

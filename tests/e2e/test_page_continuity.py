@@ -12,11 +12,10 @@ from playwright.async_api import Browser, WebSocket, expect
 from support import paced_agent
 from support.chat_page import ChatPage, chat_page, shown_of
 from support.paced_agent import ASK, WORDS, Pace, first_words
+from support.ports import free_port
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
 from support.tcp_line import TcpLine, tcp_line
-
-from agentic_backend.server import bind
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
@@ -245,7 +244,7 @@ Switch = Callable[[], Awaitable[None]]
 @asynccontextmanager
 async def restartable_server(directory: Path) -> AsyncIterator[tuple[RunningServer, Switch, Switch]]:
     """A server that keeps its ports and its data, and what stops it and starts it again."""
-    settings: dict[str, Any] = {"server": {**free_ports(), "grace_s": 0.2}}
+    settings: dict[str, Any] = {"server": {"port": free_port(), "internal_port": free_port(), "grace_s": 0.2}}
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(running_server(directory, settings=settings))
 
@@ -253,8 +252,3 @@ async def restartable_server(directory: Path) -> AsyncIterator[tuple[RunningServ
             await stack.enter_async_context(running_server(directory, settings=settings))
 
         yield server, stack.aclose, start
-
-
-def free_ports() -> dict[str, int]:
-    with bind("127.0.0.1", 0) as public, bind("127.0.0.1", 0) as internal:
-        return {"port": public.getsockname()[1], "internal_port": internal.getsockname()[1]}

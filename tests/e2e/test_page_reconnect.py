@@ -1,7 +1,5 @@
 """The chat page and connections that end: close codes, half-open sockets, what is asked meanwhile, what goes on."""
 
-import asyncio
-import json
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,12 +8,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.async_api import Browser, WebSocket, WebSocketRoute, expect
+from playwright.async_api import Browser, expect
 from support import fault_agents, paced_agent
-from support.chat_client import chat
+from support.chat_client import ChatClient, chat
 from support.chat_page import ChatPage, chat_page, shown_of
 from support.fault_agents import notes, words
 from support.paced_agent import ASK, Pace
+from support.page_sockets import Draining, Heartbeat, Repeated, Sockets
 from support.ports import free_port
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
@@ -24,61 +23,31 @@ from support.tcp_line import tcp_line
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
+# From the end of a socket to the next one, by the page's own clock: the test's own steps may take any time.
+NOTE_WAITS = """() => {
+  let closedAt = 0;
+  window.waited = [];
+  window.WebSocket = class extends window.WebSocket {
+    constructor(...how) {
+      super(...how);
+      waited.push(Date.now() - closedAt);
+      this.addEventListener("close", () => { closedAt = Date.now(); });
+    }
+  };
+}"""
 NETWORK_ERRORS = r"net::ERR_|WebSocket connection to"
 CONFLICT = r"status of 409"
 SECOND = 1_000
-
-
-class Sockets:
-    """The sockets that the page opens from its next load on, which the test can close as a server would."""
-
-    def __init__(self) -> None:
-        self.routes: list[WebSocketRoute] = []
-
-    @property
-    def opened(self) -> int:
-        return len(self.routes)
-
-    async def watch(self, page: ChatPage) -> None:
-        """On a clock that the test can put forward."""
-        await page.tab.route_web_socket("**/ws", self.relay)
-        await page.tab.clock.install()
-        await page.tab.reload()
-        await page.asked("my name is Zorblax")
-
-    async def close(self, code: int) -> None:
-        await self.routes[-1].close(code=code)
-
-    def relay(self, route: WebSocketRoute) -> None:
-        route.connect_to_server()
-        self.routes.append(route)
-
-
-class Heartbeat:
-    """The pings and pongs of a socket of the page."""
-
-    def __init__(self, socket: WebSocket) -> None:
-        self.pings = self.pongs = 0
-        socket.on("framesent", lambda frame: self._count(str(frame)))
-        socket.on("framereceived", lambda frame: self._count(str(frame)))
-
-    async def answered(self) -> None:
-        """Until each ping has its pong."""
-        async with asyncio.timeout(10):
-            while self.pongs < self.pings:
-                await asyncio.sleep(0.02)
-
-    def _count(self, frame: str) -> None:
-        self.pings += '"ping"' in frame
-        self.pongs += '"pong"' in frame
 
 
 @pytest.mark.parametrize("code", [1001, 1011, 1012, 4008])
 async def test_the_page_comes_back_by_itself_after_a_code_that_says_so(page: ChatPage, code: int) -> None:
     sockets = Sockets()
     await sockets.watch(page)
+    sockets.hold()
     await sockets.close(code)
     await expect(page.by("connection-state")).to_have_attribute("data-phase", "reconnecting")
+    sockets.release()
     await page.asked("what is my name?")
     await expect(page.answers.last).to_contain_text("Zorblax")
     await expect(page.by("connection-state")).to_have_count(0)
@@ -117,17 +86,20 @@ async def test_the_page_waits_where_too_many_connections_are_open(page: ChatPage
 async def test_attempts_that_fail_again_and_again_become_rarer(page: ChatPage) -> None:
     sockets = Sockets()
     await sockets.watch(page)
+    await page.tab.evaluate(NOTE_WAITS)
     for attempt in range(1, 6):
-        await sockets.close(1011)
-        await expect(page.by("connection-state")).to_be_visible()
         # The shortest that the wait may be, and the longest.
         shortest = 500 * 2 ** (attempt - 1) / 2
-        if attempt > 3:
-            await page.tab.clock.fast_forward(shortest - 500)
-            assert sockets.opened == attempt
-        await page.tab.clock.fast_forward(shortest + 500)
+        sockets.hold()
+        await sockets.close(1011)
+        await expect(page.by("connection-state")).to_be_visible()
+        await page.tab.clock.run_for(2 * shortest)
+        sockets.release()
         await expect(page.by("connection-state")).to_have_count(0)
         assert sockets.opened == attempt + 1
+        waited: list[int] = await page.tab.evaluate("waited")
+        # The end of the first socket is not noted; a timer may be a millisecond early.
+        assert len(waited) == attempt and (attempt == 1 or waited[-1] >= shortest - 1)
 
 
 async def test_a_socket_that_swallows_everything_is_given_up(browser: Browser, tmp_path: Path, pace: Pace) -> None:
@@ -184,11 +156,14 @@ async def test_who_comes_back_to_a_dead_socket_has_a_new_one_soon(browser: Brows
 
 
 async def test_an_ask_that_has_to_wait_is_sent_by_itself(browser: Browser, tmp_path: Path, pace: Pace) -> None:
-    async with busy_server(tmp_path, pace) as server, chat_page(browser, server.address) as page:
+    async with busy_server(tmp_path, pace) as (server, running), chat_page(browser, server.address) as page:
+        sockets = await Repeated.on(page)
         await page.ask("my name is Zorblax")
         await expect(page.by("kept")).to_contain_text("Too many exchanges are running")
         await expect(page.by("kept")).to_contain_text("Your message is sent")
         pace.finish()
+        await running.until("final")
+        sockets.pass_on.set()
         await page.ended()
         await expect(page.answers).to_contain_text("Zorblax")
         await expect(page.exchanges).to_have_count(1)
@@ -197,13 +172,16 @@ async def test_an_ask_that_has_to_wait_is_sent_by_itself(browser: Browser, tmp_p
 async def test_an_ask_that_waited_in_vain_goes_back_to_where_it_was_written(
     browser: Browser, tmp_path: Path, pace: Pace
 ) -> None:
-    async with busy_server(tmp_path, pace) as server, chat_page(browser, server.address) as page:
+    async with busy_server(tmp_path, pace) as (server, _), chat_page(browser, server.address) as page:
+        sockets = await Repeated.on(page)
         await page.ask("my name is Zorblax")
         await expect(page.by("kept")).to_be_visible()
+        sockets.pass_on.set()
         await expect(page.by("error-notice")).to_contain_text("Try again in 1 s.")
         await expect(page.composer).to_have_value("my name is Zorblax")
         await expect(page.exchanges).to_have_count(0)
 
+        sockets.pass_on.clear()
         await page.composer.press("Enter")
         await expect(page.by("kept")).to_be_visible()
         await page.by("stop").click()
@@ -217,7 +195,7 @@ async def test_a_page_that_is_sent_away_asks_when_the_server_is_back(browser: Br
     fault_agents.write_catalog(tmp_path)
     port = free_port()
     async with (
-        serving("--port", port, cwd=tmp_path, environment={"AGENTIC_SERVER__GRACE_S": "3"}) as first,
+        serving("--port", port, cwd=tmp_path, environment={"AGENTIC_SERVER__GRACE_S": "60"}) as first,
         chat_page(browser, first.address) as page,
         chat(first.address) as other,
     ):
@@ -229,40 +207,14 @@ async def test_a_page_that_is_sent_away_asks_when_the_server_is_back(browser: Br
         await expect(page.by("connection-state")).to_contain_text("The server restarts")
         assert first.process.returncode is None
         await page.ask("words 5 0")
-        await first.ended()
+        # A second one cuts the grace short.
+        await first.stop(signal.SIGTERM)
         await expect(page.by("connection-state")).to_contain_text("The server restarts")
         async with serving("--port", port, cwd=tmp_path) as second:
             await page.ended(exchanges=2)
             await expect(page.by("connection-state")).to_have_count(0)
             await expect(page.answers.last).to_contain_text(words(5))
             await assert_shows_what_is_stored(page, second)
-
-
-class Draining(Sockets):
-    """The first socket that brings an ask is one of a server that goes: it refuses, and closes with 1012."""
-
-    refused = 0
-
-    def relay(self, route: WebSocketRoute) -> None:
-        server = route.connect_to_server()
-
-        async def answer(data: str | bytes) -> None:
-            frame = json.loads(data)
-            if frame["type"] != self.refuses or self.refused:
-                server.send(data)
-                return
-            self.refused += 1
-            echoed = {name: frame.get(name) for name in ("client_exchange_id", "session_id", "exchange_id")}
-            refusal = {"code": "shutting_down", "content": "The server is going down.", "retryable": True}
-            route.send(json.dumps({"type": "error", "refused": frame["type"], **refusal, "request_id": "r", **echoed}))
-            await route.close(code=1012)
-
-        route.on_message(answer)
-        self.routes.append(route)
-
-    def __init__(self, refuses: str) -> None:
-        super().__init__()
-        self.refuses = refuses
 
 
 async def test_an_ask_that_a_server_that_goes_refuses_is_sent_again_on_a_new_socket(page: ChatPage) -> None:
@@ -338,8 +290,8 @@ async def test_an_interrupted_answer_of_which_nothing_was_kept_can_be_asked_for_
 
 
 @asynccontextmanager
-async def busy_server(directory: Path, pace: Pace) -> AsyncIterator[RunningServer]:
-    """A server that runs one exchange at a time, and does, until `pace` lets that end."""
+async def busy_server(directory: Path, pace: Pace) -> AsyncIterator[tuple[RunningServer, ChatClient]]:
+    """A server that runs one exchange at a time, and does, until `pace` lets that end; the client that asked for it."""
     settings = {"limits": {"max_running": 1}}
     async with (
         running_server(directory, agents=[paced_agent.ENTRY], settings=settings) as server,
@@ -347,7 +299,7 @@ async def busy_server(directory: Path, pace: Pace) -> AsyncIterator[RunningServe
     ):
         await client.send({"type": "ask", "message": ASK, "agent_id": "paced"})
         assert (await client.receive())["type"] == "started"
-        yield server
+        yield server, client
 
 
 async def assert_shows_what_is_stored(page: ChatPage, server: ServerProcess) -> None:

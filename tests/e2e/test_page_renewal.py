@@ -18,13 +18,13 @@ pytestmark = [
     pytest.mark.chromium,
     pytest.mark.keycloak,
     # Keycloak may have to be fetched first, which is not the test's time.
-    pytest.mark.timeout(120, func_only=True),
+    pytest.mark.timeout(240, func_only=True),
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
 TOKEN_ENDPOINT = "**/protocol/openid-connect/token"
 REFUSED = r"status of 40[0-3]"
-RENEWALS = 8
+RENEWALS = 6
 """Enough to be far beyond the end of the first token and the seconds that the server waits for the next."""
 
 

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.chromium,
     pytest.mark.keycloak,
     # Keycloak may have to be fetched first, which is not the test's time.
-    pytest.mark.timeout(120, func_only=True),
+    pytest.mark.timeout(240, func_only=True),
     pytest.mark.asyncio(loop_scope="module"),
 ]
 

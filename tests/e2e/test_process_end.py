@@ -12,13 +12,18 @@ from typing import Any
 
 import httpx
 import pytest
-from support.chat_client import PATH, ChatClient, chat, check_exchange, final_text
+from support.chat_client import PATH, PATIENCE_S, ChatClient, chat, check_exchange, final_text
 from support.ports import free_port
 from support.process_agents import write_catalog
+from support.recorded_agents import eventually
 from support.server_process import ServerProcess, serving
 from websockets.exceptions import ConnectionClosed
 
 RESTART = 1012
+
+
+def plain_http() -> httpx.AsyncClient:
+    return httpx.AsyncClient(timeout=PATIENCE_S, verify=False)
 
 
 async def closes_with(client: ChatClient) -> int | None:
@@ -41,7 +46,7 @@ async def test_an_idle_server_ends_at_once(tmp_path: Path) -> None:
     async with serving(cwd=tmp_path) as server:
         async with chat(server.address) as client:
             check_exchange(await client.ask("hello"))
-            ending = asyncio.create_task(server.stop(signal.SIGINT, timeout_s=8))
+            ending = asyncio.create_task(server.stop(signal.SIGINT))
             assert await closes_with(client) == RESTART
             assert await ending == 0
         only_logs(server)
@@ -50,12 +55,12 @@ async def test_an_idle_server_ends_at_once(tmp_path: Path) -> None:
 
 
 async def test_what_runs_may_finish_and_its_clients_see_that(tmp_path: Path) -> None:
-    environment = {"AGENTIC_SERVER__GRACE_S": "20"}
+    environment = {"AGENTIC_SERVER__GRACE_S": "60"}
     async with serving(cwd=tmp_path, environment=environment) as server, chat(server.address) as client:
-        await client.send({"message": "count down slowly from 10"})
+        await client.send({"message": "count down slowly from 40"})
         await client.until("delta")
-        async with chat(server.address) as other, httpx.AsyncClient() as http:
-            ending = asyncio.create_task(server.stop(timeout_s=20))
+        async with chat(server.address) as other, plain_http() as http:
+            ending = asyncio.create_task(server.stop())
             assert await becomes(http, f"{server.internal}/health/ready", 503)
             assert (await http.get(f"{server.internal}/health/live")).status_code == 200
             assert await closes_with(other) == RESTART
@@ -71,14 +76,14 @@ async def test_what_runs_may_finish_and_its_clients_see_that(tmp_path: Path) -> 
 
 async def test_who_is_refused_is_sent_elsewhere_at_once(tmp_path: Path) -> None:
     """By a socket that is kept open by an answer, and over REST."""
-    environment = {"AGENTIC_SERVER__GRACE_S": "20"}
+    environment = {"AGENTIC_SERVER__GRACE_S": "60"}
     async with serving(cwd=tmp_path, environment=environment) as server, chat(server.address) as client:
-        await client.send({"message": "count down slowly from 20"})
+        await client.send({"message": "count down slowly from 40"})
         session_id = (await client.until("delta"))["session_id"]
         reader, writer = await asyncio.open_connection(*host_of(server))
         assert (await rest_answer(reader, writer, "GET", f"/sessions/{session_id}"))[0] == 200
-        ending = asyncio.create_task(server.stop(timeout_s=20))
-        async with httpx.AsyncClient() as http:
+        ending = asyncio.create_task(server.stop())
+        async with plain_http() as http:
             assert await becomes(http, f"{server.internal}/health/ready", 503)
         status, headers, body = await rest_answer(
             reader, writer, "POST", f"/sessions/{session_id}/messages", b'{"content": "too late"}'
@@ -95,7 +100,7 @@ async def test_who_is_refused_is_sent_elsewhere_at_once(tmp_path: Path) -> None:
         assert [event["type"] for event in client.events].count("final") == 0, "its answer goes on without it"
         assert await ending == 0
         only_logs(server)
-    async with serving(cwd=tmp_path) as server, httpx.AsyncClient() as http:
+    async with serving(cwd=tmp_path) as server, plain_http() as http:
         stored = (await http.get(f"{server.address}/agentic/v1/sessions/{session_id}/messages")).json()["messages"]
         assert stored[-1]["parts"][0]["text"].endswith(" 1, 0")
 
@@ -122,12 +127,14 @@ async def test_a_second_signal_cuts_short_and_a_third_changes_nothing(tmp_path: 
         await client.send({"message": "count down slowly from 1000"})
         await client.until("delta")
         server.process.send_signal(signal.SIGTERM)
-        async with httpx.AsyncClient() as http:
+        async with plain_http() as http:
             assert await becomes(http, f"{server.internal}/health/ready", 503)
         await asyncio.sleep(0.3)
         assert server.process.returncode is None
-        ending = asyncio.create_task(server.stop(signal.SIGINT, timeout_s=20))
-        server.process.send_signal(signal.SIGTERM)
+        # Not by asyncio, which would ask for the status of a process that is gone after the first of them.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            os.kill(server.pid, number)
+        ending = asyncio.create_task(server.ended())
         assert await closes_with(client) == RESTART
         events = [event for event in client.events if event["type"] != "session"]
         check_exchange(events)
@@ -141,7 +148,7 @@ async def test_a_hangup_ends_nothing(tmp_path: Path) -> None:
         for _ in range(3):
             server.process.send_signal(signal.SIGHUP)
         check_exchange(await client.ask("hello"))
-        assert "hangup ignored" in server.stderr
+        await eventually(lambda: "hangup ignored" in server.stderr)
         assert await server.stop() == 0
         only_logs(server)
 
@@ -167,8 +174,8 @@ async def test_a_terminal_that_closes_ends_nothing(tmp_path: Path) -> None:
         start_new_session=True,
     )
     os.close(theirs)
-    async with httpx.AsyncClient() as http:
-        async with asyncio.timeout(30):
+    async with plain_http() as http:
+        async with asyncio.timeout(PATIENCE_S):
             while not await answers(http, f"{internal}/health/ready"):
                 await asyncio.sleep(0.1)
         os.close(ours)
@@ -176,7 +183,7 @@ async def test_a_terminal_that_closes_ends_nothing(tmp_path: Path) -> None:
             check_exchange(await client.ask("hello"))
             check_exchange(await client.ask("hello again"))
     process.terminate()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         assert await process.wait() >= 0, "it ended by itself"
 
 
@@ -196,31 +203,31 @@ async def answers(http: httpx.AsyncClient, address: str) -> bool:
 
 
 async def becomes(http: httpx.AsyncClient, address: str, status: int) -> bool:
-    for _ in range(500):
-        if (await http.get(address)).status_code == status:
-            return True
-        await asyncio.sleep(0.01)
-    return False
+    async with asyncio.timeout(PATIENCE_S):
+        while (await http.get(address)).status_code != status:
+            await asyncio.sleep(0.01)
+    return True
 
 
 async def test_what_does_not_finish_is_interrupted_and_its_clients_see_that(tmp_path: Path) -> None:
     environment = {"AGENTIC_SERVER__GRACE_S": "0.3"}
     async with serving(cwd=tmp_path, environment=environment) as server, chat(server.address) as client:
-        await client.send({"message": "count down slowly from 1000"})
-        await client.until("delta")
-        sse = asyncio.create_task(events_of_stream(server))
-        await asyncio.sleep(0.5)
-        ending = asyncio.create_task(server.stop(timeout_s=10))
+        await client.running("count down slowly from 1000", words=2)
+        streamed: list[str] = []
+        sse = asyncio.create_task(events_of_stream(server, streamed))
+        await eventually(lambda: streamed or sse.done())
+        ending = asyncio.create_task(server.stop())
         assert await closes_with(client) == RESTART
         events = [event for event in client.events if event["type"] != "session"]
         check_exchange(events)
         assert (events[-1]["status"], events[-1]["error"]["code"]) == ("interrupted", "interrupted")
         assert final_text([*events[:-1], without_question(events[-1])]).startswith("1000, 999")
-        assert (await sse)[-2:] == ["event: error", "event: final"]
+        await sse
+        assert streamed[-2:] == ["event: error", "event: final"]
         assert await ending == 0
         only_logs(server)
         exchange_id = events[-1]["exchange_id"]
-    async with serving(cwd=tmp_path) as server, httpx.AsyncClient() as http:
+    async with serving(cwd=tmp_path) as server, plain_http() as http:
         response = await http.get(f"{server.address}/agentic/v1/exchanges/{exchange_id}")
         assert response.json()["status"] == "interrupted"
         stored = await http.get(f"{server.address}/agentic/v1/sessions/{events[-1]['session_id']}/messages")
@@ -231,13 +238,15 @@ def without_question(final: dict[str, Any]) -> dict[str, Any]:
     return {**final, "messages": final["messages"][1:]}
 
 
-async def events_of_stream(server: ServerProcess) -> list[str]:
-    """The types of the events of an ask over REST, to its end."""
+async def events_of_stream(server: ServerProcess, streamed: list[str]) -> None:
+    """Collect the types of the events of an ask over REST, to its end."""
     async with httpx.AsyncClient(base_url=f"{server.address}/agentic/v1", timeout=30) as http:
         session = (await http.post("/sessions", json={})).json()
         body = {"content": "count down slowly from 1000"}
         async with http.stream("POST", f"/sessions/{session['id']}/messages", json=body) as response:
-            return [line async for line in response.aiter_lines() if line.startswith("event:")]
+            async for line in response.aiter_lines():
+                if line.startswith("event:"):
+                    streamed.append(line)
 
 
 @pytest.mark.parametrize("agent_id", ["stubborn", "blocking"])
@@ -248,7 +257,7 @@ async def test_a_tool_that_never_ends_does_not_keep_the_process(tmp_path: Path, 
         await client.send({"message": "call work()", "agent_id": agent_id})
         while (await client.until("stream"))["message"]["channel"] != "tool_call":
             pass
-        ending = asyncio.create_task(server.stop(timeout_s=12))
+        ending = asyncio.create_task(server.stop())
         assert await closes_with(client) == RESTART
         check_exchange([event for event in client.events if event["type"] != "session"])
         assert client.events[-1]["status"] == "interrupted"
@@ -271,6 +280,6 @@ async def test_a_client_that_reads_nothing_does_not_keep_the_process(tmp_path: P
             writer.write(bytes([0x81, 0x80 | len(ask), 0, 0, 0, 0]) + ask)
         await writer.drain()
         await asyncio.sleep(0.5)
-        assert await server.stop(timeout_s=15) == 0
+        assert await server.stop() == 0
         only_logs(server)
         writer.close()

@@ -43,7 +43,8 @@ def is_running(process_id: int) -> bool:
     """A process that has ended, and that nobody has asked for its status, does not run."""
     try:
         return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    # Also where it ends while this is read.
+    except OSError:
         return False
 
 

@@ -257,7 +257,6 @@ def runner() -> Iterator[asyncio.Runner]:
         yield runner
 
 
-@pytest.mark.timeout(180)
 def test_the_contract_holds_for_random_frames(
     runner: asyncio.Runner, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -269,7 +268,6 @@ def test_the_contract_holds_for_random_frames(
     # Not shrunk: the times are real, so that a smaller example may well pass.
     @settings(
         max_examples=15,
-        deadline=None,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=[HealthCheck.too_slow],

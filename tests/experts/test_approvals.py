@@ -16,6 +16,8 @@ from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_s
 
 HEALTHY = "Is the server healthy?"
 SEARCH = "Search the documents for close codes"
+# On a busy machine the server of the sentinel's tools, a process of its own, takes its time to start.
+BUILD_TIMEOUT_S = 50
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,7 @@ async def test_it_asks_and_goes_on(
     manager = AgentManager.load(path, ["default"], [OPERATIONS])
     assert manager.problems == []
     services = replace(agent_services(), mcp_servers={OPERATIONS: operations_settings(None)})
-    factory = agent_factory(services=services)
+    factory = agent_factory(services=services, build_timeout_s=BUILD_TIMEOUT_S)
     async with factory.lease(manager.entry(agent_id), context_of("s1")) as warm:
         graph = PausingGraph(warm.flow.get_compiled_graph(), warm.flow.runtime_context)
         waiting = await graph.ask(question)

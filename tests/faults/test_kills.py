@@ -13,16 +13,15 @@ from faults.sizes import SIZES
 from support.chat_client import final_text
 from support.durable_client import DurableClient
 from support.fault_agents import notes, words
+from support.figures import figure
 from support.rest_client import rest
 from support.server_process import ServerProcess, serving
 from support.shown_exchange import ShownExchange
 from support.stored_session import ended, stored_session
 
 USER = "dev:ann"
-MOST_LOST_S = 1.0
-LEASE_S = 3
-# After the lease there is the pause until somebody looks, and the client's own until it comes back.
-NOTICED_S = LEASE_S + 10
+MOST_LOST_S = SIZES.lost_s
+LEASE_S = 5
 CLIENTS = 6
 UP_S = 0.2, 2.0
 
@@ -52,19 +51,19 @@ class Users:
     """One client for each moment, all at the same server; `killed` kills it when each has reached its moment."""
 
     def __init__(self, address: Callable[[], str]) -> None:
-        self.clients = {name: DurableClient(address, patience_s=60) for name in MOMENTS}
+        self.clients = {name: DurableClient(address, patience_s=120) for name in MOMENTS}
         self._asking = {
             name: asyncio.create_task(client.ask(MOMENTS[name][0])) for name, client in self.clients.items()
         }
         self._gone_at = 0.0
 
     async def killed(self, server: ServerProcess) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             for name, client in self.clients.items():
                 while not MOMENTS[name][1](client.shown):
                     assert not self._asking[name].done(), self._asking[name].result()
                     await asyncio.sleep(0.01)
-            # What was complete a second ago may not be lost.
+            # What has been complete for so long may not be lost.
             await asyncio.sleep(1.1 * MOST_LOST_S)
         self._gone_at = time.monotonic()
         assert await server.stop(signal.SIGKILL) == -signal.SIGKILL
@@ -84,7 +83,7 @@ class Users:
         assert [lost[name] for name in silent] == [0, 0, 0]
         assert max(lost.values()) <= MOST_LOST_S
         assert [value for value, _ in notes(directory)] == ["a"]
-        print(f"killed at {', '.join(MOMENTS)}: each interrupted once, {max(lost.values()):.2f} s of text lost")
+        figure(f"killed at {', '.join(MOMENTS)}: each interrupted once, {max(lost.values()):.2f} s of text lost")
 
     async def _goes_on(self, client: DurableClient, session_id: str, server: ServerProcess) -> None:
         final = await client.ask("words 4 0", session_id=session_id)
@@ -119,8 +118,8 @@ async def test_another_instance_ends_what_a_killed_one_was_running(directory: Pa
             began = time.monotonic()
             for client in users.clients.values():
                 assert client.shown.exchange_id is not None
-                assert await ended(http, client.shown.exchange_id, within_s=NOTICED_S) == "interrupted"
-            print(f"ended by another instance {time.monotonic() - began:.1f} s after the kill, a lease of {LEASE_S} s")
+                assert await ended(http, client.shown.exchange_id) == "interrupted"
+            figure(f"ended by another instance {time.monotonic() - began:.1f} s after the kill, a lease of {LEASE_S} s")
         await users.check(other, directory)
 
 
@@ -139,7 +138,7 @@ async def test_an_owner_that_wakes_up_writes_nothing(directory: Path, mongodb_ur
         first.process.send_signal(signal.SIGSTOP)
         async with rest(other, USER) as http:
             exchange_id, session_id = client.shown.exchange_id or "", client.shown.session_id or ""
-            assert await ended(http, exchange_id, within_s=NOTICED_S) == "interrupted"
+            assert await ended(http, exchange_id) == "interrupted"
             before = await stored_session(http, session_id)
             next_final = await DurableClient(lambda: other.address).ask("words 4 0", session_id=session_id)
             assert next_final["status"] == "ok"
@@ -150,7 +149,7 @@ async def test_an_owner_that_wakes_up_writes_nothing(directory: Path, mongodb_ur
             assert await stored_session(http, session_id) == after
     assert after[:1] == before and [exchange.status for exchange in after] == ["interrupted", "ok"]
     assert final["status"] == "interrupted"
-    print(f"an owner that stood still for more than its lease of {LEASE_S} s: wrote nothing")
+    figure(f"an owner that stood still for more than its lease of {LEASE_S} s: wrote nothing")
 
 
 class Chatting:
@@ -182,6 +181,16 @@ class Chatting:
         assert [exchange.status for exchange in exchanges] == self.statuses, "each ended once, as its client saw it"
 
 
+async def at_work(chatting: list[Chatting]) -> None:
+    """Until something runs at the server that has just been started: a kill of nothing shows nothing."""
+    opened = [one.client.opened for one in chatting]
+    while not any(
+        one.client.opened > before and one.client.shown.exchange_id is not None and one.client.shown.final is None
+        for one, before in zip(chatting, opened, strict=True)
+    ):
+        await asyncio.sleep(0.01)
+
+
 async def test_kills_at_random_moments_leave_nothing_stuck(directory: Path) -> None:
     moments, killed, servers = random.Random(4), list[float](), list[ServerProcess]()
     chatting = [Chatting(number, lambda: servers[-1].address, killed) for number in range(CLIENTS)]
@@ -191,6 +200,7 @@ async def test_kills_at_random_moments_leave_nothing_stuck(directory: Path) -> N
                 servers.append(server)
                 if not killed:
                     chats = [tasks.create_task(one.chat()) for one in chatting]
+                await at_work(chatting)
                 await asyncio.sleep(moments.uniform(*UP_S))
                 killed.append(time.monotonic())
                 assert await server.stop(signal.SIGKILL) == -signal.SIGKILL
@@ -207,7 +217,7 @@ async def test_kills_at_random_moments_leave_nothing_stuck(directory: Path) -> N
     assert lost_s <= MOST_LOST_S
     keys = [key for _, key in notes(directory)]
     assert len(keys) == len(set(keys)), "no tool has run twice"
-    print(
+    figure(
         f"{len(killed)} kills: {ends['interrupted']} exchanges interrupted, {ends['ok']} ok, 0 stuck, "
         f"0 double finals, {lost_s:.2f} s of text lost"
     )

@@ -8,6 +8,7 @@ from faults.sizes import SIZES
 from support.chat_client import chat, is_refusal
 from support.durable_client import DurableClient
 from support.fault_agents import words
+from support.figures import figure
 from support.rest_client import rest
 from support.server_process import ServerProcess, serving
 from support.shown_exchange import ShownExchange
@@ -26,7 +27,7 @@ async def test_a_client_that_loses_its_socket_again_and_again_has_every_event_on
         dropped = await asyncio.gather(*(keep_dropping(server, moments, number) for number in range(CLIENTS)))
     reconnects = sum(dropped)
     assert reconnects >= SIZES.reconnects
-    print(f"{reconnects} reconnects at random points: 0 gaps, 0 repeats")
+    figure(f"{reconnects} reconnects at random points: 0 gaps, 0 repeats")
 
 
 async def keep_dropping(server: ServerProcess, moments: random.Random, number: int) -> int:
@@ -62,7 +63,7 @@ async def test_tabs_that_join_at_any_moment_show_the_same_to_the_last_byte(direc
     texts = {repr(sorted(shown.messages.items())) for shown in (first.shown, *tabs)}
     assert texts == {repr(list(enumerate(exchange.messages)))}
     assert exchange.answer == words(170)
-    print(f"{TABS} tabs that joined at random moments: byte-equal")
+    figure(f"{TABS} tabs that joined at random moments: byte-equal")
 
 
 async def tab(server: ServerProcess, session_id: str, after_s: float) -> ShownExchange:
@@ -90,4 +91,4 @@ async def test_a_tab_that_comes_together_with_the_ask_sees_it_too(directory: Pat
                 await following.send({"type": "follow", "session_id": session_id})
                 finals = [await client.until("final") for client in (asking, following)]
                 assert finals[0] == finals[1]
-    print(f"{AT_THE_SAME_TIME} tabs that came together with the ask: each saw it")
+    figure(f"{AT_THE_SAME_TIME} tabs that came together with the ask: each saw it")

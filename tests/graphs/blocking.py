@@ -1,7 +1,9 @@
 """A graph that knows nothing of asyncio: nodes, model and tools all block their thread."""
 
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from langchain_core.outputs import ChatGenerationChunk
@@ -11,9 +13,37 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from support.phrase_model import PhraseModel
 
 BLOCKED_S = 0.3
+_LONGEST_S = 60
 
 speaking: set[object] = set()
 """The streams of the model that are open."""
+
+
+class Hold:
+    """A place where the graph blocks its thread for as long as a test holds it; until then nothing is held."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        """Set while a thread is held there."""
+        self._released = threading.Event()
+        self._released.set()
+
+    def pass_by(self) -> None:
+        if not self._released.is_set():
+            self.reached.set()
+            self._released.wait(_LONGEST_S)
+            self.reached.clear()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        self._released.clear()
+        try:
+            yield
+        finally:
+            self._released.set()
+
+
+in_node, in_tool, after_first_word = Hold(), Hold(), Hold()
 
 
 class BlockingModel(PhraseModel):
@@ -23,7 +53,10 @@ class BlockingModel(PhraseModel):
         stream = object()
         speaking.add(stream)
         try:
-            yield from super()._stream(*args, **kwargs)
+            for chunk in super()._stream(*args, **kwargs):
+                yield chunk
+                if chunk.text:
+                    after_first_word.pass_by()
         finally:
             speaking.remove(stream)
 
@@ -32,6 +65,7 @@ class BlockingModel(PhraseModel):
 def sleep(word: str) -> str:
     """Sleeps."""
     time.sleep(BLOCKED_S)
+    in_tool.pass_by()
     return f"slept {word}"
 
 
@@ -40,6 +74,7 @@ _model = BlockingModel().bind_tools([sleep])
 
 def _block(state: MessagesState) -> dict[str, Any]:
     time.sleep(BLOCKED_S)
+    in_node.pass_by()
     return {}
 
 

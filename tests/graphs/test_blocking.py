@@ -3,35 +3,49 @@
 import asyncio
 
 from graphs import blocking
-from graphs.talk import ask, told
-from support.chat_client import chat, final_text
+from graphs.talk import told
+from support.chat_client import ChatClient, chat, check_exchange, final_text
+from support.recorded_agents import eventually
 from support.running_server import RunningServer
 
-PATIENCE_S = 5
+# The countdown alone would take twenty seconds.
+PATIENCE_S = 10
+
+
+async def goes_on(client: ChatClient) -> None:
+    """Whole exchanges fit in."""
+    for _ in range(2):
+        await client.send({"type": "ping"})
+        await client.until("pong")
+        assert final_text(await client.ask("echo hello", agent_id="odd-names")) == "hello"
 
 
 async def test_others_go_on_while_a_graph_blocks(server: RunningServer) -> None:
-    rounds = 0
     async with chat(server.address) as blocked, chat(server.address) as other:
-        await blocked.send({"message": 'call sleep(word="x")', "agent_id": "blocking"})
-        final = asyncio.create_task(blocked.until("final"))
-        while not final.done():
-            await other.send({"type": "ping"})
-            await other.until("pong")
-            assert final_text(await other.ask("echo hello", agent_id="odd-names")) == "hello"
-            rounds += 1
-        assert (await final)["status"] == "ok"
-    assert rounds > 3, "whole exchanges fit in while the graph blocks"
+        with blocking.in_tool.held():
+            with blocking.in_node.held():
+                await blocked.send({"message": 'call sleep(word="x")', "agent_id": "blocking"})
+                await eventually(blocking.in_node.reached.is_set)
+                await goes_on(other)
+            await eventually(blocking.in_tool.reached.is_set)
+            await goes_on(other)
+        assert (await blocked.until("final"))["status"] == "ok"
 
 
 async def test_its_tools_and_tokens_stream_like_any_others(server: RunningServer) -> None:
-    events = await ask(server.address, 'call sleep(word="x")', agent_id="blocking")
+    async with chat(server.address) as client:
+        with blocking.after_first_word.held():
+            await client.send({"message": 'call sleep(word="x")', "agent_id": "blocking"})
+            await client.until("delta")
+        await client.until("final")
+    events = [event for event in client.events if "seq" in event]
+    check_exchange(events)
+    assert events[-1]["status"] == "ok"
     assert told(events) == [
         ("tool_call", "sleep"),
         ("tool_result", "slept x"),
         ("final", "The tool `sleep` answered:\n\nslept x"),
     ]
-    assert len([event for event in events if event["type"] == "delta"]) > 1
 
 
 async def test_a_stop_also_ends_the_model_in_its_thread(server: RunningServer) -> None:
@@ -40,7 +54,6 @@ async def test_a_stop_also_ends_the_model_in_its_thread(server: RunningServer) -
         delta = await client.until("delta")
         await client.send({"type": "stop", "session_id": delta["session_id"]})
         assert (await client.until("final"))["status"] == "stopped"
-    # The countdown alone would take twenty seconds.
     async with asyncio.timeout(PATIENCE_S):
         while blocking.speaking:
             await asyncio.sleep(0.05)

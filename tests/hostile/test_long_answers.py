@@ -10,6 +10,7 @@ from hostile.sizes import sized
 from support.bystander import bystander
 from support.chat_client import PATH, final_text
 from support.fault_agents import words
+from support.figures import figure
 from support.server_process import ServerProcess, serving
 from websockets.asyncio.client import connect
 
@@ -32,8 +33,8 @@ async def test_an_answer_of_many_tokens_is_no_burden(directory: Path, step: str)
         grown = peak_bytes(server) - idle
     assert said == words(TOKENS)
     slowest_s = max(felt.slowest_s.values())
-    print(
-        f"figure: {TOKENS:,} tokens in one answer ({step}, {len(said) / 1e6:.1f} MB): {grown / 2**20:.0f} MiB above "
+    figure(
+        f"{TOKENS:,} tokens in one answer ({step}, {len(said) / 1e6:.1f} MB): {grown / 2**20:.0f} MiB above "
         f"idle, {grown / TOKENS:.0f} bytes a token, in {took_s:.0f} s; others waited {slowest_s:.2f} s at most"
     )
     assert grown < BYTES_PER_TOKEN * TOKENS

@@ -13,10 +13,11 @@ from hostile.sizes import sized
 from support import kpi_rows, large_sessions
 from support.bystander import bystander
 from support.chat_client import PATH
+from support.figures import figure
 from support.server_process import ServerProcess, serving
 from websockets.asyncio.client import connect
 
-from agentic_backend.limits_settings import WITH_USERS
+from agentic_backend.config.limits import WITH_USERS
 
 MIB = 1024 * 1024
 # What Keycloak mode switches on by itself.
@@ -96,8 +97,8 @@ async def test_reports_over_many_records_delay_nobody(directory: Path, database:
     assert statuses[200] >= 1 and set(statuses) <= {200, 429}
     assert b" 400 " in refused
     slowest = max(felt.slowest_s.values())
-    print(f"figure: 20 reports at once over {records:,} records: {dict(statuses)}; others ≤ {slowest * 1000:.0f} ms")
-    assert slowest < SLOWER_AT_MOST_S
+    figure(f"20 reports at once over {records:,} records: {dict(statuses)}; others ≤ {slowest * 1000:.0f} ms")
+    assert felt.waited_at_most(SLOWER_AT_MOST_S)
 
 
 async def test_searches_of_one_user_leave_the_lists_of_others_alone(directory: Path, database: Path) -> None:
@@ -126,11 +127,12 @@ async def test_searches_of_one_user_leave_the_lists_of_others_alone(directory: P
         statuses = await attack
     assert statuses[200] >= 1 and set(statuses) <= {200, 429}
     slowest = max(felt.slowest_s.values())
-    print(
-        f"figure: 40 searches at once over {mib} MB: {dict(statuses)}; another's list and search ≤ "
+    figure(
+        f"40 searches at once over {mib} MB: {dict(statuses)}; another's list and search ≤ "
         f"{max(took_s) * 1000:.0f} ms, others ≤ {slowest * 1000:.0f} ms"
     )
-    assert max(took_s) < 5 and slowest < SLOWER_AT_MOST_S
+    assert len(took_s) > 1, "they are answered while the searches run"
+    assert felt.waited_at_most(SLOWER_AT_MOST_S)
 
 
 async def test_pages_and_histories_of_a_large_session_take_little_memory(directory: Path, database: Path) -> None:
@@ -161,11 +163,12 @@ async def test_pages_and_histories_of_a_large_session_take_little_memory(directo
             peaks.append(peak.mib)
     assert sizes[0] > mib * MIB, "the history has it all"
     slowest = max(felt.slowest_s.values())
-    print(
-        f"figure: {at_once} readers at once of {mib} MiB: pages +{peaks[0]:.0f} MiB, whole histories +{peaks[1]:.0f} "
+    figure(
+        f"{at_once} readers at once of {mib} MiB: pages +{peaks[0]:.0f} MiB, whole histories +{peaks[1]:.0f} "
         f"MiB; others ≤ {slowest * 1000:.0f} ms"
     )
-    assert max(peaks) < 100 and slowest < SLOWER_AT_MOST_S
+    assert max(peaks) < 50 + at_once * mib / 8
+    assert felt.waited_at_most(SLOWER_AT_MOST_S)
 
 
 async def test_large_finals_that_nobody_reads_take_little_memory(directory: Path, database: Path) -> None:
@@ -186,8 +189,8 @@ async def test_large_finals_that_nobody_reads_take_little_memory(directory: Path
                     await socket.send(json.dumps(follow))
                 await asyncio.sleep(sized(3, 10))
             socket.transport.abort()
-    print(f"figure: {asks} finals of a MiB asked for by a socket that reads nothing: +{peak.mib:.0f} MiB")
-    assert peak.mib < 60
+    figure(f"{asks} finals of a MiB asked for by a socket that reads nothing: +{peak.mib:.0f} MiB")
+    assert peak.mib < 20 + asks / 5, "a small share of what was asked for"
 
 
 async def test_a_flood_of_small_calls_delays_nobody(directory: Path) -> None:
@@ -205,8 +208,5 @@ async def test_a_flood_of_small_calls_delays_nobody(directory: Path) -> None:
     assert empty <= 1 + opened[201] <= empty + at_once
     assert set(opened) == {201, 429} and renamed[200] >= 1 and set(renamed) <= {200, 429}
     slowest = max(felt.slowest_s.values())
-    print(
-        f"figure: {calls} new sessions: {dict(opened)}, {calls} renames: {dict(renamed)}; "
-        f"others ≤ {slowest * 1000:.0f} ms"
-    )
-    assert slowest < SLOWER_AT_MOST_S
+    figure(f"{calls} new sessions: {dict(opened)}, {calls} renames: {dict(renamed)}; others ≤ {slowest * 1000:.0f} ms")
+    assert felt.waited_at_most(SLOWER_AT_MOST_S)

@@ -13,10 +13,9 @@ from support.mcp_agents import PATIENCE_S, ToolUser, built, call, refused, told,
 from support.recorded_agents import context_of, exchange_token
 
 from agentic_backend.auth.user import Tokens
+from agentic_backend.config.settings import McpAuthSettings
 from agentic_backend.errors import AgentUnavailable, Unauthenticated
-from agentic_backend.mcp.auth import BearerToken, ExchangedToken, request_auth
-from agentic_backend.mcp.credentials import Credentials
-from agentic_backend.settings import McpAuthSettings
+from agentic_backend.mcp.credentials import BearerToken, Credentials, ExchangedToken, request_auth
 from agentic_backend.telemetry import JsonFormatter
 
 USER_TOKEN = {"auth": {"mode": "user_token"}}

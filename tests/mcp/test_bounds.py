@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from langgraph.graph import MessagesState
 from services.mcp_hostile import TRANSPORTS, hostile_server
-from support.mcp_agents import ToolUser, built, call, refused, told, tool_user, tools_of
+from support.mcp_agents import ToolUser, built, call, one_node, refused, told, tool_user, tools_of
 
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp.credentials import Credentials
@@ -45,11 +46,11 @@ async def test_what_nobody_asked_for_keeps_no_answer_away(agent: ToolUser) -> No
 
 
 async def test_progress_is_told_now_and_then_and_the_last_of_it_always(agent: ToolUser) -> None:
-    reported: list[tuple[float, float | None, str | None]] = []
-    assert agent.mcp is not None
-    session: Any = agent.mcp.get_tools()[0].session  # type: ignore[attr-defined]
-    await session.call("progress", {"value": str(MANY)}, lambda *report: reported.append(report))
-    numbers = [progress for progress, _, _ in reported]
+    async def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [("ai", await told(agent, "progress", value=str(MANY)))]}
+
+    stream = one_node(answer).astream({"messages": [("human", "go")]}, stream_mode="custom")
+    numbers = [report["progress"] async for report in stream]
     assert numbers == sorted(set(numbers))
     assert numbers[-1] == MANY - 1
     assert len(numbers) < MANY / 10
@@ -96,9 +97,8 @@ async def test_a_response_that_is_no_answer_fails_the_call(name: str, value: int
     with hostile_server("streamable_http") as settings:
         async with built(tool_user({"hostile": settings})) as agent:
             assert says in await refused(agent, name, value=str(value))
-            async with asyncio.timeout(10):
-                while (await call(agent, "blocks", value="1")).text != "b":
-                    await asyncio.sleep(0.1)
+            while (await call(agent, "blocks", value="1")).text != "b":
+                await asyncio.sleep(0.1)
 
 
 @pytest.mark.parametrize("listing", ["large_schema", "long_name", "no_end"])

@@ -16,8 +16,9 @@ def no_blocking_calls() -> Iterator[None]:
 
 
 async def test_nothing_blocks(echo_settings: dict[str, Any]) -> None:
-    async with built(tool_user({"echo": {**echo_settings, "tool_timeout_s": 0.2}}, token="dev:ann")) as agent:
+    async with built(tool_user({"echo": {**echo_settings, "tool_timeout_s": 1}}, token="dev:ann")) as hasty:
+        await call(hasty, "hang")
+    async with built(tool_user({"echo": echo_settings}, token="dev:ann")) as agent:
         assert await told(agent, "echo", text="hello") == "hello"
-        await call(agent, "hang")
         await call(agent, "crash")
         await asyncio.sleep(0.1)

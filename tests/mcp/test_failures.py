@@ -12,8 +12,6 @@ from support.recorded_agents import eventually
 from support.turn_model import Turn, TurnModel
 from support.turn_model import call as tool_call
 
-from agentic_backend.mcp.server_session import retry_s
-
 AWAY = "The MCP server 'echo' is not available; it is being restarted."
 
 
@@ -45,8 +43,8 @@ async def test_the_agent_goes_on_after_a_failed_tool(open_echo: EchoServer) -> N
 
 
 async def test_a_tool_that_hangs_is_cut_and_its_server_told(echo_settings: dict[str, Any]) -> None:
-    async with built(tool_user({"echo": {**echo_settings, "tool_timeout_s": 0.3}})) as agent:
-        assert await refused(agent, "hang") == "The tool did not end within 0.3 seconds."
+    async with built(tool_user({"echo": {**echo_settings, "tool_timeout_s": 3}})) as agent:
+        assert await refused(agent, "hang") == "The tool did not end within 3 seconds."
         assert await told(agent, "cancellations") == "1"
         assert await told(agent, "count") == "1", "it is the same session still"
 
@@ -56,6 +54,8 @@ async def test_a_call_that_is_stopped_is_cancelled_on_the_server(echo_settings: 
         await told(agent, "count")
         stopped = asyncio.create_task(call(agent, "hang"))
         await asyncio.sleep(0.3)
+        # What answers a later call has heard of the earlier one.
+        await told(agent, "echo", text="next")
         stopped.cancel()
         with pytest.raises(asyncio.CancelledError):
             await stopped
@@ -102,12 +102,6 @@ async def test_a_server_that_was_restarted_between_two_calls_is_found_again() ->
             assert await told(agent, "count") == "1"
 
 
-@pytest.mark.parametrize(("losses", "longest_s"), [(0, 0.5), (1, 1), (2, 2), (5, 16), (6, 30), (5000, 30)])
-def test_a_server_that_is_lost_again_and_again_is_sought_ever_more_rarely(losses: int, longest_s: float) -> None:
-    waits = {retry_s(losses) for _ in range(50)}
-    assert longest_s / 2 <= min(waits) < max(waits) <= longest_s
-
-
 @pytest.mark.parametrize(
     ("result", "problem"),
     [
@@ -126,6 +120,7 @@ async def test_an_agent_closes_while_its_tools_still_run() -> None:
     async with built(agent):
         hanging = asyncio.create_task(call(agent, "hang"))
         await asyncio.sleep(0.2)
+        await told(agent, "echo", text="next")
     assert (await hanging).status == "error"
     await eventually(lambda: asyncio.all_tasks() == before)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 import sys
 from typing import Any
 
@@ -46,7 +45,7 @@ async def test_each_agent_has_a_session_of_its_own(open_echo: EchoServer) -> Non
 
 
 async def test_calls_of_one_session_run_at_the_same_time(open_echo: EchoServer) -> None:
-    async with built(tool_user({"echo": open_echo.settings(tool_timeout_s=2)})) as agent:
+    async with built(tool_user({"echo": open_echo.settings(tool_timeout_s=6)})) as agent:
         hanging = asyncio.create_task(call(agent, "hang"))
         texts = [f"number {number}" for number in range(20)]
         assert await asyncio.gather(*(told(agent, "echo", text=text) for text in texts)) == texts
@@ -105,6 +104,17 @@ async def test_a_model_that_reads_images_in_tool_results_gets_them(open_echo: Ec
     assert [part["type"] for part in result.artifact["parts"]] == ["image_url", "link"]
 
 
+async def test_sounds_and_links_become_texts_and_texts_alone_one_text(open_echo: EchoServer) -> None:
+    """The adapter raises at sounds, makes blocks of links that providers refuse, and lists of texts."""
+    async with built(tool_user({"echo": open_echo.settings()})) as agent:
+        sound = await call(agent, "sound")
+        assert sound.content == "listen\n[audio/wav of 6 bytes, which can't be shown]\ndone"
+        shown = await call(agent, "picture")
+        assert shown.content == (
+            "one pixel\n[image/png of 70 bytes, shown to the user]\npixels: https://example.org/pixels"
+        )
+
+
 async def test_a_missing_tool_that_is_required_is_named(open_echo: EchoServer) -> None:
     uses = [{"id": "echo", "require_tools": ["echo", "translate", "sing"]}]
     agent = tool_user({"echo": open_echo.settings()}, uses=uses)
@@ -112,17 +122,15 @@ async def test_a_missing_tool_that_is_required_is_named(open_echo: EchoServer) -
         await agent.async_init()
 
 
-def _nobody_there() -> dict[str, Any]:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return {"url": f"http://127.0.0.1:{bound.getsockname()[1]}/mcp"}
+# A port that the kernel gives to nobody who asks for any.
+NOBODY_THERE = {"url": "http://127.0.0.1:9/mcp"}
 
 
 @pytest.mark.parametrize(
     "settings",
     [
-        _nobody_there(),
-        {**_nobody_there(), "transport": "sse"},
+        NOBODY_THERE,
+        {**NOBODY_THERE, "transport": "sse"},
         {"transport": "stdio", "command": "/no/such/program"},
         {"transport": "stdio", "command": sys.executable, "args": ["-c", "print('no MCP')"]},
         {"transport": "stdio", "command": "sleep", "args": ["60"], "connect_timeout_s": 0.3},

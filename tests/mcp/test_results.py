@@ -18,15 +18,15 @@ from mcp.types import (
 )
 from pydantic import AnyUrl
 
-from agentic_backend.mcp.results import MAX_IMAGE_BYTES, MAX_IMAGES_BYTES, MAX_TEXT, Converted, converted
+from agentic_backend.mcp.results import MAX_IMAGE_BYTES, MAX_IMAGES_BYTES, MAX_TEXT, Readable, readable
 from agentic_backend.protocol.parts import CodePart, ImageUrlPart, LinkPart
 
 DATA = base64.b64encode(b"pixels").decode()
 PLACE = AnyUrl("https://example.org/a")
 
 
-def result(*content: ContentBlock, sees_images: bool = False, **fields: Any) -> Converted:
-    return converted(CallToolResult(content=list(content), **fields), model_sees_images=sees_images)
+def result(*content: ContentBlock, sees_images: bool = False, **fields: Any) -> Readable:
+    return readable(CallToolResult(content=list(content), **fields), model_sees_images=sees_images)
 
 
 def text(value: str) -> TextContent:
@@ -37,8 +37,8 @@ def image(data: str = DATA, mime: str = "image/png") -> ImageContent:
     return ImageContent(type="image", data=data, mimeType=mime)
 
 
-def texts(made: Converted) -> list[str]:
-    return [block.get("text", block["type"]) for block in made.blocks]
+def texts(made: Readable) -> list[str]:
+    return [block.text if isinstance(block, TextContent) else block.type for block in made.blocks]
 
 
 def test_texts_stay_texts() -> None:
@@ -52,8 +52,7 @@ def test_an_image_is_shown_to_the_user_and_named_to_a_model_that_reads_none() ->
 
 
 def test_a_model_that_reads_images_gets_them() -> None:
-    [block] = result(image(), sees_images=True).blocks
-    assert (block["type"], block["base64"], block["mime_type"]) == ("image", DATA, "image/png")
+    assert result(image(), sees_images=True).blocks == [image()]
 
 
 def test_an_image_among_resources_is_an_image() -> None:

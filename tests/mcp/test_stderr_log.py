@@ -10,10 +10,10 @@ from services.mcp_echo import echo_over_stdio
 from support.mcp_agents import built, told, tool_user
 from support.recorded_agents import eventually
 
-from agentic_backend.mcp.stderr_log import stderr_log
+from agentic_backend.mcp.stdio import stderr_log
 
 MIB, MEBIBYTES = 1024 * 1024, 24
-LOGGER = "agentic_backend.mcp.stderr_log"
+LOGGER = "agentic_backend.mcp.stdio"
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 from support.protocol_samples import AT, AT_TEXT, MESSAGE, MESSAGE_SHAPE, SESSION, SESSION_SHAPE
 
-from agentic_backend.errors import AgentNotFound, TooManyRuns
+from agentic_backend.errors import AgenticError, AgentNotFound, ModelError, ShuttingDown, TooManyRuns
 from agentic_backend.protocol import events
 from agentic_backend.protocol.events import (
     Activity,
@@ -24,6 +24,7 @@ from agentic_backend.protocol.events import (
     Idle,
     PartialText,
     Pong,
+    Refusal,
     Reset,
     SessionChanged,
     Started,
@@ -35,7 +36,7 @@ IDS: dict[str, Any] = {"session_id": "s", "exchange_id": "e", "seq": 1}
 QUERY = IDS | {"session_id": None}
 NO_USAGE = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
 ERROR = ErrorInfo(code="internal", content="c", retryable=True, request_id="r")
-ERROR_SHAPE = {"code": "internal", "content": "c", "retryable": True, "request_id": "r"}
+ERROR_SHAPE = {"code": "internal", "content": "c", "whose": "internal", "retryable": True, "request_id": "r"}
 REQUEST = HumanRequest(
     interrupt_id="i",
     call_id="c",
@@ -44,6 +45,8 @@ REQUEST = HumanRequest(
     args_sha256="0" * 64,
     question="q",
     choices=[Choice(id="1", label="one"), Choice(id="2", label="two", description="d")],
+    response_schema={"type": "string", "default": None},
+    value={"question": "q", "none": None},
     allowed=["approve", "reject"],
 )
 REQUEST_SHAPE = {
@@ -54,6 +57,8 @@ REQUEST_SHAPE = {
     "args_sha256": "0" * 64,
     "question": "q",
     "choices": [{"id": "1", "label": "one"}, {"id": "2", "label": "two", "description": "d"}],
+    "response_schema": {"type": "string", "default": None},
+    "value": {"question": "q", "none": None},
     "allowed": ["approve", "reject"],
 }
 # Each event in its smallest and its largest form, with its JSON.
@@ -172,8 +177,22 @@ def test_an_error_tells_its_code_and_when_to_come_back() -> None:
     assert json.loads(info.model_dump_json()) == {
         "code": "too_many_runs",
         "content": "Too many exchanges are running; wait until one has ended.",
+        "whose": "client",
         "retryable": True,
         "request_id": "r",
         "retry_after_s": 2.0,
     }
     assert "retry_after_s" not in ErrorInfo.of(AgentNotFound("no"), "r").model_dump_json()
+
+
+@pytest.mark.parametrize("error", [AgentNotFound("c"), ModelError("c"), ShuttingDown("c")])
+def test_whose_error_it_is_follows_from_its_code(error: AgenticError) -> None:
+    fields: dict[str, Any] = {"code": error.code, "content": "c", "retryable": error.retryable, "request_id": "r"}
+    told = (ErrorInfo.model_validate(fields), ExchangeError(**IDS, **fields), FrameRefused(**fields))
+    assert {one.whose for one in told} == {error.whose}
+    assert ErrorInfo.of(error, "r") == told[0]
+    assert json.loads(Refusal.of(error, "r").model_dump_json()) == fields
+
+
+def test_an_error_whose_code_is_not_known_is_the_servers() -> None:
+    assert ErrorInfo(code="of another version", content="c", retryable=False, request_id="r").whose == "internal"

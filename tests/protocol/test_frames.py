@@ -30,7 +30,8 @@ ASK = {
     "agent_id": "assistant",
     "client_exchange_id": "x1",
     "mode": "chat",
-    "chat_profile": "brief",
+    "attachments": [],
+    "chat_profile": "default",
     "runtime_context": {"place": {"of": ["nested", None]}},
     "access_token": "token-1",
     "refresh_token": "token-2",
@@ -39,7 +40,13 @@ ASK = {
 FULL: dict[str, dict[str, Any]] = {
     "authenticate": {"access_token": "token-1", "refresh_token": "token-2"},
     "ask": ASK,
-    "human_resume": {"session_id": "s1", "exchange_id": "e1", "payload": PAYLOAD},
+    "human_resume": {
+        "session_id": "s1",
+        "exchange_id": "e1",
+        "payload": PAYLOAD,
+        "access_token": "token-1",
+        "refresh_token": "token-2",
+    },
     "stop": {"session_id": "s1", "exchange_id": "e1"},
     "follow": {"session_id": "s1", "exchange_id": "e1", "after_seq": 17},
     "unfollow": {"session_id": "s1"},
@@ -70,9 +77,10 @@ WRONG: dict[str, dict[str, list[Any]]] = {
         "session_id": ID,
         "agent_id": ID,
         "client_exchange_id": ID,
-        "mode": [None, 5, "", "Chat", "stream"],
-        "chat_profile": [None, *ID],
-        "runtime_context": [None, *OBJECT],
+        "attachments": [5, "a1", {}, ["a1"]],
+        "mode": [5, "", "Chat", "stream"],
+        "chat_profile": ["brief", *ID],
+        "runtime_context": OBJECT,
         "access_token": TOKEN,
         "refresh_token": TOKEN,
     },
@@ -80,20 +88,22 @@ WRONG: dict[str, dict[str, list[Any]]] = {
         "session_id": [None, *ID],
         "exchange_id": [None, *ID],
         "payload": [None, *OBJECT],
-        "payload.decisions": [None, 5, "x", {}, [DECISION] * 257],
-        "payload.answers": [None, *OBJECT, {f"i{number}": "x" for number in range(257)}],
+        "payload.decisions": [5, "x", {}, [DECISION] * 257],
+        "payload.answers": [*OBJECT, {f"i{number}": "x" for number in range(257)}],
         "payload.decisions.0": [None, *OBJECT],
         "payload.decisions.0.call_id": [None, *ID],
         "payload.decisions.0.args_sha256": [None, 5, "", SHA.upper(), SHA[1:], SHA + "\n", "g" * 64],
         "payload.decisions.0.action": [None, 5, "", "approved"],
         "payload.decisions.0.message": [5, ["x"], "m" * 4_001],
         "payload.decisions.0.args": OBJECT,
+        "access_token": TOKEN,
+        "refresh_token": TOKEN,
     },
     "stop": {"session_id": ID, "exchange_id": ID},
     "follow": {
         "session_id": ID,
         "exchange_id": ID,
-        "after_seq": [None, "17", 1.5, True, -1, 2**70],
+        "after_seq": ["17", 1.5, True, -1, 2**70],
     },
     "unfollow": {"session_id": [None, *ID]},
 }
@@ -159,7 +169,7 @@ def test_an_unknown_field_of_a_decision_is_named_with_its_place() -> None:
     assert refusal({"type": "human_resume"} | frame) == "payload.wizard: unknown field"
 
 
-@pytest.mark.parametrize("kind", ["final", "Ask", "", "ask ", 5, None, True, ["ask"], {"ask": 1}])
+@pytest.mark.parametrize("kind", ["final", "Ask", "", "ask ", 5, True, ["ask"], {"ask": 1}])
 def test_an_unknown_type_is_refused(kind: object) -> None:
     assert refusal({"type": kind, "message": "hello"}) == "type: unknown type of frame"
 
@@ -185,7 +195,35 @@ def test_a_frame_without_type_is_an_ask() -> None:
     frame = parse_frame('{"message": "hello"}')
     assert frame == Ask(message="hello")
     assert (frame.mode, frame.chat_profile, frame.runtime_context) == ("chat", "default", {})
+    assert parse_frame('{"type": null, "message": "hello"}') == frame
     assert refusal({}) == "message: Field required"
+
+
+@pytest.mark.parametrize(("kind", "fields"), [(kind, fields) for kind, fields in FULL.items() if fields])
+def test_null_is_accepted_wherever_a_key_may_be_absent(kind: str, fields: dict[str, Any]) -> None:
+    required = {name: fields[name] for name in REQUIRED.get(kind, ["session_id"])}
+    nulls = dict.fromkeys(fields)
+    assert parse_frame(json.dumps({"type": kind} | nulls | required)) == parse_frame(
+        json.dumps({"type": kind} | required)
+    )
+
+
+def test_null_is_accepted_within_what_a_person_decides() -> None:
+    frame = {"type": "human_resume", "session_id": "s1", "exchange_id": "e1"}
+    for payload in ({"decisions": None, "answers": None}, {}):
+        assert parse_frame(json.dumps(frame | {"payload": payload})).payload == HumanDecisions()  # type: ignore[union-attr]
+    answered = parse_frame(json.dumps(frame | {"payload": {"answers": {"i1": None}}}))
+    assert answered.payload.answers == {"i1": None}  # type: ignore[union-attr]
+
+
+def test_null_does_not_hide_an_unknown_field_or_another_name() -> None:
+    assert refusal({"message": "hello", "wizard": None}) == "wizard: unknown field"
+    for ids in ({"agent_id": None, "agent_name": "echo"}, {"agent_id": "echo", "agent_name": None}):
+        assert parse_frame(json.dumps({"message": "hello"} | ids)) == Ask(message="hello", agent_id="echo")
+
+
+def test_an_unknown_chat_profile_is_refused_with_those_there_are() -> None:
+    assert refusal({"message": "hello", "chat_profile": "brief"}) == "chat_profile: Input should be 'default'"
 
 
 def test_bytes_are_read_as_text_is() -> None:
@@ -269,5 +307,12 @@ def test_tokens_and_texts_are_in_no_repr() -> None:
         Ask(message=SECRET, access_token=SECRET, refresh_token=SECRET, runtime_context={"a": SECRET}),
         Decision(call_id="c1", args_sha256=SHA, action="edit", message=SECRET, args={"a": SECRET}),
         HumanDecisions(answers={"i1": SECRET}),
+        HumanResume(
+            session_id="s1",
+            exchange_id="e1",
+            payload=HumanDecisions(),
+            access_token=SECRET,
+            refresh_token=SECRET,
+        ),
     ]
     assert SECRET not in repr(frames)

@@ -14,16 +14,14 @@ from agentic_backend.protocol.messages import (
     ChatMessage,
     ExchangeStatus,
     FinishReason,
-    MessageDraft,
     MessageMetadata,
     Role,
     Session,
     SessionState,
     TokenUsage,
-    place,
     utc_now,
 )
-from agentic_backend.protocol.parts import TextPart, ToolCallPart
+from agentic_backend.protocol.parts import ToolCallPart
 
 
 def shape(value: Any) -> Any:
@@ -109,15 +107,6 @@ def test_the_names_are_those_of_the_contract(values: type[StrEnum], names: str) 
 
 def test_which_statuses_are_an_end() -> None:
     assert [status for status in ExchangeStatus if not status.ended] == ["running", "awaiting_human"]
-
-
-def test_messages_get_ranks_without_gap_from_the_one_that_is_next() -> None:
-    drafts = [MessageDraft(role=Role.USER, channel=Channel.FINAL, parts=[TextPart(text=str(n))]) for n in range(3)]
-    placed = place(drafts, session_id="s", exchange_id="e", next_rank=7, at=AT)
-    assert [message.rank for message in placed] == [7, 8, 9]
-    assert [message.parts for message in placed] == [draft.parts for draft in drafts]
-    assert {(message.session_id, message.exchange_id, message.timestamp) for message in placed} == {("s", "e", AT)}
-    assert place([], session_id=None, exchange_id="e", next_rank=0, at=AT) == []
 
 
 def test_usage_adds_up() -> None:

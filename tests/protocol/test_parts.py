@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentic_backend.protocol.parts import (
     CodePart,
+    FilePart,
     GeoPart,
     ImageUrlPart,
     LinkPart,
@@ -65,6 +66,10 @@ SHAPES: list[tuple[Part, dict[str, Any]]] = [
         GeoPart(geojson={}, popup_property="p", fit_bounds=True, style={"fill": None}),
         {"type": "geo", "geojson": {}, "popup_property": "p", "fit_bounds": True, "style": {"fill": None}},
     ),
+    (
+        FilePart(attachment_id="a", name="n.pdf", mime="application/pdf", size=0),
+        {"type": "file", "attachment_id": "a", "name": "n.pdf", "mime": "application/pdf", "size": 0},
+    ),
 ]
 
 
@@ -111,6 +116,7 @@ def test_the_readable_text_of_parts() -> None:
         ToolCallPart(call_id="c", name="n", args={}),
         ToolResultPart(call_id="c", content="three"),
         LinkPart(kind="view", title="t"),
+        FilePart(attachment_id="a", name="n.pdf", mime="application/pdf", size=0),
     ]
     assert text_of(parts) == "one\ntwo\nthree"
     assert text_of([]) == ""

@@ -1,10 +1,9 @@
 """A real Keycloak with the realm of config/keycloak, one for all tests of a session.
 
-It comes from Maven, once per machine, into a cache outside of the tree, where it is also built once: a built one starts
-in half the time. Each session runs it in a home of its own, whose database and port outlive a `stop` and `start`.
+It is fetched by Maven and built once per machine: after a build it starts in half the time. It has its own home, whose
+database and port survive `stop` and `start`.
 """
 
-import fcntl
 import json
 import os
 import re
@@ -16,20 +15,20 @@ from typing import Any
 from urllib.request import urlopen
 
 import httpx
+from services.cache import cached, run
 from support.services import require
 
 VERSION = "26.4.0"
 REALM = "agentic"
 CLIENT = "agentic-chat"
-BRIEF_CLIENT, BRIEF_LIFESPAN_S = "agentic-chat-brief", 4
-"""A client of the tests' own, as `CLIENT` but with access tokens that end soon."""
+BRIEF_CLIENT, BRIEF_LIFESPAN_S = "agentic-chat-brief", 6
+"""A client for tests, like `CLIENT` but with short-lived access tokens."""
 SERVER_CLIENT, SERVER_SECRET = "agentic-backend", "change-this-secret"
 
 _REALM_FILE = Path(__file__).parents[2] / "config" / "keycloak" / f"{REALM}-realm.json"
-_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "agentic-backend", "keycloak")
 _FETCH = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 _FETCH_S, _BUILD_S, _START_S, _STOP_S, _ANSWER_S = 900, 300, 180, 30, 30
-# What bin/kc.sh gives to Java, but little memory and the quick compiler: a test's Keycloak is young all its life.
+# The options of bin/kc.sh, but with little memory and the quick compiler, because a test's Keycloak runs only briefly.
 _JAVA = (
     "java",
     *("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
@@ -43,11 +42,11 @@ _LISTENING = re.compile(r"Listening on: http://127\.0\.0\.1:(\d+)")
 
 
 class Keycloak:
-    """`realm_url` is the realm's issuer too, for whoever reaches Keycloak there."""
+    """`realm_url` is also the issuer in the tokens of clients that use this address."""
 
-    def __init__(self, distribution: Path, home: Path) -> None:
-        """It is `distribution` that runs, with its data in the empty directory `home`."""
-        _furnish(home, distribution)
+    def __init__(self, home: Path) -> None:
+        """Keeps its data in the empty directory `home`. Skips or fails the test if Keycloak is missing."""
+        _furnish(home, keycloak_distribution())
         self._home = home
         self._log = home / "keycloak.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -57,8 +56,13 @@ class Keycloak:
     def realm_url(self) -> str:
         return f"http://127.0.0.1:{self.port}/realms/{REALM}"
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
-        """Start it, on the port that it had before or else any free one, and wait until the realm answers."""
+        """Start it on its previous port, or first on any free one, and wait until the realm answers."""
         places = [f"-Dkc.home.dir={self._home}", f"-Djboss.server.config.dir={self._home / 'conf'}"]
         options = ["--optimized", "--import-realm", "--cache=local", "--http-enabled=true", "--hostname-strict=false"]
         address = ["--http-host=127.0.0.1", f"--http-port={self.port}"]
@@ -91,9 +95,9 @@ class Keycloak:
         self._process = None
 
     async def sign_in(self, username: str, client_id: str = CLIENT, at: str | None = None) -> dict[str, Any]:
-        """The answer of the token endpoint to a user, whose password is their name: tokens for `client_id`.
+        """The token endpoint's answer for a user, whose password is the username: tokens for `client_id`.
 
-        `at` is another address that leads to this Keycloak; it then stands in the tokens' issuer.
+        `at` is another address of this Keycloak; the tokens' issuer then contains it.
         """
         grant = {"grant_type": "password", "scope": "openid", "username": username, "password": username}
         url = f"{at or f'http://127.0.0.1:{self.port}'}/realms/{REALM}/protocol/openid-connect/token"
@@ -117,41 +121,29 @@ class Keycloak:
 
 
 def keycloak_distribution() -> Path:
-    """Where Keycloak lies, fetched and built by whoever comes first; without Java or Maven the test is skipped."""
-    destination = _CACHE / VERSION
-    require("Java", shutil.which("java") is not None, "there is no `java` on the PATH to run Keycloak")
-    is_there = destination.is_dir() or shutil.which("mvn") is not None
-    require("Keycloak", is_there, f"there is none in {_CACHE}, and no `mvn` on the PATH to fetch it")
-    _CACHE.mkdir(parents=True, exist_ok=True)
-    with (_CACHE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not destination.is_dir():
-            _install(destination)
-    return destination
+    """Its directory, shared by all homes. Skips or fails the test if Keycloak is missing (see `require`)."""
+    require("Keycloak", shutil.which("java") is not None, "there is no `java` on the PATH to run it")
+    return cached("keycloak", VERSION, _install)
 
 
-def _install(destination: Path) -> None:
-    unpacked = _CACHE / f"keycloak-{VERSION}"
-    archive = _CACHE / f"keycloak-quarkus-dist-{VERSION}.tar.gz"
-    shutil.rmtree(unpacked, ignore_errors=True)
+def _install(directory: Path) -> None:
+    require("Keycloak", shutil.which("mvn") is not None, "there is no `mvn` on the PATH to fetch it")
     artifact = f"-Dartifact=org.keycloak:keycloak-quarkus-dist:{VERSION}:tar.gz"
-    _run(["mvn", "-q", "-B", _FETCH, artifact, f"-DoutputDirectory={_CACHE}"], _FETCH_S)
-    shutil.unpack_archive(archive, _CACHE, filter="data")
-    _run([str(unpacked / "bin" / "kc.sh"), "build", "--db=dev-file"], _BUILD_S)
+    failure = run(["mvn", "-q", "-B", _FETCH, artifact, f"-DoutputDirectory={directory}"], _FETCH_S)
+    require("Keycloak", failure is None, f"{failure}")
+    archive = directory / f"keycloak-quarkus-dist-{VERSION}.tar.gz"
+    shutil.unpack_archive(archive, directory, filter="data")
     archive.unlink()
-    unpacked.rename(destination)
-
-
-def _run(command: list[str], timeout_s: float) -> None:
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout_s
-    )
-    if done.returncode:
-        raise RuntimeError(f"{command[0]} failed:\n{done.stdout.decode(errors='replace')[-2000:]}")
+    unpacked = directory / f"keycloak-{VERSION}"
+    for path in unpacked.iterdir():
+        path.rename(directory / path.name)
+    unpacked.rmdir()
+    failure = run([str(directory / "bin" / "kc.sh"), "build", "--db=dev-file"], _BUILD_S)
+    require("Keycloak", failure is None, f"{failure}")
 
 
 def _furnish(home: Path, distribution: Path) -> None:
-    """Make a home with data of its own; the rest is shared."""
+    """Create a home with its own data; the rest is shared."""
     for shared in ("lib", "conf", "providers", "themes"):
         (home / shared).symlink_to(distribution / shared)
     imported = home / "data" / "import"
@@ -164,4 +156,6 @@ def _realm() -> dict[str, Any]:
     [chat] = [client for client in realm["clients"] if client["clientId"] == CLIENT]
     brief = {**chat["attributes"], "access.token.lifespan": str(BRIEF_LIFESPAN_S)}
     realm["clients"].append({**chat, "clientId": BRIEF_CLIENT, "attributes": brief})
+    # The protection refuses one of two concurrent sign-ins of a user, which happen with several lanes.
+    realm["bruteForceProtected"] = False
     return realm

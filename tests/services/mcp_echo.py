@@ -1,44 +1,27 @@
-"""Starts mcp_echo_server as a process of its own: over HTTP for all who know its port, over stdio for each session."""
+"""Starts mcp_echo_server as a separate process: over HTTP for all clients of its port, over stdio for each session."""
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from services.program import Program
+
 _PROGRAM = Path(__file__).parent / "mcp_echo_server.py"
-_END_S = 10
 
 
-class EchoServer:
-    """A server over HTTP on a loopback port, the same one each time it starts."""
+class EchoServer(Program):
+    """A server over HTTP."""
 
     def __init__(self, transport: str, *options: str) -> None:
+        super().__init__(sys.executable, str(_PROGRAM), transport, *options)
         self.transport = transport
-        self._options = options
-        self._port = "0"
-        self._process: subprocess.Popen[str] | None = None
-
-    def start(self) -> None:
-        """Start it, and return once it listens."""
-        command = [sys.executable, str(_PROGRAM), self.transport, self._port, *self._options]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        assert self._process.stdout is not None
-        self._port = self._process.stdout.readline().strip()
-        assert self._port, "the server has not started"
-
-    def stop(self) -> None:
-        """Kill it; one that has crashed is gone already."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.communicate(timeout=_END_S)
 
     def settings(self, **settings: Any) -> dict[str, Any]:
-        """What stands in the settings of whoever connects to it."""
+        """The settings for connecting to it."""
         path = "sse" if self.transport == "sse" else "mcp"
-        return {"transport": self.transport, "url": f"http://127.0.0.1:{self._port}/{path}", **settings}
+        return {"transport": self.transport, "url": f"http://127.0.0.1:{self.port}/{path}", **settings}
 
 
 @contextmanager
@@ -52,5 +35,5 @@ def echo_server(transport: str = "streamable_http", *options: str) -> Iterator[E
 
 
 def echo_over_stdio(**settings: Any) -> dict[str, Any]:
-    """The settings of a server that each session starts for itself."""
+    """The settings of a server that every session starts anew."""
     return {"transport": "stdio", "command": sys.executable, "args": [str(_PROGRAM), "stdio"], **settings}

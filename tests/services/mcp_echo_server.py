@@ -1,7 +1,8 @@
-"""An MCP server for tests, which does on demand what servers do: answer, remember, report, fail, hang and crash.
+"""An MCP server for tests, which answers, remembers, reports, fails, hangs and crashes on demand.
 
-A program of its own: `python mcp_echo_server.py stdio`, or `… streamable_http PORT` or `… sse PORT`, which prints its
-port. Over HTTP it takes only bearer tokens that begin with `dev:` or `exchanged`; with `--open` it takes any request.
+A program: `python mcp_echo_server.py stdio`, or `… streamable_http PORT` or `… sse PORT`, which prints its port. Over
+HTTP it accepts only bearer tokens that start with `dev:` or `exchanged`; with `--open` before the port it accepts any
+request.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ import uvicorn
 from mcp.server.fastmcp import Context, FastMCP
 from mcp.server.session import ServerSession
 from mcp.types import (
+    AudioContent,
     CallToolResult,
     EmbeddedResource,
     ImageContent,
@@ -41,14 +43,14 @@ server = FastMCP("echo")
 Calling = Context[ServerSession, Any, Request]
 
 counters: WeakKeyDictionary[ServerSession, int] = WeakKeyDictionary()
-"""How often each session has counted."""
+"""The count of each session."""
 
 cancelled: list[str] = []
 """The tools whose calls were cancelled."""
 
 
 def fingerprint(secret: str) -> str:
-    """What tells a secret from others, and not what it is."""
+    """A hash that distinguishes secrets without revealing them."""
     return f"sha256 {hashlib.sha256(secret.encode()).hexdigest()[:16]}"
 
 
@@ -211,6 +213,15 @@ def picture() -> CallToolResult:
 
 
 @server.tool()
+def sound() -> CallToolResult:
+    """Give a sound between two texts."""
+    data = base64.b64encode(bytes(6)).decode()
+    return CallToolResult(
+        content=[_text("listen"), AudioContent(type="audio", data=data, mimeType="audio/wav"), _text("done")]
+    )
+
+
+@server.tool()
 def large_picture(size: int) -> CallToolResult:
     """Show a picture of so many bytes."""
     data = base64.b64encode(bytes(size)).decode()
@@ -254,7 +265,7 @@ class _TokensOnly:
         await self._application(scope, receive, send)
 
 
-def main(transport: str, port: str = "0", *options: str) -> None:
+def main(transport: str, *options: str) -> None:
     logging.disable()
     if transport == "stdio":
         server.run("stdio")
@@ -264,7 +275,7 @@ def main(transport: str, port: str = "0", *options: str) -> None:
         application = _TokensOnly(application)
     bound = socket.socket()
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    bound.bind(("127.0.0.1", int(port)))
+    bound.bind(("127.0.0.1", int(options[-1])))
     bound.listen()
     print(bound.getsockname()[1], flush=True)
     uvicorn.Server(uvicorn.Config(application, timeout_graceful_shutdown=1)).run(sockets=[bound])

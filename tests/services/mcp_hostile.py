@@ -1,4 +1,4 @@
-"""Starts mcp_hostile_server: over HTTP as a process for all who know its port, over stdio for each session."""
+"""Starts mcp_hostile_server: over HTTP as one process for all clients of its port, over stdio for each session."""
 
 import subprocess
 import sys
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 _PROGRAM = str(Path(__file__).parent / "mcp_hostile_server.py")
-_END_S = 10
+_END_S = 30
 
 TRANSPORTS = ("stdio", "streamable_http", "sse")
 
 
 @contextmanager
 def hostile_server(transport: str, listing: str = "", **settings: Any) -> Iterator[dict[str, Any]]:
-    """The settings of whoever connects to it."""
+    """The settings for connecting to it."""
     if transport == "stdio":
         yield {"transport": "stdio", "command": sys.executable, "args": [_PROGRAM, "stdio", listing], **settings}
         return

@@ -1,7 +1,7 @@
-"""An MCP server for tests that sends what no library would: `python mcp_hostile_server.py TRANSPORT [LISTING]`.
+"""An MCP server for tests that sends data no library would send: `python mcp_hostile_server.py TRANSPORT [LISTING]`.
 
-Over HTTP it prints its port. Each tool is a way to misbehave; its argument `value` says how much. LISTING is a way in
-which the list of tools misbehaves. It writes bytes of its own: no framework, no schema, no manners.
+Over HTTP it prints its port. Each tool misbehaves in one way; its argument `value` says how much. LISTING selects how
+the list of tools misbehaves. It writes raw bytes, without a framework or a schema.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ def long_progress(request: Any, size: int) -> Messages:
 
 
 def late_method(request: Any, count: int) -> Messages:
-    """Notifications whose method stands behind their parameters."""
+    """Notifications whose method follows their parameters."""
     for number in range(count):
         yield json.dumps({"params": {"data": number}, "method": "notifications/message", "jsonrpc": "2.0"}).encode()
     yield answer(request, "done")
@@ -79,7 +79,7 @@ def requests(request: Any, count: int) -> Messages:
 
 
 def strangers(request: Any, count: int) -> Messages:
-    """Answers to requests that nobody made."""
+    """Answers to requests that were never sent."""
     for number in range(count):
         yield message(id=1_000_000 + number, result={"content": []})
     yield answer(request, "done")
@@ -96,7 +96,7 @@ def blocks(request: Any, count: int) -> Messages:
 
 
 def text(request: Any, size: int) -> Messages:
-    """One text, in pieces that belong to one message; the id stands behind it, as some servers write it."""
+    """One text, in pieces that form one message; the id follows it, as some servers write it."""
     yield b'{"result":{"content":[{"type":"text","text":"'
     for _ in range(size // len(PIECE)):
         yield PIECE
@@ -127,7 +127,7 @@ def error(request: Any, size: int) -> Messages:
 
 
 def pattern(request: Any, size: int) -> Messages:
-    """A result that its schema is never done with (see `tools`)."""
+    """A result whose validation against its schema never ends (see `tools`)."""
     yield answer(request, "matched", structuredContent={"word": "a" * size + "!"})
 
 
@@ -143,10 +143,10 @@ TOOLS: dict[str, Callable[[Any, int], Messages]] = {
     )
 }
 IN_PIECES = {"text", "trickle"}
-"""Those whose pieces make one message."""
+"""The tools whose pieces form one message."""
 
 OF_HTTP = {"bomb", "error_body", "redirect", "header", "unknown_type"}
-"""Tools that are of HTTP alone."""
+"""The tools that only exist over HTTP."""
 
 
 def tools() -> list[dict[str, Any]]:
@@ -212,7 +212,7 @@ async def over_stdio(kind: str) -> None:
 
 
 class OverHttp:
-    """Streamable HTTP, or SSE: there all answers go by the one stream."""
+    """Streamable HTTP, or SSE, where all answers use one stream."""
 
     def __init__(self, transport: str, kind: str) -> None:
         self._transport = transport
@@ -271,7 +271,7 @@ class OverHttp:
             await _chunk(writer, b"data: " + piece + b"\n\n")
 
     async def _bomb(self, request: Any, writer: asyncio.StreamWriter) -> None:
-        """A small body that is a large one when it is decompressed."""
+        """A small body that decompresses to a large one."""
         body = gzip.compress(answer(request, "g" * int(request["params"]["arguments"]["value"])))
         _reply(writer, 200, body, "Content-Type: application/json\r\nContent-Encoding: gzip\r\n")
 

@@ -1,4 +1,4 @@
-"""An MCP server over stdio that answers what a test tells it to, right or wrong."""
+"""An MCP server over stdio that sends the answers given by a test, valid or not."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ for line in sys.stdin:
 
 
 def raw_server(*pages: list[dict[str, Any]], result: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a server with these `pages` of tools, each of whose calls has this `result`."""
+    """The settings of a server with these `pages` of tools; each call returns `result`."""
     listed = [[{"inputSchema": {"type": "object"}, **tool} for tool in page] for page in pages]
     return {
         "transport": "stdio",

@@ -1,43 +1,53 @@
-"""MongoDB for tests: a fresh database for each, on FerretDB and, where `MONGODB_URL` names one, on that server too."""
+"""MongoDB for tests: a fresh database for each test, on stand-ins or on the server that `MONGODB_URL` names.
+
+mongo-java-server changes a document atomically, as MongoDB does. FerretDB does not, but it plans queries as MongoDB
+does, and its data survive a kill.
+"""
 
 import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import pytest
 from pymongo import MongoClient
-from services.ferretdb import FerretDb
 
-_SERVERS = ("ferretdb", *(["given"] if "MONGODB_URL" in os.environ else []))
-# FerretDB may have to be built first.
+_GIVEN = "given" if "MONGODB_URL" in os.environ else None
+_ATOMIC, _PLANNING = _GIVEN or "mongo_java", _GIVEN or "ferretdb"
+# They may have to be built first.
 _MARKS = [pytest.mark.mongodb, pytest.mark.timeout(300)]
 
-ON_MONGODB = [pytest.param(server, marks=_MARKS) for server in _SERVERS]
-"""Parameters of a fixture that calls `server_url`, for what any driver does alike."""
+ON_MONGODB = [pytest.param(_ATOMIC, marks=_MARKS)]
+"""Parameters of a fixture that calls `server_url`, for most tests."""
+ON_PLANNING_MONGODB = [pytest.param(_PLANNING, marks=_MARKS)]
+"""The same, for tests of query plans."""
 ON_MONGODB_BY_DRIVER = [
-    pytest.param((driver, server), marks=_MARKS, id=f"{driver}-{server}")
-    for server in _SERVERS
-    for driver in ("pymongo", "motor")
+    pytest.param((driver, _ATOMIC), marks=_MARKS, id=f"{driver}-{_ATOMIC}") for driver in ("pymongo", "motor")
 ]
+ON_ANY_MONGODB_BY_DRIVER = [
+    *ON_MONGODB_BY_DRIVER,
+    *([] if _GIVEN else [pytest.param(("pymongo", _PLANNING), marks=_MARKS, id=f"pymongo-{_PLANNING}")]),
+]
+"""The same, for tests that also pass on a server that changes a document in two steps."""
 
 
 def server_url(server: str, request: pytest.FixtureRequest) -> str:
-    """The URL of one of the servers, with no database in it."""
+    """The URL of one of the servers, without a database."""
     if server == "given":
         return os.environ["MONGODB_URL"]
-    ferretdb: FerretDb = request.getfixturevalue("ferretdb")
-    return f"mongodb://127.0.0.1:{ferretdb.port}/"
+    stand_in: Any = request.getfixturevalue(server)
+    return f"mongodb://127.0.0.1:{stand_in.port}/"
 
 
 @asynccontextmanager
 async def fresh_database(server: str) -> AsyncIterator[str]:
-    """The URL of a database on the server at `server` that nobody else has; it is dropped afterwards."""
+    """The URL of a new database on the server at `server`; it is dropped afterwards."""
     name, parts = f"test_{uuid4().hex}", urlsplit(server)
     if parts.username and "authsource" not in parts.query.lower():
-        # Else the path would name the database that has the user.
+        # Without `authSource` the path would name the user's database.
         source = f"authSource={parts.path.strip('/') or 'admin'}"
         parts = parts._replace(query=f"{parts.query}&{source}" if parts.query else source)
     yield urlunsplit(parts._replace(path=f"/{name}"))

@@ -1,4 +1,4 @@
-"""A Redis that keeps nothing: a process of its own, which a test may stop and start."""
+"""A Redis without persistence: a separate process, which a test may stop and start."""
 
 import shutil
 import subprocess
@@ -10,14 +10,14 @@ from redis.exceptions import RedisError
 from support.ports import free_port
 from support.services import require
 
-_START_S, _END_S = 20, 10
+_START_S, _END_S = 40, 30
 
 
 class Redis:
-    """A server on a loopback port, the same one each time it starts, then empty."""
+    """A server on a loopback port, with the same port and no data at each start."""
 
     def __init__(self, directory: Path) -> None:
-        """Skips the test where there is no Redis, or fails it (see `require`)."""
+        """Skips or fails the test if Redis is missing (see `require`)."""
         program = shutil.which("redis-server")
         require("Redis", program is not None, "there is no `redis-server` on the PATH")
         self._program = program or ""
@@ -30,11 +30,11 @@ class Redis:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def client(self) -> Client:
-        """A client that blocks, for what a test looks at or puts there itself."""
+        """A blocking client, for tests that read or write keys themselves."""
         return Client.from_url(self.url, socket_timeout=_START_S)
 
     def start(self) -> None:
-        """Start it, and return once it answers."""
+        """Start it; return when it answers."""
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
         self._process = subprocess.Popen(
             [self._program, *options, "--dir", str(self._directory)], stdout=subprocess.DEVNULL
@@ -46,7 +46,7 @@ class Redis:
             time.sleep(0.02)
 
     def stop(self) -> None:
-        """Kill it, as a machine that loses its power does."""
+        """Kill it, as a power failure would."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()

@@ -1,35 +1,3 @@
-"""What the tests of sessions may use: sessions on each store, with agents that a test holds and lets go."""
+from support.session_fixtures import hold, mongodb, sessions
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from pathlib import Path
-
-import pytest
-from services.mongodb import ON_MONGODB, fresh_database, server_url
-from support.held_agents import Hold, held_graph, held_tool_graph
-from support.recorded_agents import echoing_graph
-from support.sessions import Sessions, open_sessions
-
-from agentic_backend.stores.mongo import MongoStore
-
-
-@pytest.fixture
-def hold() -> Hold:
-    return Hold()
-
-
-@pytest.fixture(params=["sqlite", *ON_MONGODB])
-def mongodb(request: pytest.FixtureRequest) -> str | None:
-    """The server to use; None for SQLite."""
-    return None if request.param == "sqlite" else server_url(request.param, request)
-
-
-@pytest.fixture
-async def sessions(mongodb: str | None, tmp_path: Path, hold: Hold) -> AsyncIterator[Sessions]:
-    agents = {"held": held_graph(hold), "working": held_tool_graph(hold), "echo": echoing_graph()}
-    async with AsyncExitStack() as opened:
-        database = None
-        if mongodb is not None:
-            url = await opened.enter_async_context(fresh_database(mongodb))
-            database = await MongoStore.open(url, timeout_s=5)
-        yield await opened.enter_async_context(open_sessions(tmp_path, agents, database=database))
+__all__ = ["hold", "mongodb", "sessions"]

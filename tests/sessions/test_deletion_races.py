@@ -28,7 +28,7 @@ async def sessions(server: str | None, tmp_path: Path) -> AsyncIterator[Sessions
     async with AsyncExitStack() as stack:
         database = None
         if server is not None:
-            database = await MongoStore.open(await stack.enter_async_context(fresh_database(server)), timeout_s=5)
+            database = await MongoStore.open(await stack.enter_async_context(fresh_database(server)), timeout_s=20)
         agents = {"echo": echoing_graph()}
         yield await stack.enter_async_context(open_sessions(tmp_path, agents, database=database, keep_ended_bytes=0))
 
@@ -36,10 +36,14 @@ async def sessions(server: str | None, tmp_path: Path) -> AsyncIterator[Sessions
 @pytest.mark.parametrize(
     ("operation", "read", "error"),
     [
-        ("messages_after", lambda sessions, session, _: sessions.desk.messages(USER, session, -1, 10), SessionNotFound),
+        (
+            "messages_after",
+            lambda sessions, session, _: sessions.service.messages(USER, session, -1, 10),
+            SessionNotFound,
+        ),
         ("exchange_messages", lambda sessions, _, one: sessions.orchestrator.view(USER, one), ExchangeNotFound),
-        ("rename_session", lambda sessions, session, _: sessions.desk.rename(USER, session, "x"), SessionNotFound),
-        ("complete_session", lambda sessions, session, _: sessions.desk.complete(USER, session), SessionNotFound),
+        ("rename_session", lambda sessions, session, _: sessions.service.rename(USER, session, "x"), SessionNotFound),
+        ("complete_session", lambda sessions, session, _: sessions.service.complete(USER, session), SessionNotFound),
     ],
 )
 async def test_what_is_deleted_meanwhile_is_not_found(

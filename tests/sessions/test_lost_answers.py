@@ -10,13 +10,10 @@ from support.outages import ends_as_stored, goes_on, shows_no_end
 from support.recorded_agents import eventually
 from support.sessions import USER, Sessions, events_of, idle_relay, open_sessions, until
 
-from agentic_backend.errors import Interrupted, StoreUnavailable
+from agentic_backend.errors import StoreUnavailable
+from agentic_backend.exchange.closing import Closing
+from agentic_backend.exchange.life import INTERRUPTED
 from agentic_backend.kpi import Kpi
-from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.sessions.closing import Closing
-from agentic_backend.sessions.outcome import Outcome
-
-INTERRUPTED = Outcome(ExchangeStatus.INTERRUPTED, Interrupted())
 
 
 @pytest.mark.parametrize("lost", ["request", "answer"])
@@ -59,13 +56,13 @@ async def test_who_was_taken_for_dead_during_an_outage_shows_the_end_that_is_sto
     await shows_no_end(sessions, log)
     record = await sessions.store.real.get_exchange(log.exchange_id)
     assert record is not None
-    closed = await Closing(sessions.store.real, idle_relay(), Kpi()).close(record, INTERRUPTED)
+    await Closing(sessions.store.real, idle_relay(), Kpi()).close(record, INTERRUPTED)
+    closed = await sessions.stored(log.session_id)
     sessions.store.come_back()
     events = await events_of(log)
     assert [event["type"] for event in events] == ["reset", "final"]
     assert events[-1]["status"] == "interrupted"
-    assert events[-1]["messages"] == [message.model_dump(mode="json") for message in closed.messages]
-    assert events[-1]["messages"] == await sessions.stored(log.session_id)
+    assert events[-1]["messages"] == closed == await sessions.stored(log.session_id)
     await goes_on(sessions, log.session_id)
 
 

@@ -10,15 +10,10 @@ from support.held_agents import Hold, held_graph
 from support.noting_agent import noting_graph
 from support.outages import ends_as_stored, goes_on, shows_no_end
 from support.recorded_agents import echoing_graph, eventually
-from support.sessions import USER, Sessions, events_of, open_sessions, until
+from support.sessions import PATIENCE_S, USER, Sessions, events_of, open_sessions
 
-from agentic_backend.errors import Interrupted, SessionBusy, SessionNotFound, StoreUnavailable
-from agentic_backend.protocol.events import Final
-from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.sessions import exchange
-from agentic_backend.sessions.outcome import Outcome
-
-INTERRUPTED = Outcome(ExchangeStatus.INTERRUPTED, Interrupted())
+from agentic_backend.errors import SessionBusy, SessionNotFound, StoreUnavailable
+from agentic_backend.exchange import exchange
 
 
 async def test_the_text_of_an_answer_is_stored_once_the_store_is_back(sessions: Sessions, hold: Hold) -> None:
@@ -26,6 +21,8 @@ async def test_the_text_of_an_answer_is_stored_once_the_store_is_back(sessions: 
     await eventually(lambda: hold.held)
     sessions.store.go_away()
     hold.released.set()
+    # Others are refused too: only its own write comes after all of its text.
+    await eventually(lambda: "append" in sessions.store.refused)
     await shows_no_end(sessions, log)
     assert [text.text for text in log.partial] == ["one two three"], "it is shown as it is written"
     sessions.store.come_back()
@@ -36,7 +33,8 @@ async def test_the_text_of_an_answer_is_stored_once_the_store_is_back(sessions: 
 
 async def test_a_graph_goes_on_while_the_result_of_its_tool_waits_for_the_store(sessions: Sessions, hold: Hold) -> None:
     log = await sessions.begin("call work()", agent_id="working")
-    await eventually(lambda: hold.held)
+    # The tool may be at work before its call is stored.
+    await eventually(lambda: hold.held and log.messages[-1].channel == "tool_call")
     sessions.store.go_away()
     hold.released.set()
     await shows_no_end(sessions, log)
@@ -63,7 +61,7 @@ async def test_a_stop_during_an_outage_ends_the_exchange(sessions: Sessions, hol
     log = await sessions.begin("hello")
     await eventually(lambda: hold.held)
     sessions.store.go_away("append")
-    stopping = asyncio.create_task(sessions.desk.cancel(USER, log.session_id or ""))
+    stopping = asyncio.create_task(sessions.service.cancel(USER, log.session_id or ""))
     await shows_no_end(sessions, log)
     assert not stopping.done()
     sessions.store.come_back()
@@ -86,9 +84,12 @@ async def test_a_graph_that_fails_during_an_outage_still_ends(sessions: Sessions
 async def test_an_outage_that_lasts_too_long_fails_what_runs(
     sessions: Sessions, hold: Hold, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "LONGEST_OUTAGE_S", 0.3)
     log = await sessions.begin("call work()", agent_id="working")
     sessions.store.go_away("append")
+    await eventually(lambda: hold.held and "append" in sessions.store.refused)
+    running, clock = sessions.relay.running(log.exchange_id), asyncio.get_running_loop().time
+    # It lasts too long once the tool is at work, however long that took.
+    monkeypatch.setattr(running, "_clock", lambda: clock() + exchange.LONGEST_OUTAGE_S)
     await eventually(lambda: hold.gone)
     assert log.final is None
     sessions.store.come_back()
@@ -103,17 +104,17 @@ async def test_a_process_that_goes_during_an_outage_shows_no_end_and_recovery_do
     agents = {"held": held_graph(hold)}
     async with open_sessions(tmp_path, agents) as sessions:
         log = await sessions.begin("hello")
-        await until(log, "delta")
-        async with asyncio.timeout(5):
-            while not await sessions.store.real.partial(log.exchange_id):
+        async with asyncio.timeout(PATIENCE_S):
+            # Its words may be kept one by one.
+            while [text.text for text in await sessions.store.real.partial(log.exchange_id)] != ["one two "]:
                 await asyncio.sleep(0.02)
         sessions.store.go_away()
         hold.released.set()
         await shows_no_end(sessions, log)
     assert log.final is None
     async with open_sessions(tmp_path, agents) as sessions:
-        final = await sessions.orchestrator.view(USER, log.exchange_id)
-        assert isinstance(final, Final) and final.status == "interrupted"
+        final = await sessions.stored_final(log.exchange_id)
+        assert final.status == "interrupted"
         assert [message.model_dump(mode="json") for message in final.messages] == await sessions.stored(log.session_id)
         assert text_of(final.messages[1].model_dump(mode="json")) == "one two "
 
@@ -165,7 +166,7 @@ async def test_a_session_that_is_deleted_before_its_text_is_stored_stays_deleted
     assert (await events_of(log))[-1]["error"]["code"] == "interrupted"
     await eventually(lambda: sessions.relay.running_count == 0)
     with pytest.raises(SessionNotFound):
-        await sessions.desk.get(USER, log.session_id or "")
+        await sessions.service.get(USER, log.session_id or "")
     assert await sessions.stored(log.session_id) == []
 
 
@@ -173,7 +174,7 @@ async def test_a_session_is_deleted_once_its_text_is_stored(sessions: Sessions, 
     log = await sessions.begin("hello")
     await eventually(lambda: hold.held)
     sessions.store.go_away("append")
-    deleting = asyncio.create_task(sessions.desk.delete(USER, log.session_id or ""))
+    deleting = asyncio.create_task(sessions.service.delete(USER, log.session_id or ""))
     await shows_no_end(sessions, log)
     sessions.store.come_back()
     await deleting
@@ -244,7 +245,6 @@ async def test_a_client_that_comes_later_is_given_what_was_stored_late(tmp_path:
         sessions.store.come_back()
         stored = await ends_as_stored(sessions, log, "ok")
         await eventually(lambda: sessions.relay.running_count == 0)
-        final = await sessions.orchestrator.view(USER, log.exchange_id)
-        assert isinstance(final, Final)
+        final = await sessions.stored_final(log.exchange_id)
         assert [message.model_dump(mode="json") for message in final.messages] == stored
         assert log.final is not None and final.seq == log.final.seq

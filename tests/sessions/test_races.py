@@ -15,11 +15,11 @@ from support.sessions import PATIENCE_S, USER, Sessions, events_of, open_session
 from typing_extensions import TypedDict
 
 from agentic_backend.agents.agent_flow import CompiledGraph
-from agentic_backend.broadcast.exchange_log import ExchangeLog
-from agentic_backend.broadcast.redis_broadcast import redis_broadcast
 from agentic_backend.errors import ApprovalNotFound, SessionCompleted
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
+from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.redis_broadcast import redis_broadcast
 
 
 class State(TypedDict):
@@ -115,9 +115,9 @@ async def test_an_end_by_what_was_read_before_leaves_the_next_exchange_alone(ses
     assert dead is not None
     await sessions.store.real.decide(dead, (), "dead")
     read = sessions.store.hold_answer("running_exchanges")
-    slow = asyncio.create_task(sessions.upkeep.recover_all())
+    slow = asyncio.create_task(sessions.maintenance.recover_all())
     await read.reached.wait()
-    await sessions.upkeep.recover_all()
+    await sessions.maintenance.recover_all()
     assert await status_of(sessions, log) == "interrupted"
     after = await sessions.begin("and on", session_id=log.session_id, agent_id="held")
     await holds(lambda: hold.held == 1)
@@ -147,7 +147,7 @@ async def test_nothing_begins_in_a_session_between_its_stop_and_its_end(
     log = await sessions.begin("hello", agent_id="held")
     await holds(lambda: hold.held == 1)
     written = sessions.store.hold("append")
-    end: Callable[..., Awaitable[Any]] = getattr(sessions.desk, ending)
+    end: Callable[..., Awaitable[Any]] = getattr(sessions.service, ending)
     ending_it = asyncio.create_task(end(USER, log.session_id))
     async with asyncio.timeout(PATIENCE_S):
         while (await sessions.session(log.session_id)).state is SessionState.ACTIVE:

@@ -19,9 +19,9 @@ from support.turn_model import Turn, call
 
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user import User
-from agentic_backend.broadcast.exchange_log import ExchangeLog
 from agentic_backend.errors import CheckpointMissing, ExchangeNotFound, StoreUnavailable
-from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.messages import Channel, ExchangeStatus
+from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord
 from agentic_backend.stores.sqlite import SqliteStore
@@ -65,6 +65,8 @@ async def interrupted(directory: Path, entry: CatalogAgent, workshop: Workshop) 
     async with open_sessions(directory, {entry.settings.id: entry}) as dying:
         log = await dying.begin("Furnish the room")
         await busy(workshop)
+        # The tool may be at work before its call is stored.
+        await eventually(lambda: [message.channel for message in log.messages].count(Channel.TOOL_CALL) == 2)
         yield log
 
 
@@ -215,15 +217,26 @@ async def test_what_takes_its_server_down_each_time_is_not_resumed_for_ever(tmp_
         assert resumed == 3
 
 
-async def test_a_server_that_is_told_to_stop_leaves_what_can_go_on(tmp_path: Path) -> None:
+async def test_a_server_that_is_told_to_stop_leaves_what_can_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It stops between two nodes, or in the middle of a tool, which then runs again."""
     workshop, again = Workshop(), Workshop()
     again.hold.released.set()
     async with open_sessions(tmp_path, {"maker": workshop.entry()}, grace_s=0.1) as sessions:
         log = await sessions.begin("Furnish the room")
         await busy(workshop)
+        running, drained = sessions.relay.running(log.exchange_id), asyncio.Event()
+        assert running is not None
+        drain = running.drain
+
+        def noted_drain() -> None:
+            drain()
+            drained.set()
+
+        monkeypatch.setattr(running, "drain", noted_drain)
         closing = asyncio.create_task(sessions.relay.aclose())
-        await asyncio.sleep(0.2)
+        await drained.wait()
         workshop.hold.released.set()
         await closing
         assert (await events_of(log))[-1]["status"] == "interrupted"

@@ -3,16 +3,20 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from support.chat_client import check_exchange, final_text
 from support.mongo_commands import Commands
+from support.recorded_agents import eventually
 from support.sessions import open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
-from agentic_backend.limits_settings import LimitsSettings
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.sessions import maintenance
 from agentic_backend.stores.mongo import MongoStore
 
+NEVER_S = 3600.0
 BEFORE_THE_MODEL = ["find sessions", "insert exchanges", "insert messages", "findAndModify sessions"]
 
 
@@ -34,16 +38,25 @@ async def asked_in(
 ) -> tuple[list[list[str]], str]:
     """What was sent before the model, at each of so many asks in a session whose agent is cached; the last answer."""
     commands, seen = Commands(), list[list[str]]()
-    store = await MongoStore.open(mongodb_url, timeout_s=5, event_listeners=[commands])
+    store = await MongoStore.open(mongodb_url, timeout_s=20, event_listeners=[commands])
     agents = {"watching": watching_graph(commands, seen)}
-    async with open_sessions(tmp_path, agents, database=store, limits=limits) as sessions:
+    async with open_sessions(tmp_path, agents, database=store, limits=limits, lease_s=3 * NEVER_S) as sessions:
         session_id = (await sessions.ask("first"))[0]["session_id"]
         for number in range(times):
             await sessions.idle(session_id)
+            # A title may still be on its way.
+            await eventually(lambda: not sessions.relay._tasks)
             commands.clear()
             events = await sessions.ask("again", session_id=session_id, client_exchange_id=f"mine {number}")
             check_exchange(events)
     return seen[1:], final_text(events)
+
+
+@pytest.fixture(autouse=True)
+def no_maintenance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its round trips would come in between."""
+    for name in ("_PARTIALS_EVERY_S", "_LOOK_EVERY_S", "COMPARE_CLOCKS_EVERY_S"):
+        monkeypatch.setattr(maintenance, name, NEVER_S)
 
 
 async def test_a_cached_agent_is_asked_after_four_round_trips(mongodb_url: str, tmp_path: Path) -> None:

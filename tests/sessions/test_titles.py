@@ -16,12 +16,12 @@ from support.recorded_agents import eventually
 from support.sessions import USER, Sessions, events_of, open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
-from agentic_backend.agents.offline_model import OfflineChatModel
 from agentic_backend.auth.user import User
-from agentic_backend.broadcast.exchange_log import ExchangeLog
+from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.experts.plain_chat.graph import build
-from agentic_backend.limits_settings import LimitsSettings
+from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.protocol.messages import Session
+from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.titles import UNNAMED, provisional_title
 
 SECRET = "the secret of the person"
@@ -60,12 +60,15 @@ class TitleModel(BaseChatModel):
 
 
 class Speaker(OfflineChatModel):
-    """The agent's model: notes each of its tokens."""
+    """The agent's model: notes each of its tokens; with `beside`, the last one comes once a title is asked for."""
 
     journal: Journal
+    beside: bool = False
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         for word in ("one ", "two ", "three ", "four"):
+            if self.beside and word == "four":
+                await eventually(lambda: "title" in self.journal.order)
             self.journal.order.append("token")
             yield ChatGenerationChunk(message=AIMessageChunk(word))
             await asyncio.sleep(0.01)
@@ -77,8 +80,8 @@ def title_model(**fields: Any) -> TitleModel:
     return TitleModel(go_on=go_on, journal=Journal(), **fields)
 
 
-def speaking_graph(journal: Journal) -> CompiledGraph:
-    return build(Speaker(journal=journal))
+def speaking_graph(journal: Journal, beside: bool) -> CompiledGraph:
+    return build(Speaker(journal=journal, beside=beside))
 
 
 class Watcher:
@@ -92,10 +95,12 @@ class Watcher:
         self.titles.append(session.title)
 
 
-def titled_sessions(directory: Path, model: BaseChatModel, **options: Any) -> AbstractAsyncContextManager[Sessions]:
+def titled_sessions(
+    directory: Path, model: BaseChatModel, *, beside: bool = False, **options: Any
+) -> AbstractAsyncContextManager[Sessions]:
     """Sessions whose default model is `model`; their one agent has a model of its own."""
     journal = model.journal if isinstance(model, TitleModel) else Journal()
-    return open_sessions(directory, {"agent": speaking_graph(journal)}, models={"default": model}, **options)
+    return open_sessions(directory, {"agent": speaking_graph(journal, beside)}, models={"default": model}, **options)
 
 
 async def answered(sessions: Sessions, message: str = "hello", **fields: Any) -> str:
@@ -119,11 +124,11 @@ async def is_titled(sessions: Sessions, session_id: str, title: str) -> None:
 
 async def test_the_default_model_names_a_session_once_its_answer_has_begun(tmp_path: Path) -> None:
     model = title_model()
-    async with titled_sessions(tmp_path, model) as sessions:
+    async with titled_sessions(tmp_path, model, beside=True) as sessions:
         watcher = Watcher()
         log = await sessions.begin("hello\n  there")
         assert log.session_id is not None
-        sessions.relay.watch(log.session_id, watcher, exchanges_too=False)
+        sessions.relay.watchers.watch(log.session_id, watcher, exchanges_too=False)
         [started, *_] = await events_of(log)
         assert started["session"]["title"] == "hello there"
         await eventually(lambda: watcher.titles)
@@ -159,7 +164,7 @@ async def test_a_session_that_was_opened_first_is_named_unless_it_has_a_name(
     tmp_path: Path, own: str | None, title: str
 ) -> None:
     async with titled_sessions(tmp_path, title_model()) as sessions:
-        opened = await sessions.desk.open(USER, None, own, "default")
+        opened = await sessions.service.open(USER, None, own, "default")
         assert opened.title == (own or UNNAMED)
         await answered(sessions, session_id=opened.id)
         await is_titled(sessions, opened.id, title)
@@ -171,8 +176,8 @@ async def test_a_title_loses_against_the_name_that_the_user_has_given(tmp_path: 
     async with titled_sessions(tmp_path, model) as sessions:
         watcher = Watcher()
         session_id = await answered(sessions)
-        sessions.relay.watch(session_id, watcher, exchanges_too=False)
-        await sessions.desk.rename(USER, session_id, "The user's name")
+        sessions.relay.watchers.watch(session_id, watcher, exchanges_too=False)
+        await sessions.service.rename(USER, session_id, "The user's name")
         model.go_on.set()
         await is_titled(sessions, session_id, "The user's name")
         assert watcher.titles == ["The user's name"]
@@ -183,7 +188,7 @@ async def test_a_title_comes_too_late_for_a_deleted_session(tmp_path: Path, capl
     model.go_on.clear()
     async with titled_sessions(tmp_path, model) as sessions:
         session_id = await answered(sessions)
-        await sessions.desk.delete(USER, session_id)
+        await sessions.service.delete(USER, session_id)
         model.go_on.set()
         await asyncio.sleep(0.05)
         assert await sessions.store.real.get_session(session_id) is None
@@ -226,7 +231,7 @@ async def test_a_store_that_is_away_harms_nothing_but_the_title(tmp_path: Path) 
 async def test_a_title_model_that_hangs_holds_up_neither_the_answer_nor_the_end(tmp_path: Path) -> None:
     model, limits = title_model(), LimitsSettings(titles_timeout_s=3600)
     model.go_on.clear()
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(30):
         async with titled_sessions(tmp_path, model, limits=limits, grace_s=3600) as sessions:
             await answered(sessions)
             await eventually(lambda: model.journal.prompts)
@@ -246,14 +251,17 @@ async def test_few_titles_are_asked_for_at_the_same_time(tmp_path: Path) -> None
     model.go_on.clear()
     async with titled_sessions(tmp_path, model) as sessions:
         await asyncio.gather(*(answered(sessions, f"hello {number}") for number in range(10)))
+        await eventually(lambda: len(model.journal.prompts) >= 4)
         assert len(model.journal.prompts) == 4, "one user's do not take all places"
         users = [User(id=f"user {number}", name="") for number in range(20)]
         logs = [await sessions.begin("hello", user=user) for user in users]
         for log in logs:
             await events_of(log)
+        await eventually(lambda: len(model.journal.prompts) >= 8)
         assert len(model.journal.prompts) == 8
         model.go_on.set()
-        await asyncio.sleep(0.1)
+        # Their places are free once all titles are stored.
+        await eventually(lambda: not sessions.relay._tasks)
         session_id = await answered(sessions, "hello again")
         await eventually(lambda: model.journal.prompts[-1][-1].text == "hello again")
         await is_titled(sessions, session_id, "A good name")

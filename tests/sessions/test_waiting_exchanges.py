@@ -10,16 +10,17 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import interrupt
 from support.chat_client import check_exchange, final_text
+from support.recorded_agents import eventually
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 from typing_extensions import TypedDict
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.auth.user import User
-from agentic_backend.broadcast.exchange_log import ExchangeLog
+from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import ApprovalNotFound, BadFrame, ExchangeNotFound, SessionBusy
-from agentic_backend.limits_settings import LimitsSettings
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.records import CheckpointKind, ExchangeRecord
 
 
@@ -219,7 +220,7 @@ async def test_a_stop_ends_what_waits(sessions: Sessions) -> None:
 
 async def test_a_session_is_deleted_while_it_waits(sessions: Sessions) -> None:
     log, _ = await waiting(sessions)
-    await sessions.desk.delete(USER, log.session_id or "")
+    await sessions.service.delete(USER, log.session_id or "")
     assert await sessions.store.real.get_exchange(log.exchange_id) is None
     assert (await events_of(log))[-1]["status"] == "stopped"
 
@@ -291,9 +292,8 @@ async def test_what_waits_when_its_process_goes_waits_on(tmp_path: Path) -> None
         held = sessions.store.hold("set_waiting")
         sessions.store.lose_next_answer("set_waiting")
         log = await sessions.begin("hello")
-        async with asyncio.timeout(10):
-            while len(log.messages) < 2:
-                await asyncio.sleep(0.01)
+        # Its graph has paused by then, and can't be drained before.
+        await eventually(lambda: "set_waiting" in sessions.store.waiting)
         closing = asyncio.create_task(sessions.relay.aclose())
         await asyncio.sleep(0.5)
         held.set()

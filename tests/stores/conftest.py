@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
-from services.mongodb import ON_MONGODB_BY_DRIVER, fresh_database, server_url
+from services.mongodb import ON_ANY_MONGODB_BY_DRIVER, ON_MONGODB_BY_DRIVER, fresh_database, server_url
 
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.mongo_driver import Driver
+from agentic_backend.stores.mongo.driver import Driver
 from agentic_backend.stores.sqlite import SqliteStore
 
 OpenStore = Callable[[], Awaitable[Store]]
 OpenMongo = Callable[[], Awaitable[MongoStore]]
-STORES = [pytest.param("sqlite", id="sqlite"), *ON_MONGODB_BY_DRIVER]
+STORES = [pytest.param("sqlite", id="sqlite"), *ON_ANY_MONGODB_BY_DRIVER]
+RACES = pytest.mark.parametrize("kind", ["sqlite", *ON_MONGODB_BY_DRIVER], indirect=True)
+"""For what several clients change at once."""
 
 
 @pytest.fixture(autouse=True)
@@ -61,13 +63,21 @@ async def store(open_store: OpenStore) -> Store:
 
 
 @pytest.fixture
+async def target(mongodb_url: str) -> AsyncIterator[MongoStore]:
+    """A database that is copied to."""
+    store = await MongoStore.open(mongodb_url, timeout_s=10)
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture
 async def open_mongo(mongodb_url: str) -> AsyncIterator[OpenMongo]:
     """Opens the test's database; another instance each time, whose writers give up after no time at all."""
     opened: list[MongoStore] = []
 
     async def open_() -> MongoStore:
         opened.append(await MongoStore.open(mongodb_url, timeout_s=10))
-        opened[-1]._half_begun.writer_s = 0
+        opened[-1].half_begun.writer_s = 0
         return opened[-1]
 
     yield open_

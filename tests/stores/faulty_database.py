@@ -8,7 +8,7 @@ from typing import Any, cast
 from pymongo.errors import AutoReconnect
 
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.mongo_documents import Database
+from agentic_backend.stores.mongo.documents import Database
 
 Fault = Callable[[str, str], str | asyncio.Event]
 """What becomes of a round trip, given its collection and its method: `fine`, `slow`, `refused` or `unheard`.
@@ -79,8 +79,8 @@ class _Cursor:
 
 def make_faulty(store: MongoStore, fault: Fault) -> Database:
     """From now on the store's round trips go as `fault` says; the database without faults."""
-    real = store._driver.database
-    store._driver.database = cast(Database, FaultyDatabase(real, fault))
+    real = store.driver.database
+    store.driver.database = cast(Database, FaultyDatabase(real, fault))
     return real
 
 

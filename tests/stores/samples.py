@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 from agentic_backend.protocol.events import Choice, HumanRequest, HumanRequests, PartialText
-from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageDraft, Role, Session, TokenUsage, utc_now
+from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, Pause, Store, Written
 from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, Aggregation, KpiBucket, KpiQuery
@@ -15,6 +15,8 @@ from agentic_backend.stores.records import (
     ExchangeRecord,
     HumanDecision,
     KpiRecord,
+    MessageDraft,
+    SessionRecord,
 )
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,14 +43,14 @@ def new_id() -> str:
     return uuid4().hex
 
 
-def a_session(user_id: str = "ann", *, minute: int = 0, **fields: Any) -> Session:
+def a_session(user_id: str = "ann", *, minute: int = 0, **fields: Any) -> SessionRecord:
     """A session last updated `minute` minutes after EPOCH."""
     at = EPOCH + timedelta(minutes=minute)
     values = {"id": new_id(), "agent_id": "assistant", "title": "New chat", "created_at": at, "updated_at": at}
-    return Session(**(values | {"user_id": user_id} | fields))
+    return SessionRecord(**(values | {"user_id": user_id} | fields))
 
 
-def an_exchange(session: Session, **fields: Any) -> ExchangeRecord:
+def an_exchange(session: SessionRecord, **fields: Any) -> ExchangeRecord:
     values = {
         "id": new_id(),
         "session_id": session.id,
@@ -121,7 +123,7 @@ def fence_after(written: Written, exchange_id: str, owner: str | None = None) ->
     return Fence(written.session.id, exchange_id, written.session.next_rank, owner)
 
 
-async def begin(store: Store, session: Session, **fields: Any) -> Fence:
+async def begin(store: Store, session: SessionRecord, **fields: Any) -> Fence:
     """Begin an exchange in `session`, which is stored already, and return the fence of its next write."""
     exchange = an_exchange(session, **fields)
     return fence_after(await store.begin_exchange(exchange, question()), exchange.id, exchange.owner)
@@ -147,7 +149,7 @@ async def stored(store: Store, exchange_id: str) -> ExchangeRecord:
     return record
 
 
-async def run_exchanges(store: Store, session: Session, count: int) -> list[str]:
+async def run_exchanges(store: Store, session: SessionRecord, count: int) -> list[str]:
     """Run `count` exchanges of one question and one answer each; their ids."""
     ids = []
     for number in range(count):

@@ -2,9 +2,10 @@
 
 import pytest
 
-from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.stores.base import Fence, Store
-from agentic_backend.stores.rows import message_bytes, message_row, row_bytes
+from agentic_backend.stores.records import MessageRecord
+from agentic_backend.stores.rows import message_bytes, row_bytes
+from agentic_backend.stores.tables import MESSAGES
 from tests.stores.samples import a_session, an_end, answer, begin, run_exchanges
 
 LARGE = "größer " * 3_000
@@ -18,7 +19,7 @@ async def grow(store: Store, fence: Fence, count: int, text: str) -> Fence:
     return fence
 
 
-async def a_long_exchange(store: Store, count: int = 40) -> tuple[Fence, list[ChatMessage]]:
+async def a_long_exchange(store: Store, count: int = 40) -> tuple[Fence, list[MessageRecord]]:
     session = a_session()
     await store.create_session(session)
     fence = await grow(store, await begin(store, session), count // 2, "small")
@@ -28,7 +29,7 @@ async def a_long_exchange(store: Store, count: int = 40) -> tuple[Fence, list[Ch
 
 async def test_the_size_of_a_message_is_that_of_its_row(store: Store) -> None:
     _, messages = await a_long_exchange(store, 2)
-    assert [message_bytes(message) for message in messages] == [row_bytes(message_row(m)) for m in messages]
+    assert [message_bytes(message) for message in messages] == [row_bytes(MESSAGES.row(m)) for m in messages]
     assert message_bytes(messages[-1]) > len(LARGE.encode())
 
 
@@ -36,7 +37,7 @@ async def test_the_size_of_a_message_is_that_of_its_row(store: Store) -> None:
 @pytest.mark.parametrize("limit", [1, 7, 1000])
 async def test_pages_of_so_many_bytes_have_every_message_once(store: Store, max_bytes: int, limit: int) -> None:
     fence, messages = await a_long_exchange(store)
-    read: list[ChatMessage] = []
+    read: list[MessageRecord] = []
     while page := await store.messages_after(fence.session_id, len(read) - 1, limit, max_bytes):
         assert len(page) <= limit
         size = sum(map(message_bytes, page))
@@ -78,7 +79,7 @@ async def test_of_the_last_exchanges_those_are_read_that_fit_as_a_whole(store: S
     everything = await store.messages_after(session.id, -1, 1000)
     await begin(store, session)
 
-    def of(*exchange_ids: str) -> list[ChatMessage]:
+    def of(*exchange_ids: str) -> list[MessageRecord]:
         return [message for message in everything if message.exchange_id in exchange_ids]
 
     size = sum(map(message_bytes, of(*after)))

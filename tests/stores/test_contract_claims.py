@@ -1,7 +1,9 @@
 """What every store does with who runs an exchange: owners, pauses, decisions, and the checkpoints to go on from."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Store
 from agentic_backend.stores.records import CheckpointKind
-from tests.stores.conftest import OpenStore
+from tests.stores.conftest import RACES, OpenStore
 from tests.stores.samples import (
     EPOCH,
     PENDING,
@@ -30,6 +32,8 @@ from tests.stores.samples import (
     question,
     stored,
 )
+
+CONTEXT = {"page": "/start"}
 
 
 async def fence_of(store: Store, session_id: str) -> Fence:
@@ -83,7 +87,7 @@ async def test_a_waiting_exchange_shows_how_it_paused(store: Store) -> None:
         "ran_ms": pause.ran_ms,
         "first_token_ms": pause.first_token_ms,
     }
-    assert await stored(store, fence.exchange_id) == before.model_copy(update=changes)
+    assert await stored(store, fence.exchange_id) == replace(before, **changes)
     assert await store.get_session(fence.session_id) == session
     assert await store.checkpoint(fence.exchange_id) == pause.checkpoint
 
@@ -101,7 +105,7 @@ async def test_a_decision_hands_the_exchange_to_its_new_owner(store: Store) -> N
         "last_seq": next_epoch(waiting.last_seq),
     }
     running = await stored(store, waiting.id)
-    assert running == waiting.model_copy(update=expected | {"decisions": [a_decision()]})
+    assert running == replace(waiting, **(expected | {"decisions": [a_decision()]}))
     for end in (None, an_end()):
         with pytest.raises(FencedOut):
             await store.append(fence, [answer("late")], end)
@@ -119,7 +123,7 @@ async def test_decisions_may_come_one_by_one(store: Store) -> None:
     edited = a_decision("j", action="edit", args={"n": 1.0, "none": None}, edited_args={"n": 2**80}, message="\u2028")
     await store.decide(waiting, [a_decision("i")])
     after_one = await stored(store, waiting.id)
-    assert after_one == waiting.model_copy(update={"decisions": [a_decision("i")]})
+    assert after_one == replace(waiting, decisions=[a_decision("i")])
     with pytest.raises(ApprovalNotFound):
         await store.decide(waiting, [edited], "two")
     assert await stored(store, waiting.id) == after_one
@@ -152,6 +156,7 @@ async def test_nobody_decides_on_a_later_pause_by_what_was_read_before(store: St
         await store.decide(waiting, [a_decision()], "two")
 
 
+@RACES
 @pytest.mark.parametrize("runs", [True, False])
 async def test_of_people_who_decide_at_once_one_does(open_store: OpenStore, runs: bool) -> None:
     stores = [await open_store(), await open_store()]
@@ -296,3 +301,45 @@ async def test_a_user_s_waiting_exchanges_are_counted(store: Store) -> None:
     assert await store.count_waiting(user) == 1
     await store.delete_session(fences[1].session_id)
     assert await store.count_waiting(user) == 0
+
+
+async def context_of(store: Store, exchange_id: str) -> dict[str, Any]:
+    return (await stored(store, exchange_id)).runtime_context
+
+
+@pytest.mark.parametrize("status", [ExchangeStatus.OK, ExchangeStatus.ERROR, ExchangeStatus.STOPPED])
+@pytest.mark.parametrize("waits", [False, True])
+async def test_what_the_client_told_the_agent_goes_with_the_end(
+    store: Store, status: ExchangeStatus, waits: bool
+) -> None:
+    fence = await begin_new(store, owner="one", runtime_context=CONTEXT)
+    if waits:
+        await store.set_waiting(fence, a_pause())
+        assert await context_of(store, fence.exchange_id) == CONTEXT
+    await store.append(fence, [answer()], an_end(status), a_checkpoint(None))
+    assert await context_of(store, fence.exchange_id) == {}
+
+
+async def test_it_stays_with_an_interrupted_exchange_until_that_can_not_go_on_any_more(store: Store) -> None:
+    session = a_session()
+    await store.create_session(session)
+    for before, last in ((None, a_checkpoint()), (a_checkpoint(), None)):
+        fence = await begin(store, session, runtime_context=CONTEXT)
+        fence = fence_after(await store.append(fence, [answer()], checkpoint=before), fence.exchange_id)
+        await store.append(fence, [], an_end(ExchangeStatus.INTERRUPTED), last)
+        assert await store.checkpoint(fence.exchange_id) is not None
+        assert await context_of(store, fence.exchange_id) == CONTEXT
+        session = await store.get_session(session.id) or session
+        after = await begin(store, session)
+        assert await context_of(store, fence.exchange_id) == {}
+        await store.append(after, [answer()], an_end())
+
+
+@pytest.mark.parametrize("last", [None, a_checkpoint(None)])
+async def test_it_goes_with_an_interrupted_exchange_that_has_nothing_to_go_on_from(
+    store: Store, last: Checkpoint | None
+) -> None:
+    fence = await begin_new(store, runtime_context=CONTEXT)
+    await store.append(fence, [answer()], an_end(ExchangeStatus.INTERRUPTED), last)
+    assert await store.checkpoint(fence.exchange_id) is None
+    assert await context_of(store, fence.exchange_id) == {}

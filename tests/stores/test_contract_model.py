@@ -7,9 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound
-from agentic_backend.protocol.messages import ExchangeStatus, Session, SessionState, utc_now
+from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.stores.base import AlreadyAsked, Fence, FencedOut, SessionQuery, Store
+from agentic_backend.stores.records import SessionRecord
 from tests.stores.samples import a_session, an_end, an_exchange, answer, new_id, question
 
 SLOTS = st.integers(0, 2)
@@ -29,7 +30,7 @@ OPERATIONS = st.one_of(
 class Chat:
     """One session of the model: its texts by rank, and who runs in it."""
 
-    session: Session
+    session: SessionRecord
     texts: list[tuple[str, str]] = field(default_factory=list)
     active: str | None = None
     ended: list[str] = field(default_factory=list)
@@ -56,7 +57,8 @@ class Model:
 
     async def create(self, slot: int) -> None:
         if slot not in self.chats:
-            now = utc_now()
+            # The time of the store's rows, by which sessions are in order.
+            now = self.store.now()
             self.chats[slot] = Chat(a_session(self.user, created_at=now, updated_at=now))
             await self.store.create_session(self.chats[slot].session)
             self.touch(slot)
@@ -69,7 +71,7 @@ class Model:
         await self._begin(slot, self.chat(slot), key, born=False)
 
     async def _begin(self, slot: int, chat: Chat, key: str | None, born: bool) -> None:
-        exchange = an_exchange(chat.session, client_exchange_id=key)
+        exchange = an_exchange(chat.session, client_exchange_id=key, started_at=self.store.now())
         expected: object = None
         if key in self.asked:
             expected = (AlreadyAsked, self.asked[key][0])
@@ -123,7 +125,7 @@ class Model:
         return True
 
     async def complete(self, slot: int) -> None:
-        completed = await self.store.complete_session(self.chat(slot).session.id, utc_now())
+        completed = await self.store.complete_session(self.chat(slot).session.id, self.store.now())
         assert (completed is None) == (slot not in self.chats)
         if completed is not None and not self.chats[slot].completed:
             self.chats[slot].completed = True
@@ -154,7 +156,7 @@ class Model:
             assert (found and found.id) == (self.asked[key][0] if key in self.asked else None)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(operations=st.lists(OPERATIONS, max_size=40))
 async def test_a_store_does_what_the_model_does(store: Store, operations: list[tuple[Any, ...]]) -> None:
     """The examples share the store, each with a user of its own."""

@@ -1,22 +1,16 @@
 """What every store does with sessions."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from agentic_backend.errors import BadFrame
-from agentic_backend.protocol.messages import (
-    Channel,
-    ExchangeStatus,
-    MessageDraft,
-    Role,
-    Session,
-    SessionState,
-)
+from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, SessionState
 from agentic_backend.protocol.parts import CodePart, ToolResultPart
-from agentic_backend.stores.base import FencedOut, SessionQuery, Store
-from agentic_backend.stores.cursor import cursor_after
+from agentic_backend.stores.base import FencedOut, SessionQuery, Store, cursor_after
+from agentic_backend.stores.records import MessageDraft, SessionRecord
 from tests.stores.samples import (
     EPOCH,
     a_checkpoint,
@@ -42,7 +36,7 @@ async def listed(store: Store, user_id: str, **query: Any) -> list[str]:
     return [session.id for session in page.sessions]
 
 
-async def created(store: Store, *sessions: Session) -> list[str]:
+async def created(store: Store, *sessions: SessionRecord) -> list[str]:
     for session in sessions:
         await store.create_session(session)
     return [session.id for session in sessions]
@@ -190,7 +184,7 @@ async def test_a_new_title_changes_nothing_else(store: Store) -> None:
     session = a_session()
     await store.create_session(session)
     renamed = await store.rename_session(session.id, "Weather")
-    assert renamed == session.model_copy(update={"title": "Weather"}) == await store.get_session(session.id)
+    assert renamed == replace(session, title="Weather") == await store.get_session(session.id)
 
 
 async def test_a_title_is_replaced_only_if_it_is_the_expected_one(store: Store) -> None:
@@ -219,7 +213,7 @@ async def test_a_session_is_completed_once(store: Store) -> None:
     at = EPOCH + timedelta(days=1)
     completed = await store.complete_session(session.id, at)
     expected = {"state": SessionState.COMPLETED, "ended_at": at, "updated_at": at}
-    assert completed == session.model_copy(update=expected)
+    assert completed == replace(session, **expected)
     assert await store.complete_session(session.id, at + timedelta(days=1)) == completed
     assert await store.get_session(session.id) == completed
 

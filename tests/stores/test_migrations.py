@@ -2,17 +2,17 @@
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import AsyncExitStack, aclosing, closing
 from pathlib import Path
 
 import pytest
 
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.stores import migrations
-from agentic_backend.stores.migrations import MIGRATIONS, SchemaTooNew, migrate
+from agentic_backend.stores.base import KeptState
 from agentic_backend.stores.records import CheckpointKind
-from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.sqlite_connection import SqliteConnection
+from agentic_backend.stores.sqlite import SqliteStore, migrations
+from agentic_backend.stores.sqlite.connection import SqliteConnection
+from agentic_backend.stores.sqlite.migrations import MIGRATIONS, SchemaTooNew, migrate
 from tests.stores.samples import a_decision, a_session, an_end, answer, stored
 
 
@@ -42,22 +42,25 @@ async def test_an_empty_file_gets_the_newest_schema(tmp_path: Path) -> None:
 
 async def test_what_was_stored_is_there_after_a_reopening(tmp_path: Path) -> None:
     session = a_session()
-    store = await SqliteStore.open(tmp_path / "store.db", timeout_s=5)
-    await store.create_session(session)
-    await store.aclose()
+    async with aclosing(await SqliteStore.open(tmp_path / "store.db", timeout_s=5)) as store:
+        await store.create_session(session)
     assert not await asyncio.to_thread((tmp_path / "store.db-wal").exists)
-    store = await SqliteStore.open(tmp_path / "store.db", timeout_s=5)
-    assert await store.get_session(session.id) == session
-    await store.aclose()
+    async with aclosing(await SqliteStore.open(tmp_path / "store.db", timeout_s=5)) as store:
+        assert await store.get_session(session.id) == session
 
 
 async def test_instances_that_open_a_new_file_at_once_migrate_it_once(tmp_path: Path) -> None:
-    stores = await asyncio.gather(*(SqliteStore.open(tmp_path / "store.db", timeout_s=10) for _ in range(8)))
-    session = a_session()
-    await stores[0].create_session(session)
-    assert [await store.get_session(session.id) for store in stores] == [session] * 8
-    for store in stores:
-        await store.aclose()
+    async with AsyncExitStack() as opened:
+
+        async def open_() -> SqliteStore:
+            return await opened.enter_async_context(
+                aclosing(await SqliteStore.open(tmp_path / "store.db", timeout_s=10))
+            )
+
+        stores = await asyncio.gather(*(open_() for _ in range(8)))
+        session = a_session()
+        await stores[0].create_session(session)
+        assert [await store.get_session(session.id) for store in stores] == [session] * 8
 
 
 async def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -86,6 +89,7 @@ async def test_exchanges_of_the_schema_without_leases_can_be_recovered(
 ) -> None:
     path = tmp_path / "store.db"
     monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:2])
+    monkeypatch.setattr(migrations, "TABLES", [])
     await migrated(path)
     monkeypatch.undo()
     at, pending = "2026-01-01T00:00:00.000000Z", '{"requests":[]}'
@@ -113,6 +117,77 @@ async def test_exchanges_of_the_schema_without_leases_can_be_recovered(
         fence = await store.fence("in awaiting_human")
         assert fence is not None and fence.owner == "new"
         await store.append(fence, [answer()], an_end())
+    finally:
+        await store.aclose()
+
+
+async def test_rows_of_the_schema_without_private_columns_are_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store.db"
+    monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:5])
+    monkeypatch.setattr(migrations, "TABLES", [])
+    await migrated(path)
+    monkeypatch.undo()
+    at, metadata = "2026-01-01T00:00:00.000000Z", '{"extras":{"agent":"a","inner":1,"reached":[0]}}'
+    exchange = (
+        "INSERT INTO exchanges (id, session_id, user_id, agent_id, status, request_id, first_rank, started_at,"
+        " last_seq, usage, runtime_context, checkpoint, checkpoint_record) VALUES"
+    )
+    record = f'{{"kind":"drained","at":"{at}","exchange_id":"resumable","request_id":"r"}}'
+    await asyncio.to_thread(
+        run,
+        path,
+        "INSERT INTO sessions (id, user_id, agent_id, title, search_title, state, created_at, updated_at, next_rank,"
+        f" message_count, chat_profile) VALUES ('s', 'ann', 'a', '', '', 'active', '{at}', '{at}', 1, 1, '')",
+        f"{exchange} ('ended', 's', 'ann', 'a', 'ok', 'r', 0, '{at}', 9, '{{}}', '{{\"page\":1}}', NULL, NULL)",
+        f"{exchange} ('resumable', 's', 'ann', 'a', 'interrupted', 'r', 1, '{at}', 9, '{{}}', '{{\"page\":1}}', x'01',"
+        f" '{record}')",
+        "INSERT INTO messages (session_id, rank, exchange_id, timestamp, role, channel, search_text, parts, metadata)"
+        f" VALUES ('s', 0, 'ended', '{at}', 'assistant', 'observation', '', '[]', '{metadata}')",
+    )
+    store = await SqliteStore.open(path, timeout_s=5)
+    try:
+        [message] = await store.messages_after("s", -1, 10)
+        assert (message.inner, message.reached, message.shown().metadata.extras) == (1, [0], {"agent": "a"})
+        assert (await stored(store, "ended")).runtime_context == {}
+        assert (await stored(store, "resumable")).runtime_context == {"page": 1}
+        assert await store.get_session("s") is not None
+    finally:
+        await store.aclose()
+
+
+async def test_the_only_state_of_a_session_becomes_that_of_its_last_ended_exchange(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store.db"
+    monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:6])
+    monkeypatch.setattr(migrations, "TABLES", [])
+    await migrated(path)
+    monkeypatch.undo()
+    at = "2026-01-01T00:00:00.000000Z"
+    for session_id, next_rank, active in (("idle", 4, None), ("busy", 5, "busy 2")):
+        exchanges = [(f"{session_id} 1", 0, "ok"), (f"{session_id} 2", 4, "running")][: 1 if active is None else 2]
+        await asyncio.to_thread(
+            run,
+            path,
+            "INSERT INTO sessions (id, user_id, agent_id, title, search_title, state, created_at, updated_at,"
+            f" next_rank, message_count, chat_profile, active_exchange_id) VALUES ('{session_id}', 'ann', 'a', '', '',"
+            f" 'active', '{at}', '{at}', {next_rank}, {next_rank}, '', {'NULL' if active is None else repr(active)})",
+            *(
+                "INSERT INTO exchanges (id, session_id, user_id, agent_id, status, request_id, first_rank, started_at,"
+                f" last_seq, usage) VALUES ('{exchange_id}', '{session_id}', 'ann', 'a', '{status}', 'r', {rank},"
+                f" '{at}', 0, '{{}}')"
+                for exchange_id, rank, status in exchanges
+            ),
+            f"INSERT INTO session_states VALUES ('{session_id}', x'01')",
+        )
+    store = await SqliteStore.open(path, timeout_s=5)
+    try:
+        for session_id in ("idle", "busy"):
+            assert await store.session_states(session_id) == [KeptState(f"{session_id} 1", 4, b"\x01")]
+            assert await store.session_state(session_id) == b"\x01"
+            assert await store.session_state(session_id, 3) is None
     finally:
         await store.aclose()
 

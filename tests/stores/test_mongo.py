@@ -8,11 +8,13 @@ from contextlib import suppress
 import pytest
 
 from agentic_backend.errors import SessionBusy, StoreUnavailable
-from agentic_backend.protocol.messages import ExchangeStatus, place, utc_now
+from agentic_backend.protocol.messages import ExchangeStatus, utc_now
 from agentic_backend.protocol.parts import text_of
-from agentic_backend.stores.base import Fence, FencedOut, SessionQuery
-from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.mongo_documents import Database, message_document
+from agentic_backend.stores.base import Fence, FencedOut, KeptState, SessionQuery
+from agentic_backend.stores.mongo import MongoStore, settling
+from agentic_backend.stores.mongo.documents import Database, document, state_document
+from agentic_backend.stores.records import place
+from agentic_backend.stores.tables import MESSAGES
 from tests.stores.conftest import OpenMongo
 from tests.stores.faulty_database import at, make_faulty, once
 from tests.stores.samples import (
@@ -38,7 +40,7 @@ async def store(open_mongo: OpenMongo) -> MongoStore:
 
 
 def database_of(store: MongoStore) -> Database:
-    return store._driver.database
+    return store.driver.database
 
 
 async def leave_rows(store: MongoStore, fence: Fence, ranks: list[int], batch: str = "dead") -> None:
@@ -51,7 +53,7 @@ async def leave_rows(store: MongoStore, fence: Fence, ranks: list[int], batch: s
             next_rank=rank,
             at=utc_now(),
         )
-        await database_of(store)["messages"].insert_one(message_document(row, batch))
+        await database_of(store)["messages"].insert_one(document(MESSAGES, row, batch=batch))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -299,16 +301,44 @@ async def test_a_deletion_that_broke_off_is_finished_at_the_next_start(open_mong
         assert await real[name].count_documents({}) == 0
 
 
-async def test_only_the_last_state_is_kept(store: MongoStore) -> None:
-    session = a_session()
+async def test_only_states_of_counted_ends_are_kept(store: MongoStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settling, "STATES_KEPT", 2)
+    states, session = database_of(store)["session_states"], a_session()
     await store.create_session(session)
+    fence = await begin(store, session)
+    # What a writer leaves that dies before its end counts.
+    dead = KeptState(fence.exchange_id, 2, b"lost")
+    await states.insert_one(state_document(session.id, dead, counts=False))
+    await store.append(fence, [answer()], an_end())
+    assert await store.session_state(session.id) is None
     for state in (b"one", b"two", None, b"three"):
         await store.append(await begin(store, session), [answer()], an_end(session_state=state))
-    assert await database_of(store)["session_states"].count_documents({}) == 1
+    assert await states.count_documents({}) == 2
     with pytest.raises(FencedOut):
-        await store.append(Fence(session.id, new_id(), 8), [answer()], an_end(session_state=b"lost"))
-    assert await database_of(store)["session_states"].count_documents({}) == 1
+        await store.append(Fence(session.id, new_id(), 10), [answer()], an_end(session_state=b"lost"))
+    assert await states.count_documents({}) == 2
     assert await store.session_state(session.id) == b"three"
+
+
+async def test_a_state_counts_from_the_moment_at_which_the_end_does(open_mongo: OpenMongo) -> None:
+    store = await open_mongo()
+    fence = await begin_new(store)
+    make_faulty(store, once("session_states", "update_one", "refused"))
+    with pytest.raises(StoreUnavailable):
+        await store.append(fence, [answer()], an_end(session_state=b"state"))
+    store = await open_mongo()
+    assert await store.session_state(fence.session_id) == b"state"
+    session = await store.get_session(fence.session_id)
+    assert session is not None
+    await store.append(await begin(store, session), [answer()], an_end(session_state=b"another"))
+    assert await store.session_state(fence.session_id, session.next_rank) == b"state"
+
+
+async def test_the_state_of_an_older_schema_is_read(store: MongoStore) -> None:
+    fence = await begin_new(store)
+    await store.append(fence, [answer()], an_end(session_state=b"state"))
+    await database_of(store)["session_states"].update_many({}, {"$unset": {"counts": 1, "exchange_id": 1}})
+    assert await store.session_state(fence.session_id) == b"state"
 
 
 @pytest.mark.parametrize("seed", range(12))

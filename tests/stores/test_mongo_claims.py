@@ -1,11 +1,12 @@
 """What becomes of claims, pauses and checkpoints in MongoDB whose writers died half way."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from agentic_backend.errors import ApprovalNotFound, Internal, StoreUnavailable
-from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.messages import ExchangeStatus, MessageMetadata
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, FencedOut
 from agentic_backend.stores.mongo import MongoStore
@@ -216,10 +217,10 @@ async def test_a_text_too_large_for_a_document_keeps_no_other_from_being_kept(st
 async def test_documents_without_the_later_fields_can_be_recovered(store: MongoStore) -> None:
     fence = await begin_new(store)
     later = ("owner", "deadline", "partial", "decisions", "checkpoint_record", "ran_ms", "first_token_ms")
-    await store._driver.database["exchanges"].update_one(
+    await store.driver.database["exchanges"].update_one(
         {"_id": fence.exchange_id}, {"$unset": dict.fromkeys((*later, "runtime_context"), "")}
     )
-    await store._driver.database["sessions"].update_one({"_id": fence.session_id}, {"$unset": {"active_owner": ""}})
+    await store.driver.database["sessions"].update_one({"_id": fence.session_id}, {"$unset": {"active_owner": ""}})
     assert [record.id for record in await store.running_exchanges()] == [fence.exchange_id]
     assert await store.fence(fence.session_id) == fence
     await store.set_waiting(fence, a_pause())
@@ -229,3 +230,13 @@ async def test_documents_without_the_later_fields_can_be_recovered(store: MongoS
     now = await store.fence(fence.session_id)
     assert now is not None and now.owner == "two"
     await store.append(now, [], an_end())
+
+
+async def test_messages_without_the_later_fields_are_understood(store: MongoStore) -> None:
+    draft = replace(answer(), metadata=MessageMetadata(extras={"agent": "a", "inner": 1, "reached": [0]}))
+    fence = await begin_new(store)
+    await store.append(fence, [draft], an_end())
+    later = dict.fromkeys(("inner", "reached", "block"), "")
+    await store.driver.database["messages"].update_many({}, {"$unset": later})
+    message = (await store.exchange_messages(fence.exchange_id))[-1]
+    assert (message.inner, message.reached, message.shown().metadata.extras) == (1, [0], {"agent": "a"})

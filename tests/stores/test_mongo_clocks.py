@@ -11,7 +11,7 @@ import pytest
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.mongo_driver import Driver
+from agentic_backend.stores.mongo.driver import Driver
 from tests.stores.conftest import OpenMongo
 from tests.stores.faulty_database import make_faulty, once
 from tests.stores.samples import a_session, an_end, an_exchange, answer, fence_after, question
@@ -60,7 +60,7 @@ async def test_what_is_half_begun_is_its_writers_as_long_as_that_may_go_on(
     real = make_faulty(store, once("sessions", "find_one_and_update", "refused"))
     with pytest.raises(StoreUnavailable):
         await store.begin_exchange(exchange, question())
-    store._half_begun.writer_s = WRITER_S
+    store.half_begun.writer_s = WRITER_S
     assert await store.running_exchanges() == []
     assert await real["exchanges"].count_documents({}) == 1
     await asyncio.sleep(WRITER_S)

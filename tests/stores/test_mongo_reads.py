@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 from pymongo.errors import ExecutionTimeout
+from services.mongodb import ON_MONGODB, ON_PLANNING_MONGODB
 from support.mongo_commands import Commands
 
 from agentic_backend.errors import RateLimited, StoreUnavailable
 from agentic_backend.stores.base import SessionQuery, took_too_long
+from agentic_backend.stores.kpi_figures import Aggregation
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.mongo_documents import INDEXES, Database
-from tests.stores.samples import a_kpi_query, a_session, begin, run_exchanges
+from agentic_backend.stores.mongo.documents import Database, indexes
+from tests.stores.samples import a_kpi, a_kpi_query, a_session, as_kpis, begin, kpis_of, run_exchanges
 
 EXCHANGES = 12
 
@@ -51,7 +53,7 @@ def has_index(find: dict[str, Any]) -> bool:
     equal = {key for key, value in conditions.items() if not isinstance(value, dict)}
     ranges = [key for key, value in conditions.items() if isinstance(value, dict)]
     order = [key for key in find.get("sort", {}) if key not in equal]
-    for name, keys, _ in INDEXES:
+    for name, keys, _ in indexes():
         names = [key for key, _ in keys]
         behind = names[len(equal) :]
         if name == collection and set(names[: len(equal)]) == equal:
@@ -63,6 +65,7 @@ def has_index(find: dict[str, Any]) -> bool:
 Read = Callable[[MongoStore], Awaitable[Any]]
 
 
+@pytest.mark.parametrize("mongodb_server", ON_PLANNING_MONGODB, indirect=True)
 @pytest.mark.parametrize(
     ("read", "documents"),
     [
@@ -88,7 +91,7 @@ async def examines_only_what_it_fetches(store: MongoStore, commands: Commands) -
     """FerretDB can't tell, and doesn't use its indexes."""
     for find, reply in zip(list(commands.sent), list(commands.replies), strict=True):
         query = {key: find[key] for key in ("find", "filter", "sort", "limit", "projection") if key in find}
-        plan = await store._driver.database.command("explain", query, verbosity="executionStats")
+        plan = await store.driver.database.command("explain", query, verbosity="executionStats")
         if "executionStats" in plan:
             assert plan["executionStats"]["totalDocsExamined"] <= len(reply["cursor"]["firstBatch"])
 
@@ -97,8 +100,8 @@ async def test_the_server_knows_how_long_a_search_and_a_report_may_take(store: M
     commands.clear()
     await store.list_sessions(SessionQuery("ann", text="text"))
     await store.kpi_figures(a_kpi_query("ann"))
-    assert {find["find"] for find in commands.sent} == {"sessions", "messages", "kpi_records"}
-    assert all(0 < find["maxTimeMS"] <= 10_000 for find in commands.sent)
+    assert {next(iter(command.values())) for command in commands.sent} == {"sessions", "messages", "kpi_records"}
+    assert all(0 < command["maxTimeMS"] <= 10_000 for command in commands.sent)
 
 
 async def test_what_the_server_ended_is_no_store_that_is_away(store: MongoStore) -> None:
@@ -106,9 +109,9 @@ async def test_what_the_server_ended_is_no_store_that_is_away(store: MongoStore)
         raise ExecutionTimeout("operation exceeded time limit", 50)
 
     with pytest.raises(RateLimited):
-        await store._driver.run("search", slow, late=took_too_long)
+        await store.driver.run("search", slow, late=took_too_long)
     with pytest.raises(StoreUnavailable):
-        await store._driver.run("get_session", slow)
+        await store.driver.run("get_session", slow)
 
 
 async def test_the_messages_of_an_exchange_are_read_by_its_index(store: MongoStore, commands: Commands) -> None:
@@ -117,3 +120,31 @@ async def test_the_messages_of_an_exchange_are_read_by_its_index(store: MongoSto
     assert len(await store.exchange_messages(fence.exchange_id)) == 1
     assert fetched(commands) == {"exchanges": 1, "sessions": 1, "messages": 1}
     assert all(map(has_index, commands.sent))
+
+
+@pytest.mark.parametrize("mongodb_server", [*ON_MONGODB, *ON_PLANNING_MONGODB], indirect=True)
+async def test_of_a_report_no_more_comes_than_there_are_buckets(store: MongoStore, commands: Commands) -> None:
+    """But from a server that knows too little of pipelines, which sends the records, a batch at a time."""
+    for number in range(40):
+        await store.record_kpi(a_kpi(minute=number // 10, latency_ms=number, failed_tools=number % 3))
+    wanted = tuple(Aggregation(field, name) for field in ("latency_ms", "failed_tools") for name in ("mean", "p95"))
+    commands.clear()
+    found = await store.kpi_figures(a_kpi_query("ann", seconds=60, groupby=(), aggregations=wanted))
+    means = pytest.approx(1, abs=0.2)
+    assert [bucket.figures for bucket in found] == [(4.5 + 10 * n, 9 + 10 * n, means, 2) for n in range(4)]
+    [look, *pipelines] = zip(commands.sent, commands.replies, strict=True)
+    assert look[1]["cursor"]["firstBatch"] == []
+    if pipelines[0][1]:
+        assert [next(iter(command)) for command, _ in pipelines] == ["aggregate"] * 3
+        assert [len(reply["cursor"]["firstBatch"]) for _, reply in pipelines] == [4, 4, 4]
+    else:
+        assert [next(iter(command)) for command, _ in pipelines] == ["aggregate", "find"]
+
+
+async def test_records_of_an_older_schema_are_in_the_figures(store: MongoStore) -> None:
+    records = [a_kpi(minute=minute) for minute in range(3)]
+    for record in records:
+        await store.record_kpi(record)
+    later = {"at": "", "figures": "", "groups": ""}
+    await store.driver.database["kpi_records"].update_one({"_id": records[1].exchange_id}, {"$unset": later})
+    assert await kpis_of(store, "ann") == as_kpis(*records)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentic_backend.stores.private_files import private_directory
-from agentic_backend.stores.sole_use import sole_use
+from agentic_backend.stores.private_files import private_directory, sole_use
 from agentic_backend.stores.sqlite import SqliteStore
 
 
@@ -70,5 +69,5 @@ def test_a_directory_that_is_everybody_s_stays_so(tmp_path: Path, caplog: pytest
     tmp_path.chmod(0o1777)
     private_directory(tmp_path)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o1777
-    assert "everybody's" in caplog.text
+    assert "can be used by everybody" in caplog.text
     tmp_path.chmod(0o700)

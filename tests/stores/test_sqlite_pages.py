@@ -5,6 +5,7 @@ import contextlib
 import logging
 import sqlite3
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from agentic_backend.kpi import Kpi
 from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.sqlite_pages import check_pages, watched_pages
+from agentic_backend.stores.sqlite.pages import check_pages, watched_pages
 
 PAGE = 4096
 
@@ -92,11 +93,10 @@ async def test_damage_is_found(file: Path, damage: Damage) -> None:
 
 
 async def test_what_is_written_meanwhile_is_no_damage(file: Path) -> None:
-    store = await SqliteStore.open(file, timeout_s=5)
-    await store.prove_write()
-    assert (await check_pages(file, None)).damage is None
-    await store.prove_write()
-    await store.aclose()
+    async with aclosing(await SqliteStore.open(file, timeout_s=5)) as store:
+        await store.prove_write()
+        assert (await check_pages(file, None)).damage is None
+        await store.prove_write()
 
 
 async def test_a_check_is_over_in_its_time_and_when_it_is_cancelled(file: Path) -> None:

@@ -4,16 +4,17 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support import kpi_rows
 
 from agentic_backend.protocol.messages import SessionState
-from agentic_backend.stores.base import SessionQuery
-from agentic_backend.stores.cursor import cursor_after
+from agentic_backend.stores.base import SessionQuery, cursor_after
 from agentic_backend.stores.kpi_figures import Aggregation
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.sqlite_transactions import _DROP_CHECKPOINTS
+from agentic_backend.stores.sqlite.exchanges import _DROP_CHECKPOINTS
 from tests.stores.samples import (
     EPOCH,
     a_checkpoint,
@@ -50,7 +51,7 @@ async def store(path: Path) -> AsyncIterator[SqliteStore]:
 async def statements(store: SqliteStore) -> list[str]:
     """The statements that the store's connections run from now on, with their parameters in place."""
     ran: list[str] = []
-    for connection in (store._writer, store._reader, store._lister, store._searcher, store._reporter):
+    for connection in (store.writer, store.reader, store.lister, store.searcher, store.reporter):
         await connection.read("trace", lambda db: db.set_trace_callback(ran.append))
     return ran
 
@@ -174,7 +175,7 @@ async def test_the_last_exchanges_cost_the_same_in_a_long_session_as_in_a_short_
         await store.create_session(session)
         await run_exchanges(store, session, 1)
         await asyncio.to_thread(repeat_exchange, path, session.id, exchanges - 1)
-        await store._reader.read("count", lambda db: db.set_progress_handler(step, 1))
+        await store.reader.read("count", lambda db: db.set_progress_handler(step, 1))
         steps = 0
         messages = await store.last_exchanges(session.id, 5)
         costs.append(steps)
@@ -218,13 +219,32 @@ async def test_an_ask_drops_a_checkpoint_at_the_same_cost_in_a_long_session(stor
         [exchange_id] = await run_exchanges(store, session, 1)
         await asyncio.to_thread(repeat_exchange, path, session.id, exchanges - 1)
         keep = f"UPDATE exchanges SET checkpoint = x'00' WHERE id = '{exchange_id}-1'"
-        await store._writer.write("keep", lambda db, keep=keep: db.execute(keep))
-        await store._writer.read("count", lambda db: db.set_progress_handler(step, 1))
+        await store.writer.write("keep", lambda db, keep=keep: db.execute(keep))
+        await store.writer.read("count", lambda db: db.set_progress_handler(step, 1))
         steps = 0
-        dropped = await store._writer.read(
+        dropped = await store.writer.read(
             "drop", lambda db, session=session: db.execute(_DROP_CHECKPOINTS, (session.id,)).rowcount
         )
         costs.append(steps)
-        await store._writer.read("count", lambda db: db.set_progress_handler(None, 0))
+        await store.writer.read("count", lambda db: db.set_progress_handler(None, 0))
         assert dropped == 1
     assert costs[0] == costs[1] > 0
+
+
+async def test_of_a_report_over_100_000_records_only_the_buckets_are_fetched(store: SqliteStore, path: Path) -> None:
+    fetched = 0
+
+    def count(cursor: sqlite3.Cursor, row: tuple[object, ...]) -> sqlite3.Row:
+        nonlocal fetched
+        fetched += 1
+        return sqlite3.Row(cursor, row)
+
+    def set_count(db: sqlite3.Connection) -> None:
+        db.row_factory = count
+
+    await asyncio.to_thread(kpi_rows.fill, path, "ann", 100_000)
+    await store.reporter.read("count", set_count)
+    wanted = (Aggregation("latency_ms", "mean"), Aggregation("latency_ms", "p95"), Aggregation("tool_calls", "sum"))
+    hours = a_kpi_query("ann", end=EPOCH + timedelta(days=2), seconds=3600, groupby=(), aggregations=wanted)
+    found = await store.kpi_figures(hours)
+    assert len(found) == fetched == 28

@@ -1,6 +1,6 @@
 """Everything that is in SQLite comes to MongoDB, however often, and what went wrong on the way shows in the counts."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,8 +10,9 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, utc_now
 from agentic_backend.stores import transfer as transferring
-from agentic_backend.stores.base import AlreadyAsked, SessionQuery, Store
+from agentic_backend.stores.base import AlreadyAsked, KeptState, SessionQuery, Store
 from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.transfer import Counts, Transferred, transfer
 from tests.stores.faulty_database import make_faulty, once
@@ -42,17 +43,10 @@ async def source(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     await store.aclose()
 
 
-@pytest.fixture
-async def target(mongodb_url: str) -> AsyncIterator[MongoStore]:
-    store = await MongoStore.open(mongodb_url, timeout_s=10)
-    yield store
-    await store.aclose()
-
-
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transferring, "_SESSIONS", 3)
-    monkeypatch.setattr(transferring, "_ROWS", 4)
+    monkeypatch.setattr(transferring, "SESSIONS_PER_PAGE", 3)
+    monkeypatch.setattr(transferring, "ROWS_PER_PAGE", 4)
 
 
 async def fill(store: SqliteStore) -> None:
@@ -82,7 +76,8 @@ async def contents(store: Store) -> list[object]:
     told: list[object] = [await store.kpi_figures(a_kpi_query(None, end=utc_now() + timedelta(days=1)))]
     for session in (await store.list_sessions(SessionQuery("ann"))).sessions:
         messages = await store.messages_after(session.id, -1, 1000)
-        told += [session, messages, await store.session_state(session.id), await store.last_exchanges(session.id, 2)]
+        told += [session, messages, await store.last_exchanges(session.id, 2)]
+        told += [await store.session_state(session.id, rank) for rank in range(session.next_rank + 1)]
         for exchange_id in sorted({message.exchange_id for message in messages}):
             told += [await store.get_exchange(exchange_id), await store.checkpoint(exchange_id)]
     return told
@@ -92,7 +87,9 @@ async def test_everything_is_copied_and_counted(source: SqliteStore, target: Mon
     await fill(source)
     reports: list[tuple[str, str]] = []
     done = await transfer(source, target, lambda there, total: reports.append((str(there), str(total))))
-    assert done.found == done.there == Counts(7, 22, 52, 7) == await source.total()
+    assert (
+        done.found == done.there == Counts(sessions=7, exchanges=22, messages=52, kpi_records=7) == await source.total()
+    )
     assert done.is_whole and done.left_alone == []
     assert await contents(target) == await contents(source)
     assert {total for _, total in reports} == {"7 sessions, 22 exchanges, 52 messages, 7 KPI records"}
@@ -140,9 +137,9 @@ async def test_run_again_it_copies_only_what_has_changed(source: SqliteStore, ta
     copied: list[str] = []
     real = target.copy_session
 
-    async def copy_session(session: transferring.Session, state: bytes | None) -> None:
+    async def copy_session(session: SessionRecord, states: Sequence[KeptState]) -> None:
         copied.append(session.id)
-        await real(session, state)
+        await real(session, states)
 
     target.copy_session = copy_session  # type: ignore[method-assign]
     done = await copy(source, target)
@@ -170,14 +167,14 @@ async def test_a_session_that_has_gone_on_in_the_target_is_left_alone(source: Sq
     before = await target.messages_after("session 5", -1, 100)
     done = await copy(source, target)
     assert done.is_whole and done.left_alone == ["session 5"]
-    assert done.found.sessions == 6
+    assert done.found["sessions"] == 6
     assert await target.messages_after("session 5", -1, 100) == before
 
 
 async def test_what_is_missing_shows_in_the_counts(source: SqliteStore, target: MongoStore) -> None:
     await fill(source)
     await copy(source, target)
-    await target._driver.database["messages"].delete_one({"session_id": "session 5"})
+    await target.driver.database["messages"].delete_one({"session_id": "session 5"})
     done = await copy(source, target)
     assert not done.is_whole
-    assert (done.found.messages, done.there.messages) == (52, 51)
+    assert (done.found["messages"], done.there["messages"]) == (52, 51)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.ai import add_ai_message_chunks
 
-from agentic_backend.protocol.messages import Channel, ChatMessage, FinishReason, MessageMetadata, Role, utc_now
+from agentic_backend.protocol.messages import Channel, FinishReason, MessageMetadata, Role, utc_now
 from agentic_backend.protocol.parts import (
     CodePart,
     ImageUrlPart,
@@ -23,6 +23,7 @@ from agentic_backend.protocol.parts import (
     ToolCallPart,
     ToolResultPart,
 )
+from agentic_backend.stores.records import MessageRecord
 from agentic_backend.streaming.content import (
     as_chunk,
     calls_of,
@@ -286,8 +287,8 @@ def test_a_text_that_can_be_sent_stays_as_it_is(text: str) -> None:
     assert clean(text) == text
 
 
-def stored(role: Role, channel: Channel, parts: Sequence[Part], **metadata: Any) -> ChatMessage:
-    return ChatMessage(
+def stored(role: Role, channel: Channel, parts: Sequence[Part], **metadata: Any) -> MessageRecord:
+    return MessageRecord(
         role=role,
         channel=channel,
         parts=list(parts),
@@ -322,5 +323,5 @@ def stored(role: Role, channel: Channel, parts: Sequence[Part], **metadata: Any)
         ),
     ],
 )
-def test_stored_messages_come_back_as_langchains(message: ChatMessage, restored: Any) -> None:
+def test_stored_messages_come_back_as_langchains(message: MessageRecord, restored: Any) -> None:
     assert to_langchain(message) == restored

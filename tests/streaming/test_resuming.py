@@ -71,14 +71,12 @@ async def test_an_answer_is_checked_against_what_the_graph_takes() -> None:
     assert await heard(graph) == "[Booking(city='Rome', nights=2)]"
 
 
-@pytest.mark.parametrize("answer", ["", 0, False, [], {}, {"a": [1, None]}, "text", 1.5])
-async def test_any_answer_but_none_arrives_as_it_was_given(answer: Any) -> None:
+@pytest.mark.parametrize("answer", [None, "", 0, False, [], {}, {"a": [1, None]}, "text", 1.5])
+async def test_any_answer_arrives_as_it_was_given(answer: Any) -> None:
     graph = asking({"question": "What?"})
     waiting = await graph.ask()
     assert await graph.settle(waiting, answered(waiting, answer)) == []
     assert await heard(graph) == repr([answer])
-    with pytest.raises(BadFrame, match="null is no answer"):
-        answered(waiting, None)
 
 
 def with_middleware(mode: Any, calls: list[Any], *allowed: Any) -> tuple[PausingGraph, list[str]]:

@@ -14,7 +14,7 @@ from agentic_backend.streaming.drafts import TextDraft
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_invariants_hold_however_models_interleave_and_wherever_they_are_cut(data: st.DataObject) -> None:
     spoken = data.draw(lanes())
     parts = data.draw(interleaved(spoken))

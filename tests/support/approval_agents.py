@@ -1,7 +1,7 @@
-"""Agents that ask a person first; the working directory of a server of its own gets a copy of this file.
+"""Agents that ask a person first; the working directory of a server process gets a copy of this file.
 
-`approving` calls at once all tools that the ask names, a line each, as `send_email {"to": "ann@example.org"}`, and then
-tells their results. `choosing` asks which way, `inquiring` asks for a name, and both say what they were told.
+`approving` calls all tools that the ask names at once, one per line, as `send_email {"to": "ann@example.org"}`, then
+reports their results. `choosing` asks for a choice, `inquiring` asks for a name; both repeat the answer.
 """
 
 import json
@@ -28,7 +28,7 @@ from langgraph.types import interrupt
 from agentic_backend.agents.agent_flow import CompiledGraph
 
 NOTES_VARIABLE = "APPROVAL_NOTES"
-"""The environment variable that names the file to which the tools add a line each time that they run."""
+"""The environment variable with the file to which the tools add a line at each run."""
 
 WHY = "An email can't be taken back."
 CHOICES = [
@@ -41,7 +41,7 @@ ENTRIES: list[dict[str, Any]] = [{"id": id, "class_path": f"support.approval_age
 
 
 def write_catalog(directory: Path) -> None:
-    """Make these agents those of a server that is started in `directory`."""
+    """Write a catalog with these agents for a server that is started in `directory`."""
     shutil.copy(__file__, directory)
     agents = [{"id": id, "class_path": f"approval_agents:{id}", "default": id == _IDS[0]} for id in _IDS]
     (directory / "agents_catalog.yaml").write_text(yaml.safe_dump({"agents": agents}))
@@ -53,7 +53,7 @@ def calls(*named: tuple[str, dict[str, Any]]) -> str:
 
 
 def runs(notes: Path) -> list[tuple[str, dict[str, Any]]]:
-    """What ran, in order: the tools and the arguments that they got."""
+    """The tool runs in order: name and arguments."""
     lines = notes.read_text().splitlines() if notes.exists() else []
     return [(name, json.loads(args)) for name, args in (line.split(" ", 1) for line in lines)]
 

@@ -1,7 +1,7 @@
-"""Attacker: bytes that no library would send, over raw sockets, from a process of its own.
+"""Attacker: sends bytes that no library would send, over raw sockets, from a separate process.
 
-`attack` connects so many times, sends `opening` and, once it is answered, repeats `flood` at a bounded rate on every
-connection. It reads nothing of what comes unless it is told to; a connection that the server drops is opened again.
+`attack` opens several connections, sends `opening` and, after the answer, repeats `flood` at a bounded rate on every
+connection. It reads nothing unless told to, and reopens connections that the server drops.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _TURNS_PER_S = 50
 
 
 def frame(opcode: int, payload: bytes = b"", *, final: bool = True) -> bytes:
-    """A masked frame of a client."""
+    """A masked client frame."""
     size = len(payload)
     length = bytes([0x80 | size]) if size < 126 else b"\xff" + size.to_bytes(8, "big")
     masked = bytes(byte ^ _MASK[place % 4] for place, byte in enumerate(payload))
@@ -39,7 +39,7 @@ def frame(opcode: int, payload: bytes = b"", *, final: bool = True) -> bytes:
 
 @dataclass(frozen=True)
 class Attack:
-    """`flood` is repeated, behind `first`, at `bytes_per_s` on each of the connections."""
+    """`flood` is repeated, after `first`, at `bytes_per_s` on each connection."""
 
     flood: bytes
     opening: bytes = UPGRADE
@@ -51,7 +51,7 @@ class Attack:
 
 @asynccontextmanager
 async def attack(address: str, what: Attack) -> AsyncIterator[Counter[str]]:
-    """Attack until the block is left; then the counter has `sent` bytes and `opened` connections."""
+    """Attack while the context is open; afterwards the counter has `sent` bytes and `opened` connections."""
     told = {
         name: base64.b64encode(value).decode() if isinstance(value, bytes) else value
         for name, value in asdict(what).items()
@@ -77,7 +77,7 @@ async def attack(address: str, what: Attack) -> AsyncIterator[Counter[str]]:
 
 
 def _flood(address: str, what: Attack, end: Event, done: Counter[str]) -> None:
-    """One connection after the other."""
+    """Attack over one connection at a time."""
     parts = urlsplit(address)
     turn = what.flood * max(1, what.bytes_per_s // _TURNS_PER_S // len(what.flood))
     while not end.is_set():

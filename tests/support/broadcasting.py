@@ -1,11 +1,9 @@
-"""Instances that broadcast over a real Redis, and logs that say something."""
+"""Instances that broadcast over a real Redis, and logs with events."""
 
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
-from agentic_backend.broadcast.exchange_log import ExchangeLog
-from agentic_backend.broadcast.redis_broadcast import RedisBroadcast, redis_broadcast
 from agentic_backend.protocol.events import (
     AwaitingHuman,
     Final,
@@ -22,15 +20,17 @@ from agentic_backend.protocol.messages import (
     utc_now,
 )
 from agentic_backend.protocol.parts import TextPart
+from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.redis_broadcast import RedisBroadcast, redis_broadcast
 from support.log_client import LogClient
 from support.told_listener import ToldListener
 
-PATIENCE_S = 10
+PATIENCE_S = 30
 TEXTS = ["a", "ä€", "\n", "\U0001f600", "\\\"'{}", "\u2028\x00", "word "]
 
 
 class Follower(LogClient):
-    """Reads a log that is a mirror."""
+    """Reads a mirrored log."""
 
     def __init__(self, mirror: ExchangeLog) -> None:
         self.log = mirror
@@ -38,7 +38,7 @@ class Follower(LogClient):
 
 
 class Instance:
-    """A broadcast with its listener; `ups` is what it has said of Redis."""
+    """A broadcast with its listener; `ups` are its reports whether Redis is up."""
 
     def __init__(self, broadcast: RedisBroadcast, ups: list[bool]) -> None:
         self.broadcast = broadcast
@@ -51,7 +51,7 @@ class Instance:
         return log
 
     def follow(self, exchange_id: str) -> Follower:
-        """A reader of a mirror that begins with nothing."""
+        """A reader of a new, empty mirror."""
         mirror = a_log(exchange_id)
         client = Follower(mirror)
         self.broadcast.mirror(mirror)
@@ -66,7 +66,7 @@ async def an_instance(opened: AsyncExitStack, url: str, name: str) -> Instance:
 async def two(opened: AsyncExitStack, url: str) -> tuple[Instance, Instance]:
     instances = await an_instance(opened, url, "a"), await an_instance(opened, url, "b")
     for instance in instances:
-        await until(lambda instance=instance: instance.ups == [True])  # type: ignore[misc]
+        await until(lambda instance=instance: instance.ups[-1:] == [True])  # type: ignore[misc]
     here, there = instances
     await hears(here, there)
     await hears(there, here)
@@ -74,7 +74,7 @@ async def two(opened: AsyncExitStack, url: str) -> tuple[Instance, Instance]:
 
 
 async def hears(listening: Instance, telling: Instance) -> None:
-    """Until the one has heard what the other has told so far; forgets what it was."""
+    """Wait until `listening` has received everything from `telling`, then clear its notes."""
     greeting = f"hello {len(listening.listener.told)}"
     telling.broadcast.started(a_log(greeting))
     await until(lambda: ("started", "s", greeting, "ann") in listening.listener.told)
@@ -92,7 +92,7 @@ def a_log(exchange_id: str = "e", **options: int) -> ExchangeLog:
 
 
 def start(log: ExchangeLog) -> None:
-    log.append(Started, agent_id="agent", session=None)
+    log.append(Started(**log.next_place(), agent_id="agent", session=None))
 
 
 def say(log: ExchangeLog, *texts: str, block: int = 0) -> None:
@@ -110,19 +110,27 @@ def store(log: ExchangeLog, rank: int, text: str, block: int | None = None) -> N
         rank=rank,
         timestamp=utc_now(),
     )
-    log.append(Stream, message=message, block=block)
+    log.append(Stream(**log.next_place(), message=message, block=block))
 
 
 def end(log: ExchangeLog) -> None:
-    log.append(Final, status=ExchangeStatus.OK, messages=log.messages, session=None, usage=TokenUsage(input_tokens=1))
+    log.append(
+        Final(
+            **log.next_place(),
+            status=ExchangeStatus.OK,
+            messages=log.messages,
+            session=None,
+            usage=TokenUsage(input_tokens=1),
+        )
+    )
 
 
 def ask(log: ExchangeLog) -> None:
-    log.append(AwaitingHuman, payload=HumanRequests(requests=[]))
+    log.append(AwaitingHuman(**log.next_place(), payload=HumanRequests(requests=[])))
 
 
 def shown(log: ExchangeLog) -> list[str]:
-    """All that a reader who comes now is shown, as it is sent."""
+    """The encoded events for a new reader."""
     return [event.encode() for event in log.read(-1)]
 
 

@@ -1,4 +1,4 @@
-"""A Chat Protocol v2 client for tests: a real socket, and the contract's invariants checked on all that arrives."""
+"""A Chat Protocol v2 client for tests: a real socket, with the contract's invariants checked on every event."""
 
 import asyncio
 import json
@@ -9,13 +9,13 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 
 PATH = "/agentic/v1/chatbot/query/ws"
-PATIENCE_S = 15
+PATIENCE_S = 30
 
 Event = dict[str, Any]
 
 
 class ChatClient:
-    """Everything received is kept in `events`. Seqs must rise within an exchange, except after a new `follow`."""
+    """Keeps all received events in `events`. Seqs must rise within an exchange, except after a new `follow`."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
@@ -31,7 +31,7 @@ class ChatClient:
         return event
 
     async def until(self, *types: str, exchange_id: str | None = None, timeout_s: float = PATIENCE_S) -> Event:
-        """The next event of one of these types, of one exchange where it is named."""
+        """The next event of one of these types, and of `exchange_id` if it is given."""
         async with asyncio.timeout(timeout_s):
             while True:
                 event = await self.receive(timeout_s)
@@ -39,11 +39,20 @@ class ChatClient:
                     return event
 
     async def ask(self, message: str, **fields: Any) -> list[Event]:
-        """Ask, and all that comes until the exchange's final or a refusal, `session` events left out."""
+        """Ask; return all events up to the final or a refusal, without `session` events."""
         before = len(self.events)
         await self.send({"type": "ask", "message": message, **fields})
         await self.ended()
         return [event for event in self.events[before:] if event["type"] != "session"]
+
+    async def running(self, message: str, *, words: int, **fields: Any) -> Event:
+        """Ask, and return the `started` once the deltas of the exchange hold this many words."""
+        await self.send({"message": message, **fields})
+        started = await self.until("started")
+        said = ""
+        while len(said.split()) < words:
+            said += (await self.until("delta", exchange_id=started["exchange_id"]))["text"]
+        return started
 
     async def ended(self) -> Event:
         """The next final or refusal."""
@@ -53,7 +62,7 @@ class ChatClient:
                 return event
 
     async def silent(self, for_s: float = 0.2) -> None:
-        """Nothing arrives for a while."""
+        """Check that nothing arrives for a while."""
         try:
             event = await self.receive(for_s)
         except TimeoutError:
@@ -79,7 +88,7 @@ def text_of(message: dict[str, Any]) -> str:
 
 
 def final_text(events: list[Event]) -> str:
-    """The text of the final message in the last event, which must be an exchange's final."""
+    """The text of the final message; the last event must be an exchange's final."""
     [final] = [message for message in events[-1]["messages"] if is_answer(message)]
     return text_of(final)
 
@@ -89,7 +98,7 @@ def is_answer(message: dict[str, Any]) -> bool:
 
 
 def check_exchange(events: list[Event]) -> None:
-    """The invariants of the contract on the events of one exchange, from `started` to `final`."""
+    """Check the contract's invariants on the events of one exchange, from `started` to `final`."""
     events = [event for event in events if "seq" in event]
     seqs = [event["seq"] for event in events]
     assert seqs == sorted(set(seqs)), "seqs rise strictly"
@@ -117,7 +126,7 @@ def check_exchange(events: list[Event]) -> None:
 
 
 def check_calls(messages: list[dict[str, Any]]) -> None:
-    """Every call has one result, after it."""
+    """Check that every call is followed by exactly one result."""
     calls: list[str] = []
     results: list[str] = []
     for message in messages:
@@ -133,7 +142,7 @@ def check_calls(messages: list[dict[str, Any]]) -> None:
 
 
 def check_blocks(events: list[Event]) -> None:
-    """The deltas of a block, put together, are the text of its message."""
+    """Check that the joined deltas of a block are the text of its message."""
     texts: dict[int, str] = {}
     for event in events:
         if event["type"] == "delta":

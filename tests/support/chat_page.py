@@ -1,7 +1,7 @@
-"""The chat page as its reader sees it, in a browser that notes everything that goes wrong there.
+"""The chat page as its user sees it, in a browser that records all problems.
 
-A console error, an uncaught exception, a violation of the content security policy, or a request to anywhere but the
-server (and where its users sign in) fails the test, unless the test says beforehand that it provokes it.
+A console error, an uncaught exception, a violation of the content security policy, or a request to any host except the
+server and the sign-in server fails the test, unless the test has announced it with `provokes`.
 """
 
 import re
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 
-PATIENCE_MS = 15_000
+PATIENCE_MS = 30_000
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -22,11 +22,11 @@ addEventListener("securitypolicyviolation", ({ effectiveDirective, blockedURI })
 """
 
 Shown = tuple[str, str]
-"""What a reader sees of a message: `asked`, `observed`, `called`, `result` or `answered`, and its text."""
+"""A message as the user sees it: `asked`, `observed`, `called`, `result` or `answered`, and its text."""
 
 
 class Watch:
-    """Notes what goes wrong in all tabs of a browser context."""
+    """Records the problems in all tabs of a browser context."""
 
     def __init__(self, context: BrowserContext, addresses: tuple[str, ...]) -> None:
         self._hosts = {urlsplit(address).netloc for address in addresses}
@@ -54,7 +54,7 @@ class Watch:
 
 
 class ChatPage:
-    """One tab. `tab` is Playwright's page, for what is not named here."""
+    """One tab. `tab` is Playwright's page."""
 
     def __init__(self, tab: Page, address: str, watch: Watch) -> None:
         self.tab = tab
@@ -68,12 +68,12 @@ class ChatPage:
         return self.tab.get_by_test_id(test_id)
 
     def provokes(self, pattern: str) -> None:
-        """From here on a problem that matches `pattern` is the test's own doing."""
+        """Ignore problems that match `pattern`: the test provokes them."""
         self._watch.provokes(pattern)
 
     @property
     def problems(self) -> list[str]:
-        """What went wrong so far in any tab of the window, and was not provoked."""
+        """The unprovoked problems so far in all tabs of the window."""
         return self._watch.problems
 
     async def open(self, fragment: str = "") -> None:
@@ -91,18 +91,18 @@ class ChatPage:
         await self.composer.press("Enter")
 
     async def asked(self, text: str, *, status: str = "ok") -> None:
-        """Ask, and wait until the exchange has ended in `status`."""
+        """Ask, and wait until the exchange has ended with `status`."""
         before = await self.exchanges.count()
         await self.ask(text)
         await self.ended(status, exchanges=before + 1)
 
     async def ended(self, status: str = "ok", *, exchanges: int = 1) -> None:
-        """There are so many exchanges, and the last one has come to `status`."""
+        """Wait until the page has this number of `exchanges` and the last one has `status`."""
         await expect(self.exchanges).to_have_count(exchanges)
         await expect(self.exchanges.last).to_have_attribute("data-status", status)
 
     async def writes(self, words: int = 3) -> None:
-        """An answer is being written, and has so many words already."""
+        """Wait until an answer that is being written has this number of words."""
         pattern = re.compile(rf"(\S+\s+){{{words}}}")
         await expect(self.answers.and_(self.tab.locator("[data-streaming=true]"))).to_have_text(pattern)
 
@@ -112,7 +112,7 @@ class ChatPage:
         return urlsplit(self.tab.url).fragment.removeprefix("s=")
 
     async def shown(self) -> list[Shown]:
-        """All messages that the reader sees, from top to bottom."""
+        """All visible messages, from top to bottom."""
         items: list[list[str]] = await self.tab.evaluate(_SHOWN)
         return [(kind, plain(text)) for kind, text in items]
 
@@ -134,7 +134,7 @@ _SHOWN = """() => {
 
 
 def shown_of(messages: list[dict[str, Any]]) -> list[Shown]:
-    """What a reader should see of stored messages whose texts have no more Markdown than paragraphs and code."""
+    """The expected view of stored messages whose Markdown has only paragraphs and code."""
     shown: list[Shown] = []
     results = {
         (message["exchange_id"], part["call_id"]): part
@@ -148,7 +148,7 @@ def shown_of(messages: list[dict[str, Any]]) -> list[Shown]:
                 result = results[message["exchange_id"], part["call_id"]]
                 shown += [("called", part["name"]), ("result", plain(result["content"]))]
             elif message["metadata"].get("extras", {}).get("resumes"):
-                # What was asked stands where it was asked first.
+                # The question is shown only at its first place.
                 continue
             elif part["type"] == "text" and message["channel"] in ("final", "observation"):
                 said = "answered" if message["channel"] == "final" else "observed"
@@ -162,7 +162,7 @@ def plain(text: str) -> str:
 
 @asynccontextmanager
 async def chat_page(browser: Browser, address: str, fragment: str = "", **options: Any) -> AsyncIterator[ChatPage]:
-    """The page of the server at `address`, open in a window of its own; `options` are those of the window."""
+    """The page of the server at `address` in a new window with these `options`."""
     async with window(browser, address, **options) as (context, watch):
         page = ChatPage(await context.new_page(), address, watch)
         await page.open(fragment)
@@ -171,7 +171,7 @@ async def chat_page(browser: Browser, address: str, fragment: str = "", **option
 
 @asynccontextmanager
 async def window(browser: Browser, *addresses: str, **options: Any) -> AsyncIterator[tuple[BrowserContext, Watch]]:
-    """An empty window, whose pages may ask something of these addresses only."""
+    """An empty window whose pages may send requests to these addresses only."""
     context = await browser.new_context(**options)
     try:
         context.set_default_timeout(PATIENCE_MS)

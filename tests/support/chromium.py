@@ -1,4 +1,4 @@
-"""The machine's own Chromium, driven by Playwright. It reaches this machine and nothing else."""
+"""The machine's own Chromium, driven by Playwright. It can only reach this machine."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from playwright.async_api import Browser, async_playwright
 from support.services import require
 
 NOT_LOOPBACK = "chat.example.org"
-"""A name that leads to this machine, but that a browser doesn't take for it."""
+"""A name of this machine that the browser does not treat as loopback."""
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _ARGUMENTS = (
@@ -19,7 +19,7 @@ _ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # What a page asks of another host fails there and then.
+    # Requests to other hosts fail at once.
     f"--host-resolver-rules=MAP {NOT_LOOPBACK} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 _LAUNCH_MS = 30_000
@@ -27,7 +27,7 @@ _LAUNCH_MS = 30_000
 
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
-    """A browser without a window."""
+    """A headless browser."""
     executable = next(filter(None, map(shutil.which, _NAMES)), None)
     require("Chromium", executable is not None, f"none of {', '.join(_NAMES)} is on the PATH")
     # Chromium's sandbox refuses to start for root.

@@ -1,4 +1,4 @@
-"""A built stage of a Dockerfile, run as its user in its directory, with no environment but its own."""
+"""A built stage of a Dockerfile, run as its user in its directory, with only its own environment."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -11,7 +11,7 @@ from support.server_process import PATIENCE_S, ServerProcess
 
 @asynccontextmanager
 async def container(image: Stage, environment: Mapping[str, str]) -> AsyncIterator[ServerProcess]:
-    """What the image starts; killed at the end if it still runs."""
+    """The image's process; killed at the end if it still runs."""
     pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
     running = ServerProcess(await _start(image, image.start, environment, **pipes))
     try:
@@ -23,7 +23,7 @@ async def container(image: Stage, environment: Mapping[str, str]) -> AsyncIterat
 
 
 async def health(image: Stage, environment: Mapping[str, str]) -> int:
-    """The exit status of the image's own health check, in a container that was started with `environment`."""
+    """The exit status of the image's health check, in a container that was started with `environment`."""
     nothing = {"stdout": asyncio.subprocess.DEVNULL, "stderr": asyncio.subprocess.DEVNULL}
     check = await _start(image, image.health_check, environment, **nothing)
     async with asyncio.timeout(PATIENCE_S):

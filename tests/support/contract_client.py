@@ -1,7 +1,7 @@
-"""A client that knows docs/protocol.md and nothing else: what it shows of an exchange, and where it goes on.
+"""A client that implements only docs/protocol.md: it shows an exchange and continues after a disconnect.
 
-It does what the section "How a client follows an exchange" says, word for word, on a bare WebSocket. One that is
-`simple` hasn't read all of it: it drops every event whose seq it has seen, a `reset` too.
+It follows the section "How a client follows an exchange" literally, on a plain WebSocket. A `simple` client drops every
+event with a seq that it has seen, even a `reset`.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ _PATH = "/agentic/v1/chatbot/query/ws"
 
 
 class ContractClient:
-    """`messages` are by rank, `written` what is being written, by block."""
+    """`messages` holds messages by rank, `written` the text of open blocks."""
 
     def __init__(self, user: str, *, simple: bool = False) -> None:
         self.exchange_id: str | None = None
@@ -25,12 +25,12 @@ class ContractClient:
         self.awaiting: dict[str, Any] | None = None
         self.final: dict[str, Any] | None = None
         self.resets = self.lower = 0
-        """How often it was reset, and how often below a seq that it had seen."""
+        """The number of resets, and of those with a lower seq than one already seen."""
         self._user = user
         self._simple = simple
 
     async def visit(self, address: str, first_frame: dict[str, Any], for_s: float) -> None:
-        """Send a frame to the server at `address`, and read what it sends for a while, or until the end."""
+        """Send a frame to the server at `address`, and read its events for `for_s` seconds or until the end."""
         headers = {"Authorization": f"Bearer dev:{self._user}"}
         url = address.replace("http", "ws", 1) + _PATH
         async with connect(url, subprotocols=["chat.v2"], additional_headers=headers, max_size=None) as socket:  # type: ignore[list-item]
@@ -40,11 +40,11 @@ class ContractClient:
                     while self.final is None:
                         self.take(json.loads(await socket.recv()))
             except TimeoutError:
-                # As a network does: without a word.
+                # Drop the connection without a close frame, as a network failure does.
                 socket.transport.abort()
 
     async def go_on(self, address: str, for_s: float) -> None:
-        """Follow what it has begun to see, at any server."""
+        """Continue to follow its exchange, at any server."""
         await self.visit(address, {"type": "follow", "exchange_id": self.exchange_id, "after_seq": self.seq}, for_s)
 
     def take(self, event: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Decisions of a person on what a paused graph asks, as frames and as the server makes records of them."""
+"""A person's decisions on the requests of a paused graph, as frames and as the server's records."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def waiting_for(interrupts: Sequence[Interrupt]) -> ExchangeRecord:
-    """An exchange that waits for a person until an hour from `NOW`."""
+    """An exchange that waits for a person until one hour after `NOW`."""
     return ExchangeRecord(
         id="e1",
         session_id="s1",
@@ -42,7 +42,7 @@ def decision(request: HumanRequest, action: Any = "approve", **given: Any) -> De
 
 
 def decide(interrupts: Sequence[Interrupt], *actions: Any) -> list[HumanDecision]:
-    """Decide on all calls that wait, in their order: `"approve"`, `("reject", message)` or `("edit", args)`."""
+    """Decide on all waiting calls, in order: `"approve"`, `("reject", message)` or `("edit", args)`."""
     waiting = waiting_for(interrupts)
     frame = HumanDecisions(decisions=list(_decisions(requests_in(waiting), actions)))
     return decided(waiting, frame, "ann", NOW, response_schemas(interrupts))

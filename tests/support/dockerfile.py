@@ -1,6 +1,6 @@
-"""A Dockerfile's steps followed without an engine: each stage is a directory, its base image this machine's Python.
+"""Runs a Dockerfile's steps without an engine: each stage is a directory, its base image is this machine's Python.
 
-Paths in the steps are taken below that directory, so that the steps run as they stand in the file.
+Absolute paths are mapped below that directory, so that the steps run as written.
 """
 
 import json
@@ -22,7 +22,7 @@ _NOT_OF_PYTHON = shutil.ignore_patterns("site-packages", "dist-packages", "test"
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """`keyword` in capitals; `rest` is one line."""
+    """`keyword` is in capitals; `rest` is one line."""
 
     keyword: str
     rest: str
@@ -34,7 +34,7 @@ class Instruction:
 
 @dataclass(slots=True)
 class Stage:
-    """What the steps so far have made. `said` holds the instructions that only describe: USER, CMD, …"""
+    """The result of the steps so far. `said` holds the instructions that only describe: USER, CMD, …"""
 
     root: Path
     environment: dict[str, str]
@@ -50,13 +50,13 @@ class Stage:
 
     @property
     def user(self) -> tuple[int, int]:
-        """The ids of the user and the group, which are numbers in the Dockerfile."""
+        """The user id and the group id, which are numbers in the Dockerfile."""
         user, group = self.said["USER"].split(":")
         return int(user), int(group)
 
     @property
     def start(self) -> list[str]:
-        """What a container runs."""
+        """The command of a container."""
         return [*json.loads(self.said["ENTRYPOINT"]), *json.loads(self.said["CMD"])]
 
     @property
@@ -72,7 +72,7 @@ def instructions(dockerfile: Path) -> list[Instruction]:
 
 
 def build(dockerfile: Path, place: Path) -> Stage:
-    """Follow `dockerfile`, whose context is its own directory; `place` is an empty directory for the stages.
+    """Run the steps of `dockerfile`, with its directory as the context; `place` is an empty directory for the stages.
 
     Every stage is made in the same directory, where what it installs can then stay. Raises AssertionError with what a
     step has said that failed.
@@ -139,7 +139,7 @@ def _copy(stage: Stage, words: list[str], context: Path, stages: dict[str, Path]
 
 
 def _base_image(root: Path) -> Stage:
-    """This machine's Python without what is installed beside its standard library."""
+    """This machine's Python with only its standard library."""
     local, version = root / "usr" / "local", f"python{sys.version_info.major}.{sys.version_info.minor}"
     base = Path(sys.base_prefix)
     shutil.copytree(base / "lib" / version, local / "lib" / version, ignore=_NOT_OF_PYTHON)
@@ -152,7 +152,7 @@ def _base_image(root: Path) -> Stage:
 
 
 def _look_beside_itself(program: Path, libraries: Path) -> None:
-    """Let a program that was built to look for its libraries there, where only root may, look at its own place."""
+    """Patch a program's library path, which only root may read, so that it uses `../lib` beside itself."""
     built_for = bytes(libraries)
     relative = b"$ORIGIN/../lib".ljust(len(built_for), b"\0")
     if len(relative) == len(built_for):

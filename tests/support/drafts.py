@@ -1,20 +1,22 @@
-"""Parts of a graph's stream made by hand, and what a StreamTranscoder makes of them, with the contract checked."""
+"""Handmade parts of a graph's stream, and a StreamTranscoder's drafts for them, checked against the contract."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 from langchain_core.messages.tool import tool_call_chunk
 
 from agentic_backend.agents.agent_flow import StreamPart
-from agentic_backend.protocol.messages import Channel, FinishReason, MessageDraft, Role
+from agentic_backend.protocol.messages import Channel, FinishReason, Role
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart, text_of
+from agentic_backend.stores.records import MessageDraft, place
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
 from agentic_backend.streaming.stream_transcoder import StreamTranscoder
 
 Namespace = tuple[str, ...]
 Told = tuple[str, str]
-"""A stored message in short: its channel, and its text or what it calls."""
+"""A stored message in short: its channel, and its text or calls."""
 
 
 def token(
@@ -48,7 +50,7 @@ def update(*messages: Any, node: str = "model", within: Namespace = ()) -> Strea
 
 
 def ai(text: Any, message_id: str | None = "m1", *calls: tuple[str, str], **fields: Any) -> AIMessage:
-    """A model message; `calls` are (call_id, name), each with an argument."""
+    """A model message; `calls` are (call_id, name), each with one argument."""
     tool_calls = [{"id": call_id, "name": name, "args": {"x": 1}} for call_id, name in calls]
     return AIMessage(text, id=message_id, tool_calls=tool_calls, **fields)
 
@@ -58,7 +60,7 @@ def result(call_id: str, content: Any = "done", **fields: Any) -> ToolMessage:
 
 
 class Transcript:
-    """Feeds a transcoder, one second a part, and keeps all that it gives. Its first second is 1."""
+    """Feeds a transcoder, one part per second starting at 1, and keeps all drafts."""
 
     def __init__(self, *parts: StreamPart, history: Sequence[BaseMessage] = ()) -> None:
         self.transcoder = StreamTranscoder("agent", history, 0.0)
@@ -102,7 +104,7 @@ class Transcript:
 
 
 def in_short(message: MessageDraft) -> str:
-    """The text of a message; for calls and results `name(call_id)` and `call_id=content`, `!` where it failed."""
+    """The text of a message; calls as `name(call_id)`, results as `call_id=content`, with `!` if they failed."""
     shorts = []
     for part in message.parts:
         if isinstance(part, ToolCallPart):
@@ -113,7 +115,7 @@ def in_short(message: MessageDraft) -> str:
 
 
 def check_drafts(drafts: Sequence[Draft], ended: Literal["finished", "closed"]) -> None:
-    """The invariants of the contract on all that a transcoder gave for one exchange."""
+    """Check the contract's invariants on all drafts of one exchange."""
     stored = [draft.message for draft in drafts if isinstance(draft, CompleteDraft)]
     finals = [message for message in stored if message.channel is Channel.FINAL]
     if ended == "finished":
@@ -122,13 +124,13 @@ def check_drafts(drafts: Sequence[Draft], ended: Literal["finished", "closed"]) 
     assert not finals or stored[-1] is finals[0], "the final is the last message"
     _check_blocks(drafts)
     _check_calls(stored)
-    for message in stored:
-        message.model_dump_json()
+    for message in place(stored, session_id=None, exchange_id="e", next_rank=0, at=datetime.now(UTC)):
+        message.shown().model_dump_json()
         assert message.role is (Role.TOOL if message.channel is Channel.TOOL_RESULT else Role.ASSISTANT)
 
 
 def _check_blocks(drafts: Sequence[Draft]) -> None:
-    """Each block that was opened is closed once, by a message with the text of its deltas."""
+    """Check that each opened block is closed once, by a message with the text of its deltas."""
     open_texts: dict[int, str] = {}
     closed: set[int] = set()
     for draft in drafts:
@@ -144,7 +146,7 @@ def _check_blocks(drafts: Sequence[Draft]) -> None:
 
 
 def _check_calls(stored: Sequence[MessageDraft]) -> None:
-    """Every call has one result, a message of its own after the call's."""
+    """Check that every call has one result, in a separate message after the call."""
     waiting: list[str] = []
     for message in stored:
         for part in message.parts:

@@ -1,4 +1,4 @@
-"""A GraphRun driven as its exchange does it: a checkpoint comes with every result, and another run goes on from it."""
+"""A GraphRun driven as by its exchange: each result has a checkpoint, from which another run can continue."""
 
 import asyncio
 import contextlib
@@ -11,25 +11,31 @@ from langchain_core.outputs import ChatGenerationChunk
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
-from agentic_backend.broadcast.exchange_log import ExchangeLog
-from agentic_backend.protocol.messages import Channel, ChatMessage, Role, TokenUsage, utc_now
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.exchange.graph_run import GraphRun
+from agentic_backend.exchange.instance import Instance
+from agentic_backend.exchange.life import Life
+from agentic_backend.exchange.outbox import Outbox
+from agentic_backend.exchange.services import ExchangeServices
+from agentic_backend.exchange.start import ExchangeStart, ResumePoint
+from agentic_backend.exchange.writer import QueryWriter
+from agentic_backend.kpi import Kpi
+from agentic_backend.protocol.messages import Channel, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
-from agentic_backend.sessions.delivery import Delivery
-from agentic_backend.sessions.graph_run import GoOn, GraphRun
-from agentic_backend.sessions.ledger import QueryLedger
-from agentic_backend.sessions.recall import Recall
+from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint
-from agentic_backend.stores.records import HumanDecision
+from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from support.decisions import decide
 from support.recorded_agents import agent_factory, context_of, entry_of
+from support.sessions import idle_relay
 from support.turn_model import TurnModel
 
-PATIENCE_S = 15.0
+PATIENCE_S = 30.0
 
 
 class ReadingModel(TurnModel):
-    """Says the turn that comes next in the conversation that it is given, whoever has said those before."""
+    """Says the turn that follows the messages of the given conversation, even if another instance said those."""
 
     async def _astream(
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any
@@ -40,55 +46,49 @@ class ReadingModel(TurnModel):
 
 
 class DrivenRun:
-    """`messages` are those of the exchange so far, `packs` the checkpoints that were taken with its results."""
+    """`messages` are those of the exchange so far, `packs` the checkpoints at its results."""
 
     def __init__(
-        self, store: SqliteStore, graph: CompiledGraph, exchange_id: str = "e1", go_on: GoOn | None = None
+        self, store: SqliteStore, graph: CompiledGraph, exchange_id: str = "e1", resume_point: ResumePoint | None = None
     ) -> None:
         self.packs: list[bytes] = []
         self.context = context_of(None)
         self.context.exchange_id = self.context.run_id = exchange_id
-        self.graph_run = GraphRun(
-            entry_of(graph),
-            self.context,
-            factory=agent_factory(),
-            recall=Recall(store),
-            window=10,
-            on_first_token=lambda: None,
-            go_on=go_on,
-        )
         self.opening = opening_of(exchange_id)
-        self.messages: list[ChatMessage] = list(go_on.stored) if go_on else [self.opening]
-        self._stir = asyncio.Event()
-        self._delivery = Delivery(
-            QueryLedger(store, exchange_id), ExchangeLog(None, exchange_id), self._stir, self._checkpoint_at
+        start = ExchangeStart(query_record(exchange_id), entry_of(graph), None, self.opening, resume_point)
+        self.graph_run = GraphRun(start, self.context, exchange_services(store))
+        self._life = Life()
+        self._outbox = Outbox(
+            QueryWriter(store, exchange_id),
+            ExchangeLog(None, exchange_id),
+            self._life,
+            self._checkpoint_at,
+            start.stored,
         )
 
     async def run(self, until: Callable[[], bool] = lambda: False) -> None:
-        """Run until it ends or pauses; where `until` holds before, it is cut, as if its process had died."""
-        graph = asyncio.create_task(self.graph_run.run(self.opening, self._delivery))
-        graph.add_done_callback(lambda _: self._stir.set())
+        """Run until it ends or pauses; if `until` holds before, cut it as if its process had died."""
+        graph = asyncio.create_task(self.graph_run.run(self._outbox))
+        graph.add_done_callback(lambda _: self._life.wakeup.set())
         async with asyncio.timeout(PATIENCE_S):
             while not graph.done() and not until():
-                self._stir.clear()
+                self._life.wakeup.clear()
                 await self._write()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(0.02):
-                        await self._stir.wait()
+                        await self._life.wakeup.wait()
             if not graph.done():
                 graph.cancel()
                 await asyncio.wait({graph})
                 return
-            graph.result()
-            transcoder = self.graph_run.transcoder
-            assert transcoder is not None
-            self._delivery.accept(transcoder.pause(1e9) if transcoder.waiting else transcoder.finish(1e9))
+            transcoder = graph.result().transcoder
+            self._outbox.accept(transcoder.pause(1e9) if transcoder.waiting else transcoder.finish(1e9))
             await self._write()
 
-    async def after_the_pause(self, *actions: Any, answer: str | None = None) -> GoOn:
-        """How the same exchange goes on once people have decided, or have given their `answer`."""
-        transcoder, state = self.graph_run.transcoder, await self.graph_run.checkpoint()
-        assert transcoder is not None and state is not None and transcoder.waiting is not None
+    async def after_the_pause(self, *actions: Any, answer: str | None = None) -> ResumePoint:
+        """The point from which the same exchange continues after people's decisions or their `answer`."""
+        started, state = self.graph_run.started, await self.graph_run.checkpoint()
+        assert started is not None and state is not None and started.transcoder.waiting is not None
         interrupts = ExchangeCheckpoints.unpack(state).interrupts
         if answer is None:
             decisions = decide(interrupts, *actions)
@@ -97,16 +97,18 @@ class DrivenRun:
                 HumanDecision(interrupt_id=one.id, action="answer", by="ann", at=utc_now(), answer=answer)
                 for one in interrupts
             ]
-        return GoOn(state, decisions, self.messages, 100, transcoder.usage)
+        return ResumePoint(state, decisions, self.messages, 100, started.transcoder.usage)
+
+    @property
+    def messages(self) -> list[MessageRecord]:
+        return self._outbox.stored
 
     def told(self) -> list[str]:
-        """The messages behind the opening, in short."""
+        """The messages after the opening, in short."""
         return [in_short(message) for message in self.messages[1:]]
 
     async def _write(self) -> None:
-        before = len(self._delivery.log.messages)
-        await self._delivery.write()
-        self.messages += self._delivery.log.messages[before:]
+        await self._outbox.write()
 
     async def _checkpoint_at(self, boundary: ToolCallPart | ToolResultPart) -> Checkpoint | None:
         state = await self.graph_run.checkpoint()
@@ -116,12 +118,34 @@ class DrivenRun:
         return None
 
 
-def in_a_new_exchange(state: bytes) -> GoOn:
-    return GoOn(state, None, [opening_of("e2")], 0, TokenUsage())
+def in_a_new_exchange(state: bytes) -> ResumePoint:
+    return ResumePoint(state, None, [opening_of("e2")], 0, TokenUsage())
 
 
-def opening_of(exchange_id: str) -> ChatMessage:
-    return ChatMessage(
+def exchange_services(store: SqliteStore) -> ExchangeServices:
+    async def show_stored(log: ExchangeLog) -> bool:
+        return False
+
+    return ExchangeServices(
+        instance=Instance(lease_s=15),
+        store=store,
+        relay=idle_relay(),
+        factory=agent_factory(),
+        kpi=Kpi(),
+        limits=LimitsSettings(),
+        show_stored=show_stored,
+        on_first_token=lambda start: None,
+    )
+
+
+def query_record(exchange_id: str) -> ExchangeRecord:
+    return ExchangeRecord(
+        id=exchange_id, session_id="", user_id="user", agent_id="recorded", request_id="request", started_at=utc_now()
+    )
+
+
+def opening_of(exchange_id: str) -> MessageRecord:
+    return MessageRecord(
         role=Role.USER,
         channel=Channel.FINAL,
         parts=[TextPart(text="Do it.")],
@@ -132,7 +156,7 @@ def opening_of(exchange_id: str) -> ChatMessage:
     )
 
 
-def in_short(message: ChatMessage) -> str:
+def in_short(message: MessageRecord) -> str:
     shorts = []
     for part in message.parts:
         if isinstance(part, ToolCallPart):
@@ -144,8 +168,8 @@ def in_short(message: ChatMessage) -> str:
     return f"{message.channel}: {' '.join(shorts)}"
 
 
-def check_calls(messages: Sequence[ChatMessage]) -> None:
-    """Every call has one result behind it, and the final is the last message."""
+def check_calls(messages: Sequence[MessageRecord]) -> None:
+    """Check that every call is followed by one result, and that the final is the last message."""
     waiting: list[str] = []
     for message in messages:
         for part in message.parts:
@@ -160,5 +184,5 @@ def check_calls(messages: Sequence[ChatMessage]) -> None:
 
 
 def noted(journal: Path) -> list[str]:
-    """What tools have written down, in order."""
+    """The notes of the tools, in order."""
     return journal.read_text().split() if journal.exists() else []

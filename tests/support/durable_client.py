@@ -1,7 +1,7 @@
-"""A client that doesn't let go: it sees an exchange through to its final, over as many sockets as that takes.
+"""A client that follows an exchange to its final, over any number of sockets.
 
-It does what the close codes of the contract tell clients, and asks again under the same `client_exchange_id` until it
-has seen its exchange begin; from then on it follows behind the last event that it has.
+It obeys the contract's close codes. It repeats the ask with the same `client_exchange_id` until it has seen the
+exchange start; after that it follows from the last event that it has.
 """
 
 import asyncio
@@ -20,14 +20,13 @@ _BACKOFF_S, _LONGEST_BACKOFF_S = 0.1, 1.0
 
 
 class Refused(Exception):
-    """The server won't have this frame, and says that asking again changes nothing."""
+    """The server has refused this frame as not retryable."""
 
 
 class DurableClient:
     """`address` is called for each socket.
 
-    `opened` counts them, `closed` are the codes that they were closed with, `refused` those of frames that were refused
-    for the moment.
+    `opened` counts the sockets, `closed` holds their close codes, `refused` the codes of retryable refusals.
     """
 
     def __init__(self, address: Callable[[], str], user: str = "ann", patience_s: float = 60) -> None:
@@ -40,22 +39,22 @@ class DurableClient:
         self._patience_s = patience_s
         self._client: ChatClient | None = None
         self.asked: dict[str, Any] = {}
-        """The last ask, which may be sent again."""
+        """The last ask, which may be repeated."""
 
     async def ask(self, message: str, **fields: Any) -> Event:
-        """Ask, and see it through; the final."""
+        """Ask; return the exchange's final."""
         self.asked = {"message": message, "client_exchange_id": uuid4().hex, **fields}
         self.shown = ShownExchange()
         return await self.see_through()
 
     async def follow(self, exchange_id: str) -> Event:
-        """See an exchange through that somebody has begun; its final."""
+        """Follow an existing exchange; return its final."""
         self.shown = ShownExchange()
         self.shown.exchange_id = exchange_id
         return await self.see_through()
 
     async def see_through(self) -> Event:
-        """Go on with the last exchange, also after a cut of one's own; its final."""
+        """Continue with the last exchange, also after `drop`; return its final."""
         backoff_s = _BACKOFF_S
         async with asyncio.timeout(self._patience_s):
             while self.shown.final is None:
@@ -70,17 +69,17 @@ class DurableClient:
         return self.shown.final
 
     def drop(self) -> None:
-        """Lose the socket, as a network does."""
+        """Drop the socket, as a network failure does."""
         if self._client is not None:
             self._client.socket.transport.abort()
 
     async def send(self, frame: dict[str, Any]) -> None:
-        """Send a frame on the socket of the moment."""
+        """Send a frame on the current socket."""
         assert self._client is not None
         await self._client.send(frame)
 
     async def _one_socket(self) -> int:
-        """Follow until the final, or until the socket is gone; the code that it went with."""
+        """Follow until the final or the end of the socket; return the close code."""
         try:
             async with chat(self._address(), token=f"dev:{self.user}", open_timeout=PATIENCE_S) as client:
                 self.opened += 1
@@ -110,5 +109,5 @@ class DurableClient:
         self.refused.append(event["code"])
         if not event["retryable"]:
             raise Refused(event)
-        # Another instance may take it, so the socket is left.
+        # Another instance may accept the frame, so leave this socket.
         return LOST

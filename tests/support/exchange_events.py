@@ -1,4 +1,4 @@
-"""Logs of made-up exchanges, as a server would keep them, and the ways in which a client may receive one. Seeded."""
+"""Random logs of exchanges, as a server would keep them, and the ways in which a client may receive one. Seeded."""
 
 from dataclasses import dataclass, field
 from random import Random
@@ -7,7 +7,7 @@ from typing import Any
 Event = dict[str, Any]
 Message = dict[str, Any]
 Step = dict[str, Any]
-"""What happens to the client: `{event}` arrives, or `{stored}` messages were read; `{ignored: true}` if it's old."""
+"""A step of the client: `{event}` arrives, or `{stored}` messages were read; `{ignored: true}` for an old event."""
 
 _STATUSES = ("ok", "ok", "ok", "error", "stopped", "interrupted")
 _WRITTEN = ("thought", "observation", "plan", "final")
@@ -15,7 +15,7 @@ _WRITTEN = ("thought", "observation", "plan", "final")
 
 @dataclass
 class ExchangeEvents:
-    """The log of an exchange: `started` first, `final` last, every text with its rank as its first word."""
+    """The log of an exchange: `started` first, `final` last; each text starts with its rank."""
 
     random: Random
     exchange_id: str
@@ -60,7 +60,7 @@ class ExchangeEvents:
         self._add("stream", message=message, **({} if block is None else {"block": block}))
 
     def _write(self) -> None:
-        """One to three messages at once, whose deltas take turns once all have begun."""
+        """Write one to three messages at once; their deltas alternate after all have started."""
         first_block = 100 * len(self.events)
         texts = {
             first_block + index: text_part("says", self.next_rank + index)["text"].split(" ")
@@ -95,7 +95,7 @@ def text_part(verb: str, rank: int) -> Event:
 
 
 def deliveries(log: ExchangeEvents) -> list[Step]:
-    """One way to receive `log`: pieces, merged deltas, old events again, replays, resets, reads of the store."""
+    """One way to receive `log`: pieces, merged deltas, repeated events, replays, resets, reads of the store."""
     random, steps, place, replays = log.random, [], 0, 0
     while place < len(log.events):
         chance = random.random()
@@ -106,7 +106,7 @@ def deliveries(log: ExchangeEvents) -> list[Step]:
         elif place and chance < 0.22 and replays < 4:
             place, replays = 0, replays + 1
         elif place and chance < 0.29:
-            # Another instance may know less than what was seen: it goes on from there.
+            # Another instance may have fewer events than the client has seen, and continues from there.
             place = random.randrange(1 if random.random() < 0.5 and replays < 4 else place, len(log.events))
             replays += 1
             steps.append({"event": reset_at(log, place)})
@@ -125,7 +125,7 @@ def messages_at(log: ExchangeEvents, place: int) -> list[Message]:
 
 
 def reset_at(log: ExchangeEvents, place: int) -> Event:
-    """What replaces the first `place` events for a client whose own place is gone."""
+    """The reset that replaces the first `place` events for a client whose place is no longer in the log."""
     partial: dict[int, Event] = {}
     for event in log.events[:place]:
         if event["type"] == "delta":
@@ -140,7 +140,7 @@ def reset_at(log: ExchangeEvents, place: int) -> Event:
 
 
 def merged(events: list[Event]) -> list[Event]:
-    """`events`, adjacent deltas of a block as one."""
+    """`events` with adjacent deltas of a block merged."""
     result: list[Event] = []
     for event in events:
         last = result[-1] if result else None

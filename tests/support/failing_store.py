@@ -1,4 +1,4 @@
-"""A store that can go away for a while."""
+"""A store that can be made unavailable."""
 
 import asyncio
 from collections import Counter
@@ -12,7 +12,7 @@ from agentic_backend.stores.base import Store
 
 
 class HeldAnswer:
-    """`reached` is set once the operation has been carried out; its answer comes when `released` is."""
+    """`reached` is set when the operation is done; its result is returned after `released` is set."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
@@ -20,14 +20,15 @@ class HeldAnswer:
 
 
 class FailingStore:
-    """Every operation of `real`, except that those that are away raise StoreUnavailable and do nothing.
+    """Forwards every operation to `real`; those that are away raise StoreUnavailable and do nothing.
 
-    `refused` has the names of the operations that were tried meanwhile.
+    `refused` has the names of the operations that failed so, `waiting` of those that have come to wait (see `hold`).
     """
 
     def __init__(self, real: Store) -> None:
         self.real = real
         self.refused: list[str] = []
+        self.waiting: list[str] = []
         self._is_away: Callable[[str], bool] = lambda operation: False
         self._lost_answers: list[str] = []
         self._lost_requests: list[str] = []
@@ -41,7 +42,7 @@ class FailingStore:
         return cast(Store, self)
 
     def go_away(self, *operations: str) -> None:
-        """From now on these operations fail, or all where none is named."""
+        """Make these operations fail from now on, or all if none is named."""
         self._is_away = lambda operation: not operations or operation in operations
 
     def come_back(self) -> None:
@@ -54,26 +55,26 @@ class FailingStore:
         self.come_back()
 
     def hold(self, operation: str) -> asyncio.Event:
-        """From now on this operation begins only when the event is set."""
+        """Make this operation wait for the returned event from now on."""
         self._held[operation] = asyncio.Event()
         return self._held[operation]
 
     def hold_answer(self, operation: str, number: int = 1) -> HeldAnswer:
-        """Of the calls of this operation from now on, the answer of this one comes only when it is released."""
+        """Hold back the result of the `number`-th call of this operation from now on, until it is released."""
         held = self._held_answers[operation, self._calls[operation] + number] = HeldAnswer()
         return held
 
     def slow_down(self, operation: str, by_s: float) -> None:
-        """From now on this operation takes so much longer."""
+        """Delay this operation by `by_s` seconds from now on."""
         self._delays_s[operation] = by_s
 
     def lose_next_answer(self, operation: str) -> None:
-        """The next call of `operation` is carried out, but raises StoreUnavailable all the same."""
+        """Make the next call of `operation` raise StoreUnavailable after it is done."""
 
         self._lost_answers.append(operation)
 
     def lose_next_request(self, operation: str) -> None:
-        """The next call of `operation` raises StoreUnavailable and does nothing."""
+        """Make the next call of `operation` raise StoreUnavailable without effect."""
         self._lost_requests.append(operation)
 
     def now(self) -> datetime:
@@ -87,6 +88,7 @@ class FailingStore:
                 self.refused.append(name)
                 raise StoreUnavailable
             if name in self._held:
+                self.waiting.append(name)
                 await self._held[name].wait()
             if name in self._delays_s:
                 await asyncio.sleep(self._delays_s[name])
@@ -104,7 +106,7 @@ class FailingStore:
 
 
 def taken(name: str, names: list[str]) -> bool:
-    """Whether it was there; it is not any more."""
+    """Remove `name` from `names`; return whether it was in the list."""
     if name not in names:
         return False
     names.remove(name)

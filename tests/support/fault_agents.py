@@ -1,9 +1,9 @@
-"""An agent that does, step by step, what the ask says; the working directory of a server gets a copy of this file.
+"""An agent that executes the steps in the ask; the working directory of a server gets a copy of this file.
 
-An ask is steps parted by `|`: `words 40 100` writes forty words, a hundred a second (0: at once); `spout 40` writes
-them without ever letting anybody else run; `hold 5` is silent for so many seconds; anything else calls the tool of that
-name, as `note a` or `pause 30`. The words are numbered, so that one that is missing or comes twice is seen. A call ends
-a message of the model, whose text stands before it.
+An ask is a list of steps separated by `|`: `words 40 100` writes forty words, a hundred a second (0: at once);
+`spout 40` writes them without yielding to the event loop; `hold 5` is silent for five seconds; any other step calls the
+tool of that name, as `note a` or `pause 30`. The words are numbered, so that tests see missing and repeated ones. A
+call ends a model message, after its text.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.mcp.mcp_runtime import MCPRuntime
 
 NOTES = "notes.txt"
-"""The file in the server's directory to which `note`, `send` and `stumble` add a line each time that they run."""
+"""The file in the server's directory to which `note`, `send` and `stumble` add a line at each run."""
 
 _STEP = "|"
 _TOKENS = ("words", "spout", "hold")
@@ -47,7 +47,7 @@ MCP_ENTRY: dict[str, Any] = {
 
 
 def write_catalog(directory: Path, *entries: dict[str, Any]) -> None:
-    """Make these agents those of a server that is started in `directory`."""
+    """Write a catalog with these agents for a server that is started in `directory`."""
     shutil.copy(__file__, directory)
     (directory / "agents_catalog.yaml").write_text(yaml.safe_dump({"agents": [*ENTRIES, *entries]}))
 
@@ -58,13 +58,13 @@ def words(count: int) -> str:
 
 
 def notes(directory: Path) -> list[list[str]]:
-    """What the tools have noted: for each run the value that they were called with, and their idempotency key."""
+    """The tools' notes: for each run the value of the call and the idempotency key."""
     path = directory / NOTES
     return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
 
 class ScriptedModel(BaseChatModel):
-    """Fails where the history is none that a provider would take."""
+    """Fails if a provider would refuse the history."""
 
     @property
     def _llm_type(self) -> str:
@@ -105,7 +105,7 @@ def _chunk(text: str, **fields: Any) -> ChatGenerationChunk:
 
 
 async def _paced(count: int, per_second: float) -> AsyncIterator[str]:
-    # By the clock, so that a busy machine makes the pieces larger and not the text slower.
+    # By the clock, so that a busy machine gets larger pieces instead of slower text.
     began = time.monotonic()
     for number, word in enumerate(_numbered(count), start=1):
         due_s = began + number / per_second - time.monotonic() if per_second else 0
@@ -118,7 +118,7 @@ def _numbered(count: int) -> Iterator[str]:
 
 
 def _next_steps(messages: Sequence[BaseMessage]) -> Iterator[list[str]]:
-    """The steps from behind the calls of this exchange that have their results, up to the next call."""
+    """The steps after the calls of this exchange that have results, up to the next call."""
     asked = max(place for place, message in enumerate(messages) if isinstance(message, HumanMessage))
     called = sum(isinstance(message, ToolMessage) for message in messages[asked:])
     for step in messages[asked].text.split(_STEP):
@@ -132,7 +132,7 @@ def _next_steps(messages: Sequence[BaseMessage]) -> Iterator[list[str]]:
 
 
 def _check_history(messages: Sequence[BaseMessage]) -> None:
-    """Directly behind a message with calls come their results, and there are no others."""
+    """Check that a message with calls is directly followed by exactly their results."""
     expected: set[str] = set()
     for message in messages:
         if isinstance(message, ToolMessage):

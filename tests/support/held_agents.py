@@ -1,4 +1,4 @@
-"""Agents whose model says two words and is then held up, as long as a test likes."""
+"""Agents whose model says two words and then waits until the test releases it."""
 
 import asyncio
 import contextlib
@@ -11,12 +11,12 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import StructuredTool
 
 from agentic_backend.agents.agent_flow import CompiledGraph
-from agentic_backend.agents.offline_model import OfflineChatModel
 from agentic_backend.experts.plain_chat.graph import build
+from agentic_backend.offline.model import OfflineChatModel
 
 
 class Hold:
-    """`held` counts those that wait now; with `ignores_cancel`, nothing but the release makes them go on."""
+    """`held` counts the current waiters; with `ignores_cancel`, only the release lets them continue."""
 
     def __init__(self, *, ignores_cancel: bool = False) -> None:
         self.released = asyncio.Event()
@@ -46,12 +46,12 @@ class HeldModel(OfflineChatModel):
 
 
 def held_graph(hold: Hold) -> CompiledGraph:
-    """A model alone, held up in the middle of its answer."""
+    """A model without tools, held in the middle of its answer."""
     return build(HeldModel(hold=hold))
 
 
 def held_tool_graph(hold: Hold) -> CompiledGraph:
-    """The offline model with a tool `work` that is held up."""
+    """The offline model with a tool `work` that is held."""
 
     async def work() -> str:
         """Work until it is done."""

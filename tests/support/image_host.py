@@ -1,4 +1,4 @@
-"""A web server with TLS that notes whoever comes: every connection, and every request with its headers."""
+"""A web server with TLS that records every connection, and every request with its headers."""
 
 import asyncio
 import base64
@@ -21,7 +21,7 @@ PNG = base64.b64decode(
 
 
 class ImageHost:
-    """`requests` are the heads of what was asked, in order; every answer is an image of one pixel."""
+    """`requests` are the heads of the requests, in order; every answer is an image of one pixel."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -30,7 +30,7 @@ class ImageHost:
 
     @property
     def name(self) -> str:
-        """Its host and port, as a browser writes them."""
+        """The host and port, as a browser writes them."""
         return f"127.0.0.1:{self.port}"
 
     @property
@@ -56,7 +56,7 @@ class ImageHost:
 
 @asynccontextmanager
 async def image_host(directory: Path) -> AsyncIterator[ImageHost]:
-    """The server on a free port of loopback, its certificate, which nobody has signed, in `directory`."""
+    """The server on a free loopback port; its self-signed certificate is in `directory`."""
     host = ImageHost()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(_certificate(directory / "image-host.pem"))

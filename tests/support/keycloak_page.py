@@ -1,4 +1,4 @@
-"""The chat page of a server whose users sign in through Keycloak, and Keycloak's own page before it."""
+"""The chat page of a server whose users sign in through Keycloak, and Keycloak's sign-in page."""
 
 import re
 from collections.abc import AsyncIterator
@@ -13,13 +13,13 @@ from support.chat_client import PATIENCE_S
 from support.chat_page import ChatPage, Watch, window
 
 PROOF = re.compile(r"eyJ|token|code=|state=|code_verifier", re.IGNORECASE)
-"""What nothing that a page leaves behind may hold: every token of Keycloak begins with `eyJ`."""
+"""Text that a page must not leave behind: every Keycloak token starts with `eyJ`."""
 
 _KEPT = "() => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie + location.href"
 
 
 class KeycloakPage(ChatPage):
-    """One tab of `username`, whose password is their name."""
+    """One tab of `username`, whose password is the same."""
 
     def __init__(self, tab: Page, address: str, watch: Watch, username: str) -> None:
         super().__init__(tab, address, watch)
@@ -47,7 +47,7 @@ class KeycloakPage(ChatPage):
         await self.leaves_no_proof()
 
     async def leaves_no_proof(self) -> None:
-        """Neither the address nor what the browser keeps holds anything that would let somebody else in."""
+        """Check that neither the address nor the browser's storage contains credentials."""
         kept: str = await self.tab.evaluate(_KEPT)
         assert not PROOF.search(kept), kept
 
@@ -63,7 +63,7 @@ async def keycloak_page(
     provokes: str | None = None,
     **options: Any,
 ) -> AsyncIterator[KeycloakPage]:
-    """The page in a window of its own, signed in as `username`; `provokes` is what the test does from the start."""
+    """The page in a new window, signed in as `username`; `provokes` is a pattern for `ChatPage.provokes`."""
     async with window(browser, address, keycloak.realm_url, **options) as (context, watch):
         page = KeycloakPage(await context.new_page(), address, watch, username)
         if provokes:
@@ -75,7 +75,7 @@ async def keycloak_page(
 
 
 async def end_sessions(keycloak: Keycloak, username: str) -> None:
-    """End all sessions that Keycloak has of a user, as an administrator does."""
+    """End all Keycloak sessions of a user, as an administrator does."""
     master = keycloak.realm_url.rpartition("/realms/")[0]
     async with httpx.AsyncClient(base_url=master, verify=False, timeout=PATIENCE_S) as client:
         grant = {"grant_type": "password", "client_id": "admin-cli", "username": "admin", "password": "admin"}

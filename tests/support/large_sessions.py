@@ -1,5 +1,6 @@
-"""Large sessions, put straight into the SQLite file of a server that is not running."""
+"""Inserts large sessions directly into the SQLite file of a server that is not running."""
 
+from contextlib import aclosing
 from pathlib import Path
 
 from agentic_backend.stores.sqlite import SqliteStore
@@ -10,16 +11,15 @@ _TEXT_BYTES = 64 * 1024
 
 
 async def fill(path: Path, user_id: str, *, sessions: int, mib_each: float, exchanges_each: int = 1) -> list[str]:
-    """Sessions of the user's with so many MiB of answers each; their ids."""
+    """Insert sessions of the user with `mib_each` MiB of answers each; return their ids."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    store = await SqliteStore.open(path, timeout_s=60)
-    text = ("The quick brown fox jumps over the lazy dog. " * (_TEXT_BYTES // 45 + 1))[:_TEXT_BYTES]
-    answers = int(mib_each * MIB / _TEXT_BYTES / exchanges_each)
-    made = [a_session(user_id, title=f"Large {number}") for number in range(sessions)]
-    for session in made:
-        await store.create_session(session)
-        for _ in range(exchanges_each):
-            fence = await begin(store, session)
-            await store.append(fence, [answer(text)] * answers, an_end())
-    await store.aclose()
+    async with aclosing(await SqliteStore.open(path, timeout_s=60)) as store:
+        text = ("The quick brown fox jumps over the lazy dog. " * (_TEXT_BYTES // 45 + 1))[:_TEXT_BYTES]
+        answers = int(mib_each * MIB / _TEXT_BYTES / exchanges_each)
+        made = [a_session(user_id, title=f"Large {number}") for number in range(sessions)]
+        for session in made:
+            await store.create_session(session)
+            for _ in range(exchanges_each):
+                fence = await begin(store, session)
+                await store.append(fence, [answer(text)] * answers, an_end())
     return [session.id for session in made]

@@ -1,9 +1,9 @@
-"""A client of an exchange's log: it applies events as the contract says, and may lose some of them on their way."""
+"""A client of an exchange's log: it applies events as the contract says, and may lose some in transit."""
 
 from collections.abc import Sequence
 
-from agentic_backend.broadcast.exchange_log import Cursor, ExchangeLog
 from agentic_backend.protocol.events import AwaitingHuman, Delta, ExchangeEvent, Final, Reset, Started, Stream
+from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
 
 
 class LogClient:
@@ -21,7 +21,7 @@ class LogClient:
         self.follow()
 
     def follow(self, after_seq: int | None = None) -> None:
-        """Go on behind what was seen, or from another place: the beginning, or one that was never there."""
+        """Follow after the last seen event, or after `after_seq`: the start, or a seq that never existed."""
         self.leave()
         self.cursor = self._log.follow(self.seq if after_seq is None else after_seq, lambda: None)
 
@@ -31,7 +31,7 @@ class LogClient:
             self.cursor = None
 
     def read(self, at_most: int | None = None) -> list[ExchangeEvent]:
-        """Take all that is there; where only some of it arrives, the connection breaks behind that."""
+        """Take all available events; if there are more than `at_most`, the connection breaks after these."""
         assert self.cursor is not None
         events = self.cursor.take()
         check_order(events)
@@ -71,7 +71,7 @@ class LogClient:
 
     @property
     def transcript(self) -> tuple[dict[int, str], dict[int, str], str | None, str | None]:
-        """All that the client shows: the messages, the texts that are being written, what is awaited, the end."""
+        """The client's whole view: the messages, the open texts, the awaited decision, the end."""
         return self.messages, self.blocks, self.waits_for, self.final
 
 

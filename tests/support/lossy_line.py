@@ -1,4 +1,4 @@
-"""A TCP relay to a database that is slow, and loses connections: some before a request, some before its answer."""
+"""A slow TCP relay to a database that drops connections: some before a request, some before its answer."""
 
 import asyncio
 import random
@@ -11,9 +11,9 @@ _CHUNK = 65_536
 
 
 class LossyLine(TcpLine):
-    """Of the requests, and of the answers, each is lost with the probability `share`, and its connection with it.
+    """Loses each request and each answer with probability `share`, together with its connection.
 
-    `lost_requests` and `lost_answers` count them; every answer comes `late_s` later than it is given.
+    `lost_requests` and `lost_answers` count them; every answer is delayed by `late_s`.
     """
 
     def __init__(self, seed: int, late_s: float) -> None:
@@ -25,7 +25,7 @@ class LossyLine(TcpLine):
         self._choice = random.Random(seed)
 
     async def pass_on(self, client: End, server: End, swallows: Callable[[], bool]) -> None:
-        """Pass requests and answers on until one of them is lost, or an end closes."""
+        """Forward requests and answers until one is lost or an end closes."""
         requests = asyncio.create_task(self._requests(client[0], server[1]))
         answers = asyncio.create_task(self._answers(server[0], client[1]))
         await asyncio.wait({requests, answers}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Agents that use MCP servers, as an author would write them, and what tests ask of their tools."""
+"""Agents that use MCP servers, as an author would write them, and helpers to call their tools."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,17 +9,19 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
+from langchain_mcp_adapters.client import MultiServerMCPClient
+from langchain_mcp_adapters.tools import load_mcp_tools
 from langgraph.graph import START, MessagesState, StateGraph
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.auth.user import Tokens
+from agentic_backend.config.settings import McpServerSettings
 from agentic_backend.mcp.mcp_runtime import MCPRuntime
-from agentic_backend.settings import McpServerSettings
 from support.recorded_agents import agent_services, context_of
 
 MODULE = "support.mcp_agents"
-PATIENCE_S = 20
+PATIENCE_S = 40
 
 
 class ToolUser(AgentFlow):
@@ -51,6 +53,35 @@ class Refresher(ToolUser):
         self._graph = one_node(answer)
 
 
+class OwnTools(AgentFlow):
+    """Tools that the author loads from the URL `server` with langchain-mcp-adapters: each call opens a session."""
+
+    async def async_init(self) -> None:
+        tools = await own_client(self).get_tools()
+        self._graph = create_agent(self.chat_model(), tools=tools, middleware=self.approval_middleware())
+
+    def get_compiled_graph(self) -> CompiledGraph:
+        return self._graph
+
+
+class OwnSession(OwnTools):
+    """The same tools, bound to one session, which the author keeps open for an exchange."""
+
+    async def async_init(self) -> None:
+        async def answer(state: Any) -> Any:
+            async with own_client(self).session("own") as session:
+                graph = create_agent(self.chat_model(), tools=await load_mcp_tools(session))
+                return await graph.ainvoke(state)
+
+        self._graph = one_node(answer)
+
+
+def own_client(agent: AgentFlow) -> MultiServerMCPClient:
+    """An author's client with the user's current token."""
+    headers = {"Authorization": f"Bearer {agent.runtime_context.access_token}"}
+    return MultiServerMCPClient({"own": {"transport": "http", "url": agent.tuned("server", ""), "headers": headers}})
+
+
 def one_node(node: Any) -> CompiledGraph:
     graph = StateGraph(MessagesState)
     graph.add_node("answer", node)
@@ -70,7 +101,7 @@ def tool_user(
     model: BaseChatModel | None = None,
     observe: Callable[[str, bool], None] = lambda *_: None,
 ) -> ToolUser:
-    """An agent that is not built yet. `uses` are those of its catalog entry; else it uses all `servers`."""
+    """An unbuilt agent. `uses` are the MCP servers of its catalog entry, by default all `servers`."""
     entry = AgentSettings.model_validate(
         {
             "id": "tool-user",
@@ -90,7 +121,7 @@ def tool_user(
 
 @asynccontextmanager
 async def built(agent: ToolUser) -> AsyncIterator[ToolUser]:
-    """The agent, built and then closed, within the time that a test has."""
+    """Build the agent and close it afterwards, within PATIENCE_S in total."""
     async with asyncio.timeout(PATIENCE_S):
         try:
             await agent.async_init()
@@ -114,14 +145,14 @@ async def call(agent: ToolUser, name: str, /, **args: Any) -> ToolMessage:
 
 
 async def told(agent: ToolUser, name: str, /, **args: Any) -> str:
-    """The text of a call that succeeds."""
+    """Call a tool that must succeed; return the text."""
     result = await call(agent, name, **args)
     assert result.status == "success", result.text
     return result.text
 
 
 async def refused(agent: ToolUser, name: str, /, **args: Any) -> str:
-    """The text of a call that fails."""
+    """Call a tool that must fail; return the text."""
     result = await call(agent, name, **args)
     assert result.status == "error", result.text
     return result.text

@@ -1,4 +1,4 @@
-"""Listens to the commands that a MongoDB client sends."""
+"""Records the commands that a MongoDB client sends."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStart
 
 
 class Commands(CommandListener):
-    """`sent` are all commands since the last `clear`; `replies` go with them, as far as they have come."""
+    """`sent` are all commands since the last `clear`; `replies` are their replies so far."""
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
@@ -14,7 +14,7 @@ class Commands(CommandListener):
 
     @property
     def names(self) -> list[str]:
-        """Each as `find sessions`."""
+        """Each command as `find sessions`."""
         return [" ".join(map(str, next(iter(command.items())))) for command in self.sent]
 
     def clear(self) -> None:

@@ -1,4 +1,4 @@
-"""An agent with state of its own beside its messages."""
+"""An agent that keeps more state than its messages."""
 
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ class Notes(MessagesState):
 
 
 def noting_graph(name: str = "") -> CompiledGraph:
-    """Counts its exchanges, and takes a note of every message that says so."""
+    """Counts its exchanges, and stores the text of messages that start with "note "."""
 
     def answer(state: Notes) -> dict[str, Any]:
         text = state["messages"][-1].text

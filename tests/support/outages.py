@@ -1,9 +1,9 @@
-"""What becomes of an exchange while the store is away, and once it is back."""
+"""Checks an exchange while the store is away, and after it is back."""
 
 import json
 
-from agentic_backend.broadcast.exchange_log import ExchangeLog
-from agentic_backend.sessions.history import restore_exchange
+from agentic_backend.exchange.history import restore_exchange
+from agentic_backend.relay.exchange_log import ExchangeLog
 from support.chat_client import check_calls, check_exchange, final_text
 from support.phrase_model import check_history
 from support.recorded_agents import eventually, metric
@@ -11,9 +11,9 @@ from support.sessions import Event, Sessions, events_of
 
 
 async def shows_no_end(sessions: Sessions, log: ExchangeLog) -> None:
-    """The store is away, and the exchange has tried to store its end; what it shows as stored is exactly what is."""
-    refused = len(sessions.store.refused)
-    await eventually(lambda: len(sessions.store.refused) > refused + 2)
+    """Wait until the exchange has failed to store its end; check that it shows exactly the stored messages."""
+    refused = sessions.store.refused.count("append")
+    await eventually(lambda: sessions.store.refused.count("append") > refused + 2)
     assert log.final is None and sessions.relay.running(log.exchange_id) is not None
     shown = [json.loads(event.encode()) for event in log.read(0)]
     streamed = [event["message"] for event in shown if event["type"] == "stream"]
@@ -21,7 +21,7 @@ async def shows_no_end(sessions: Sessions, log: ExchangeLog) -> None:
 
 
 async def ends_as_stored(sessions: Sessions, log: ExchangeLog, status: str) -> list[Event]:
-    """Once the store is back, the exchange ends as it is stored; its messages."""
+    """Check that the exchange ends as stored after the store is back; return its messages."""
     events = await events_of(log)
     final = events[-1]
     assert [event["type"] for event in events].count("final") == 1 and final["status"] == status
@@ -33,7 +33,7 @@ async def ends_as_stored(sessions: Sessions, log: ExchangeLog, status: str) -> l
     assert record is not None and record.ended_at is not None
     assert (record.status, record.last_seq) == (status, final["seq"])
     rows = await sessions.store.real.exchange_messages(log.exchange_id)
-    stored = [row.model_dump(mode="json") for row in rows]
+    stored = [row.shown().model_dump(mode="json") for row in rows]
     assert stored == final["messages"]
     assert session.next_rank == session.message_count == len(await sessions.stored(session.id))
     check_calls(stored)

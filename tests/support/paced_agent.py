@@ -1,4 +1,4 @@
-"""An agent that writes when its test lets it: the shipped assistant's tools and phrases, one piece at a time."""
+"""An agent that writes when its test allows it: the shipped assistant's tools and phrases, one piece at a time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,9 +10,9 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
-from agentic_backend.agents.offline_answers import lorem
-from agentic_backend.agents.offline_model import OfflineChatModel
 from agentic_backend.experts.assistant.tools import TOOLS
+from agentic_backend.offline.model import OfflineChatModel
+from agentic_backend.offline.phrases import lorem
 
 ENTRY: dict[str, Any] = {"id": "paced", "class_path": "support.paced_agent:PacedAgent"}
 
@@ -23,7 +23,7 @@ _ALL = 10_000
 
 
 class Pace:
-    """How many pieces, words mostly, may still be written."""
+    """The number of pieces, mostly words, that may still be written."""
 
     def __init__(self) -> None:
         self._allowed = asyncio.Semaphore(0)
@@ -40,7 +40,7 @@ class Pace:
 
 
 pace = Pace()
-"""That of the running test, which begins with a new one."""
+"""The pace of the running test; `begin` replaces it."""
 
 
 def begin() -> Pace:
@@ -50,7 +50,7 @@ def begin() -> Pace:
 
 
 def first_words(words: int) -> str:
-    """What the answer to ASK begins with."""
+    """The first words of the answer to ASK."""
     return " ".join(lorem(WORDS).split()[:words])
 
 

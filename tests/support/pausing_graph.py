@@ -1,4 +1,4 @@
-"""Runs a graph that pauses, as the server does: whenever it stops, all that it goes on from are the packed bytes."""
+"""Runs a graph that pauses, as the server does: it always continues from the packed bytes alone."""
 
 import copy
 from collections.abc import Iterable
@@ -22,11 +22,11 @@ class PausingGraph:
         self._config = RunnableConfig(configurable={"thread_id": "exchange"})
 
     async def ask(self, text: str = "go") -> list[Interrupt]:
-        """What it asks a person once it has paused."""
+        """Start the graph with `text`; return the interrupts at which it pauses."""
         return await self._run({"messages": [HumanMessage(text)]})
 
     async def settle(self, waiting: Iterable[Interrupt], decisions: Iterable[HumanDecision]) -> list[Interrupt]:
-        """What it asks next."""
+        """Continue with the decisions; return the next interrupts."""
         return await self._run(Command(resume=resume_values(waiting, decisions)))
 
     async def messages(self) -> list[AnyMessage]:

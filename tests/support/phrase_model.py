@@ -1,4 +1,4 @@
-"""PhraseModel: the tests' offline model. It refuses what a provider would refuse, and recites what it is given."""
+"""PhraseModel: the tests' offline model. It refuses histories that a provider would refuse, and can recite them."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
@@ -7,18 +7,18 @@ from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackMana
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGenerationChunk
 
-from agentic_backend.agents.offline_model import OfflineChatModel
+from agentic_backend.offline.model import OfflineChatModel
 
 
 class RefusedHistory(Exception):
-    """A conversation that a provider answers with 400."""
+    """A provider would answer this conversation with 400."""
 
 
 def check_history(messages: Sequence[BaseMessage]) -> None:
-    """Raise RefusedHistory where a provider would refuse `messages`.
+    """Raise RefusedHistory if a provider would refuse `messages`.
 
-    The union of what OpenAI, Anthropic and Google demand: each model message with calls is directly followed by the
-    results of exactly these calls, no result stands elsewhere, and no message is empty or comes twice.
+    Combines the rules of OpenAI, Anthropic and Google: each model message with calls is directly followed by the
+    results of exactly these calls, there are no other results, and no message is empty or repeated.
     """
     waiting: list[str | None] = []
     for place, message in enumerate(messages):
@@ -46,7 +46,7 @@ RECITE = "recite the conversation"
 
 
 def recited(messages: Sequence[BaseMessage]) -> str:
-    """A conversation in lines: who spoke, the text, the calls."""
+    """A conversation, one line per message: speaker, text, calls."""
     return "\n".join(f"{_speaker(message)}: {_said(message)}" for message in messages)
 
 
@@ -64,9 +64,9 @@ def _arguments(args: dict[str, Any]) -> str:
 
 
 class PhraseModel(OfflineChatModel):
-    """The offline model, as fast as it goes, which refuses what a provider would refuse.
+    """The offline model without delays, which refuses histories that a provider would refuse.
 
-    Asked to RECITE, it tells what was said before in the conversation, system prompts left out.
+    For RECITE, it repeats the earlier conversation without system prompts.
     """
 
     words_per_second: float = 0.0

@@ -1,4 +1,4 @@
-"""An agent that shows the images whose addresses it is told, each as a part of its answer."""
+"""An agent that shows the images at the URLs in the ask, each as a part of its answer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Agents of a server that runs in a process of its own; its working directory gets a copy of this file."""
+"""Agents of a server in a separate process; its working directory gets a copy of this file."""
 
 import asyncio
 import shutil
@@ -33,7 +33,7 @@ ENTRIES: list[dict[str, Any]] = [
 
 
 def write_catalog(directory: Path) -> None:
-    """Make these agents those of a server that is started in `directory`."""
+    """Write a catalog with these agents for a server that is started in `directory`."""
     shutil.copy(__file__, directory)
     (directory / "agents_catalog.yaml").write_text(yaml.safe_dump({"agents": ENTRIES}))
 
@@ -50,7 +50,7 @@ def _ask(state: MessagesState) -> dict[str, Any]:
 
 
 def _count(state: MessagesState) -> dict[str, Any]:
-    """Says what it has heard, and fails where a call stands without its result."""
+    """Answer with the messages received; fail if a call has no result."""
     open_calls = set()
     for message in state["messages"]:
         open_calls |= {call["id"] for call in getattr(message, "tool_calls", [])}

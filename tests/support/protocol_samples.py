@@ -1,4 +1,4 @@
-"""A message and a session of the protocol, each with the exact JSON that the contract gives it."""
+"""A message and a session of the protocol, each with its exact JSON in the contract."""
 
 from datetime import UTC, datetime
 

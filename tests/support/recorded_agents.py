@@ -1,4 +1,4 @@
-"""Agents that write down what is done with them, and an AgentFactory to do it."""
+"""Agents that record how they are built and closed, and an AgentFactory for them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,12 +14,14 @@ from agentic_backend.agents.agent_flow import AgentFlow, AgentServices, Compiled
 from agentic_backend.agents.agent_manager import CatalogAgent, kind_of
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.agents.models import ChatModels
-from agentic_backend.agents.offline_model import OfflineChatModel
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
+from agentic_backend.config.settings import AgentsSettings
 from agentic_backend.kpi import Kpi
+from agentic_backend.offline.model import OfflineChatModel
 
 PATIENCE_S = 10
+_EVENTUALLY_S = 30
 
 Step = Callable[[], Awaitable[None]]
 
@@ -40,7 +42,7 @@ async def _at_once() -> None:
 
 @dataclass
 class Journal:
-    """`building` and `closing` run within each agent's `async_init` and `aclose`."""
+    """`building` and `closing` run inside each agent's `async_init` and `aclose`."""
 
     building: Step = _at_once
     closing: Step = _at_once
@@ -79,7 +81,7 @@ class Journal:
 
 
 def entry_of(target: object, agent_id: str = "recorded", **settings: Any) -> CatalogAgent:
-    """A catalog entry whose class path has led to `target`."""
+    """A catalog entry with `target` as the object of its class path."""
     return CatalogAgent(AgentSettings(id=agent_id, class_path="tests:agent", **settings), target, kind_of(target))
 
 
@@ -98,7 +100,7 @@ async def exchange_token(access_token: str, audience: str) -> Tokens:
 
 
 def agent_services(**models: Any) -> AgentServices:
-    """Services with the fast offline model as the default one."""
+    """Services with the fast offline model as the default."""
     named = {"default": OfflineChatModel(words_per_second=0), **models}
     return AgentServices(models=ChatModels(named), refresh_tokens=refresh_tokens, exchange_token=exchange_token)
 
@@ -111,17 +113,12 @@ def agent_factory(
     build_timeout_s: float = PATIENCE_S,
     close_timeout_s: float = PATIENCE_S,
 ) -> AgentFactory:
-    return AgentFactory(
-        services or agent_services(),
-        kpi or Kpi(),
-        cache_size=cache_size,
-        build_timeout_s=build_timeout_s,
-        close_timeout_s=close_timeout_s,
-    )
+    settings = AgentsSettings(cache_size=cache_size, build_timeout_s=build_timeout_s, close_timeout_s=close_timeout_s)
+    return AgentFactory(services or agent_services(), kpi or Kpi(), settings)
 
 
 async def use(factory: AgentFactory, entry: CatalogAgent, session_id: str | None, **context: Any) -> AgentFlow:
-    """Lease the agent, give it back at once, and return it."""
+    """Lease the agent and release it at once; return it."""
     async with factory.lease(entry, context_of(session_id, **context)) as warm:
         return warm.flow
 
@@ -129,7 +126,7 @@ async def use(factory: AgentFactory, entry: CatalogAgent, session_id: str | None
 async def hold(
     factory: AgentFactory, entry: CatalogAgent, session_id: str | None, until: asyncio.Event, held: list[WarmAgent]
 ) -> None:
-    """Lease the agent and keep it until the event; `held` gets it once it is there."""
+    """Lease the agent until the event is set; add it to `held` when it is built."""
     async with factory.lease(entry, context_of(session_id)) as warm:
         held.append(warm)
         await until.wait()
@@ -137,13 +134,13 @@ async def hold(
 
 async def eventually(condition: Callable[[], object]) -> None:
     """Wait until `condition` holds."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(_EVENTUALLY_S):
         while not condition():
             await asyncio.sleep(0.001)
 
 
 def metric(kpi: Kpi, name: str, **labels: str) -> float:
-    """The value of a sample; 0 where there is none yet."""
+    """The value of a sample; 0 if it does not exist yet."""
     families = text_string_to_metric_families(kpi.exposition("")[0].decode())
     samples = [sample for family in families for sample in family.samples]
     return sum(sample.value for sample in samples if sample.name == name and sample.labels == labels)

@@ -1,4 +1,4 @@
-"""The REST calls, for tests: an HTTP client of one user, and what a session holds."""
+"""The REST calls for tests: an HTTP client of one user, and readers of its responses."""
 
 import json
 from collections.abc import AsyncIterator
@@ -15,9 +15,9 @@ PREFIX = "/agentic/v1"
 
 @asynccontextmanager
 async def rest(server: RunningServer, token: str | None = None, **headers: str) -> AsyncIterator[httpx.AsyncClient]:
-    """An HTTP client whose paths begin behind `/agentic/v1`."""
+    """An HTTP client whose paths start after `/agentic/v1`."""
     authorization = {"Authorization": f"Bearer {token}"} if token else {}
-    # There is no TLS here, and reading the certificates of all authorities takes longer than most tests.
+    # There is no TLS here, and loading the certificates of all authorities takes longer than most tests.
     async with httpx.AsyncClient(
         base_url=server.address + PREFIX, headers=authorization | headers, timeout=PATIENCE_S, verify=False
     ) as client:
@@ -38,7 +38,7 @@ async def messages_of(client: httpx.AsyncClient, session_id: str) -> list[dict[s
 
 
 def error_of(response: httpx.Response) -> dict[str, Any]:
-    """The error of a refused request, whose body must have the contract's form."""
+    """The error of a refused request; its body must have the contract's form."""
     body = response.json()
     assert set(body) == {"error"}
     error: dict[str, Any] = body["error"]
@@ -47,7 +47,7 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
 
 
 async def sse_events(response: httpx.Response) -> AsyncIterator[Event]:
-    """The events of an SSE stream; `event:` and `id:` must say what their `data:` says."""
+    """The events of an SSE stream; `event:` and `id:` must match `data:`."""
     fields: dict[str, str] = {}
     async for line in response.aiter_lines():
         if line.startswith(":"):

@@ -1,4 +1,4 @@
-"""A real server in the test's own event loop: real sockets, a real database, test agents beside the shipped ones."""
+"""A real server in the test's event loop: real sockets, a real database, test agents and the assistant."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,9 +10,9 @@ import yaml
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import load_models
+from agentic_backend.config.loading import load_settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS
-from agentic_backend.server import running
-from agentic_backend.settings_loading import load_settings
+from agentic_backend.server.process import running
 
 FAST = {"models": {"default": {"model": "offline", "options": {"words_per_second": 0}}}}
 
@@ -21,7 +21,7 @@ ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant
 
 @dataclass(frozen=True)
 class RunningServer:
-    """`address` is where clients go, `internal` where metrics and health are; `data` is the database's directory."""
+    """`address` is the public listener's URL, `internal` the internal one's; `data` is the database's directory."""
 
     address: str
     internal: str
@@ -32,7 +32,7 @@ class RunningServer:
 async def running_server(
     directory: Path, *, agents: list[dict[str, Any]] | None = None, settings: dict[str, Any] | None = None
 ) -> AsyncIterator[RunningServer]:
-    """Serve `agents` (beside the assistant) with the fast offline model, on free ports, with data in `directory`."""
+    """Serve `agents` and the assistant with the fast offline model, on free ports, with data in `directory`."""
     config, catalog, data = directory / "settings.yaml", directory / "agents_catalog.yaml", directory / "data"
     data.mkdir(exist_ok=True)
     config.write_text(yaml.safe_dump({**FAST, "server": {"port": 0, "grace_s": 0.2}} | (settings or {})))

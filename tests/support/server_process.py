@@ -1,4 +1,4 @@
-"""A server in a process of its own, started as people start it."""
+"""A server in a separate process, started from the command line."""
 
 import asyncio
 import os
@@ -10,13 +10,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 30
+PATIENCE_S = 45
 
 _ADDRESSES = re.compile(r"^Chat at (\S+?)(?:, metrics and health at (\S+))?$", re.MULTILINE)
 
 
 class ServerProcess:
-    """`stdout` and `stderr` hold all that it has said so far."""
+    """`stdout` and `stderr` hold all output so far."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -29,30 +29,30 @@ class ServerProcess:
 
     @property
     def address(self) -> str:
-        """Where clients go, as it was printed."""
+        """The printed address of the public listener."""
         return self._addresses()[0]
 
     @property
     def internal(self) -> str | None:
-        """Where metrics and health are; None where they are off."""
+        """The printed address of the internal listener; None if it is off."""
         return self._addresses()[1]
 
     async def started(self) -> None:
-        """Until it has printed where it listens."""
+        """Wait until it has printed its addresses."""
         async with asyncio.timeout(PATIENCE_S):
             while not _ADDRESSES.search(self.stdout):
                 assert self.process.returncode is None, f"ended with {self.process.returncode}: {self.stderr}"
                 await asyncio.sleep(0.01)
 
     async def ended(self, timeout_s: float = PATIENCE_S) -> int:
-        """Its exit status, once it has ended and said all."""
+        """Wait until it has ended and its output is read; return the exit status."""
         async with asyncio.timeout(timeout_s):
             status = await self.process.wait()
             await self._listening
         return status
 
     async def stop(self, number: int = signal.SIGTERM, timeout_s: float = PATIENCE_S) -> int:
-        """Send a signal; the exit status."""
+        """Send a signal; return the exit status."""
         self.process.send_signal(number)
         return await self.ended(timeout_s)
 
@@ -98,7 +98,7 @@ async def command(
 async def serving(
     *arguments: object, cwd: Path, environment: Mapping[str, str] | None = None, **options: Any
 ) -> AsyncIterator[ServerProcess]:
-    """A server that has started, on a free port, with these further arguments."""
+    """A started server on a free port, with these additional arguments."""
     quick = {
         "AGENTIC_MODELS__DEFAULT__MODEL": "offline",
         "AGENTIC_MODELS__DEFAULT__OPTIONS": '{"words_per_second": 300}',

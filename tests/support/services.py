@@ -1,4 +1,4 @@
-"""What tests need of the machine they run on: without it a test is skipped, but never where CI counts on it."""
+"""Services that tests need on the machine: without one its tests are skipped, but in CI they fail."""
 
 import os
 
@@ -6,7 +6,7 @@ import pytest
 
 
 def require(service: str, available: bool, reason: str) -> None:
-    """Skip the running test where `service` is not available; where CI=true fail it, for a skip is no green check."""
+    """Skip the running test if `service` is not available; with CI=true fail it, because CI must run every test."""
     if available:
         return
     problem = f"needs {service}: {reason}"

@@ -1,4 +1,4 @@
-"""The sessions of a server without its transports, on a real database that can be made to fail."""
+"""The sessions of a server without transports, on a real database that can be made to fail."""
 
 import asyncio
 import json
@@ -13,25 +13,27 @@ from langchain_core.language_models import BaseChatModel
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.user import Tokens, User
-from agentic_backend.broadcast.base import Alone, Broadcast
-from agentic_backend.broadcast.exchange_log import ExchangeLog
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
-from agentic_backend.limits_settings import LimitsSettings
-from agentic_backend.protocol.frames import Ask
-from agentic_backend.protocol.messages import Session
-from agentic_backend.sessions.instance import Instance
-from agentic_backend.sessions.relay import Relay
-from agentic_backend.sessions.session_desk import SessionDesk
+from agentic_backend.protocol.events import Final
+from agentic_backend.protocol.parts import TextPart
+from agentic_backend.relay.broadcast import Alone, Broadcast
+from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.maintenance import Maintenance
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
-from agentic_backend.sessions.session_services import open_sessions as open_services
-from agentic_backend.sessions.session_services import wire_sessions
-from agentic_backend.sessions.upkeep import Upkeep
+from agentic_backend.sessions.session_service import SessionService
+from agentic_backend.sessions.turn import Turn
+from agentic_backend.sessions.wiring import open_sessions as open_services
+from agentic_backend.sessions.wiring import wire_sessions
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from support.failing_store import FailingStore
 from support.recorded_agents import agent_factory, agent_services, entry_of
 
-PATIENCE_S = 15
+PATIENCE_S = 30
 USER = User(id="alice", name="Alice")
 
 Event = dict[str, Any]
@@ -43,36 +45,47 @@ class Sessions:
     relay: Relay
     factory: AgentFactory
     orchestrator: SessionOrchestrator
-    desk: SessionDesk
-    upkeep: Upkeep
+    service: SessionService
+    maintenance: Maintenance
     kpi: Kpi
 
     async def begin(self, message: str, *, user: User = USER, **fields: Any) -> ExchangeLog:
-        """Ask; the log of what has begun."""
-        begun = await self.orchestrator.ask(user, Ask(message=message, **fields), Tokens("token"), "request")
-        assert isinstance(begun, ExchangeLog)
+        """Ask; return the exchange's log."""
+        turn = Turn(parts=[TextPart(text=message)], **fields)
+        begun = await self.orchestrator.ask(user, turn, Tokens("token"), "request")
         return begun
 
+    async def stored_final(self, exchange_id: str, session_id: str | None = None) -> Final:
+        """The final of an ended exchange whose events are no longer kept."""
+        return only_final(await self.orchestrator.view(USER, exchange_id, session_id))
+
     async def ask(self, message: str, **fields: Any) -> list[Event]:
-        """Ask; every event up to the final."""
+        """Ask; return every event up to the final."""
         return await events_of(await self.begin(message, **fields))
 
-    async def session(self, session_id: str | None) -> Session:
+    async def session(self, session_id: str | None) -> SessionRecord:
         session = await self.store.real.get_session(session_id or "")
         assert session is not None
         return session
 
-    async def idle(self, session_id: str | None) -> Session:
-        """The session once nothing runs in it according to the store."""
+    async def idle(self, session_id: str | None) -> SessionRecord:
+        """Wait until the store has no active exchange in the session; return the session."""
         async with asyncio.timeout(PATIENCE_S):
             while (session := await self.session(session_id)).active_exchange_id is not None:
                 await asyncio.sleep(0.02)
         return session
 
     async def stored(self, session_id: str | None) -> list[Event]:
-        """The session's messages as they are stored."""
+        """The session's stored messages."""
         rows = await self.store.real.messages_after(session_id or "", -1, 1000)
-        return [row.model_dump(mode="json") for row in rows]
+        return [row.shown().model_dump(mode="json") for row in rows]
+
+
+def only_final(log: ExchangeLog) -> Final:
+    """The final of a log, which must contain nothing else."""
+    assert log.is_stored_final and log.final is not None
+    assert log.read(0) == [log.final]
+    return log.final
 
 
 async def events_of(log: ExchangeLog, after_seq: int = 0) -> list[Event]:
@@ -83,7 +96,7 @@ async def events_of(log: ExchangeLog, after_seq: int = 0) -> list[Event]:
 
 
 async def until(log: ExchangeLog, *types: str) -> Event:
-    """The first event of one of these types."""
+    """Wait for the first event of one of these types."""
     changed = asyncio.Event()
     cursor = log.follow(0, changed.set)
     try:
@@ -114,10 +127,10 @@ async def open_sessions(
     alone: bool = True,
     broadcast: Broadcast | None = None,
 ) -> AsyncIterator[Sessions]:
-    """Sessions with these agents by id, the first one being the default; leaving it leaves no task behind.
+    """Sessions with these agents by id, the first as the default; check at the end that no task is left.
 
-    An agent is given as its entry, or as what its class path would lead to. Without a `database` they are in a SQLite
-    file in `directory`.
+    An agent is a catalog entry, or the object of a class path. Without a `database` the sessions are in a SQLite file
+    in `directory`.
     """
     before = asyncio.all_tasks()
     limits, kpi, services = limits or LimitsSettings(), Kpi(), agent_services(**models or {})
@@ -139,7 +152,7 @@ async def open_sessions(
     )
     try:
         async with open_services(wired, alone=alone):
-            yield Sessions(store, relay, factory, wired.orchestrator, wired.desk, wired.upkeep, kpi)
+            yield Sessions(store, relay, factory, wired.orchestrator, wired.service, wired.maintenance, kpi)
     finally:
         await relay.aclose()
         await factory.aclose()
@@ -147,13 +160,13 @@ async def open_sessions(
         await asyncio.sleep(0)
     left = asyncio.all_tasks() - before - {asyncio.current_task()}
     if left:
-        # Other sessions may be at an operation of their store just now.
-        _, left = await asyncio.wait(left, timeout=1)
+        # Other sessions may be in a store operation.
+        _, left = await asyncio.wait(left, timeout=PATIENCE_S)
     assert not left, f"tasks are left behind: {left}"
 
 
 def idle_relay() -> Relay:
-    """The relay of an instance that runs nothing."""
+    """The relay of an instance without exchanges."""
     return _relay(LimitsSettings(), Alone(), 0, 0)
 
 

@@ -1,4 +1,4 @@
-"""The agents of the shipped catalog, and leaders among them: one that recites, one that is a graph of its crew."""
+"""The agents of the shipped catalog, and two leaders: one that recites, and one whose graph contains its crew."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,11 +20,11 @@ CATALOG = Path(__file__).parents[2] / "agents_catalog.yaml"
 SHIPPED: list[dict[str, Any]] = yaml.safe_load(CATALOG.read_text())["agents"]
 
 BESIDE_THE_ASSISTANT = [entry for entry in SHIPPED if entry["id"] != "assistant"]
-"""For a running server, which has the assistant already."""
+"""The agents to add to a running server, which already has the assistant."""
 
 
 class RecitingLeader(TeamLeader):
-    """Its model refuses what a provider would refuse, and recites the conversation."""
+    """Its model refuses histories that a provider would refuse, and recites the conversation."""
 
     def chat_model(self) -> BaseChatModel:
         return PhraseModel()
@@ -39,7 +39,7 @@ RECITING: dict[str, Any] = {
 
 
 class GraphLeader(LeaderFlow):
-    """Its graph has its crew as nodes: whoever is mentioned answers."""
+    """Its graph has its crew as nodes: the mentioned agent answers."""
 
     async def async_init(self, crew: Mapping[str, AgentFlow] = NO_CREW) -> None:
         def route(state: MessagesState) -> str:

@@ -1,7 +1,7 @@
-"""What a client shows of one exchange, whatever sockets its events came by.
+"""A client's view of one exchange, independent of the sockets that delivered its events.
 
-It applies events as the contract says, and complains of what the contract forbids: an event twice on one socket, a
-message that is not the text that was shown while it was written, a second final, a stored message that changes.
+It applies events as the contract says, and fails on violations: a repeated event on one socket, a message that differs
+from its deltas, a second final, a stored message that changes.
 """
 
 import time
@@ -10,12 +10,12 @@ from typing import Any
 
 from support.chat_client import Event, is_answer, text_of
 
-# What a server has sent before it was killed may be read a little later.
-_ON_ITS_WAY_S = 0.3
+# Events that a server sent before it was killed may be read a little later.
+_ON_ITS_WAY_S = 1.0
 
 
 class ShownExchange:
-    """`messages` are by rank, `texts` what is being written, by block. Times are those of `time.monotonic`."""
+    """`messages` holds messages by rank, `texts` the open texts by block. Times are those of `time.monotonic`."""
 
     def __init__(self) -> None:
         self.session_id: str | None = None
@@ -28,9 +28,9 @@ class ShownExchange:
         self.resets = 0
         self._first_on_socket = True
         self._heard: dict[int, list[tuple[float, str]]] = {}
-        """For each block every state of its text, with the time at which it came."""
+        """Every state of each block's text, with the time of its arrival."""
         self._whole: set[int] = set()
-        """The blocks whose messages have all that was heard of them."""
+        """The blocks whose messages contain all received text."""
 
     @property
     def writing(self) -> str:
@@ -39,15 +39,15 @@ class ShownExchange:
 
     @property
     def channels(self) -> list[str]:
-        """Those of the messages, by rank."""
+        """The channels of the messages, by rank."""
         return [self.messages[rank]["channel"] for rank in sorted(self.messages)]
 
     def reconnect(self) -> None:
-        """What comes from now on comes by another socket."""
+        """Note that later events come from a new socket."""
         self._first_on_socket = True
 
     def apply(self, event: Event) -> None:
-        """Take an event of this exchange, which is none that was asked for again."""
+        """Apply an event of this exchange that was not requested again."""
         assert self.final is None, "nothing comes after the final"
         assert self.exchange_id in (None, event["exchange_id"])
         assert event["seq"] > self.seq or event["type"] in ("started", "reset"), (
@@ -68,16 +68,16 @@ class ShownExchange:
         self._first_on_socket = False
 
     def lost_s(self, killed_at: Sequence[float]) -> float:
-        """Of the text that was being written when its server was killed the seconds that the final doesn't have.
+        """The seconds of text that a kill of the server lost: shown before the kill, but missing in the final.
 
-        They are counted from when the first word that is missing now was shown. `killed_at` are the times of all
-        kills, of which the next one after the last word counts.
+        They count from the arrival of the first missing word to the first kill after the last word. `killed_at` are the
+        times of all kills.
         """
         kept = self._kept_partial()
         states = [state for block, heard in self._heard.items() if block not in self._whole for state in heard]
         if not states:
             return 0.0
-        gone_at = min(at for at in killed_at if at > states[-1][0] - _ON_ITS_WAY_S)
+        gone_at = min((at for at in killed_at if at > states[-1][0] - _ON_ITS_WAY_S), default=max(killed_at))
         for _, text in states:
             assert text.startswith(kept) or kept.startswith(text), f"shown {text[-80:]!r}, kept {kept[-80:]!r}"
         return max((gone_at - at for at, text in states if len(text) > len(kept)), default=0.0)
@@ -108,7 +108,7 @@ class ShownExchange:
 
     def _end(self, final: Event) -> None:
         self._keeps_all_of(final["messages"])
-        # Who comes back when the events are gone gets the final alone.
+        # A client that returns when the events are no longer kept gets only the final.
         is_whole = final["status"] != "ok" or self._first_on_socket
         assert is_whole or not self.texts, "every text is complete when all went well"
         self.messages = {message["rank"]: message for message in final["messages"]}

@@ -1,6 +1,6 @@
-"""A realm of the tests' own: real RSA keys, served over HTTP as Keycloak does, and tokens of every kind signed by them.
+"""A realm for tests: real RSA keys, served over HTTP as Keycloak does, and any kind of token signed with them.
 
-Keycloak itself signs no token that is wrong.
+Keycloak itself does not sign invalid tokens.
 """
 
 import asyncio
@@ -25,23 +25,23 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from agentic_backend.limits_settings import LimitsSettings
-from agentic_backend.server import Listener, address_of, bind
-from agentic_backend.settings import KeycloakSettings
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.settings import KeycloakSettings
+from agentic_backend.server.process import Listener, address_of, bind
 
 CLIENT = "agentic-chat"
 _NAME = "tests"
-# A client keeps its connections open; a test's end is sooner.
+# A client keeps its connections open for longer than a test.
 _CLOSE = {"connection": "close"}
 
 
 SHORT = "short"
-"""The name of a key that is too short to be trusted."""
+"""The name of a key that is too short to be accepted."""
 
 
 @cache
 def rsa_key(name: str) -> RSAPrivateKey:
-    """The same key for the same name: to make one takes a while."""
+    """The key with this name; cached, because generating one takes a while."""
     return generate_private_key(public_exponent=65537, key_size=1024 if name == SHORT else 2048)
 
 
@@ -55,7 +55,7 @@ def b64(data: bytes) -> str:
 
 
 class SigningRealm:
-    """`requests` counts by the last part of the path. `answer`, where it is set, answers in place of the realm."""
+    """`requests` counts requests by the last part of the path. `answer`, if set, replaces the realm's answers."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -71,7 +71,7 @@ class SigningRealm:
         return KeycloakSettings(realm_url=self.url)
 
     def claims(self, **changes: Any) -> dict[str, Any]:
-        """The claims of an access token of Alice; a change to None leaves a claim out."""
+        """The claims of an access token of Alice; a change to None removes a claim."""
         now = int(time.time())
         claims = {
             "exp": now + 300,
@@ -88,12 +88,12 @@ class SigningRealm:
         return {name: value for name, value in (claims | changes).items() if value is not None}
 
     def sign(self, key_id: str = "first", *, algorithm: str = "RS256", named: str | None = None, **changes: Any) -> str:
-        """A token signed with the key `key_id`, which its header calls `named`."""
+        """A token signed with the key `key_id`; its header names the key `named`, by default `key_id`."""
         headers = {"kid": named or key_id}
         return jwt.encode(self.claims(**changes), rsa_key(key_id), algorithm, headers=headers)
 
     def sign_with_public_key(self) -> str:
-        """The old trick: HS256, keyed with the text of the public key."""
+        """A token of the algorithm confusion attack: HS256 with the public key's text as the key."""
         pem = rsa_key("first").public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         header, claims = json.dumps({"alg": "HS256", "kid": "first"}), json.dumps(self.claims())
         signed = f"{b64(header.encode())}.{b64(claims.encode())}"
@@ -113,7 +113,7 @@ class SigningRealm:
 
 @asynccontextmanager
 async def signing_realm() -> AsyncIterator[SigningRealm]:
-    """A realm that answers on a free port."""
+    """A realm that listens on a free port."""
     realm = SigningRealm()
     application = Starlette(routes=[Route("/realms/{path:path}", realm.serve, methods=["GET", "POST"])])
     with bind("127.0.0.1", 0) as bound:

@@ -1,4 +1,4 @@
-"""Machines whose clocks are wrong: servers that take the time from a file which the test writes."""
+"""Machines with wrong clocks: servers that read the offset of their clock from a file that the test writes."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ _SITE = Path(__file__).parent / "skewed_clock_site"
 
 
 class SkewedClock:
-    """The clock of one machine; `environment` puts a server on it."""
+    """The clock of one machine; a server with `environment` uses it."""
 
     def __init__(self, file: Path, ahead_s: float) -> None:
         self._file = file
@@ -15,12 +15,12 @@ class SkewedClock:
 
     @property
     def ahead_s(self) -> float:
-        """How many seconds it is ahead; negative: behind."""
+        """The offset in seconds; negative if the clock is behind."""
         return float(self._file.read_text())
 
     @ahead_s.setter
     def ahead_s(self, ahead_s: float) -> None:
-        # In one step, for it is read at any moment.
+        # Atomically, because servers may read it at any moment.
         new = self._file.with_suffix(".new")
         new.write_text(str(ahead_s))
         new.rename(self._file)

@@ -1,4 +1,4 @@
-"""What the store has of a session, read over REST, and the contract's rules for it."""
+"""A stored session, read over REST, and the contract's rules for it."""
 
 import asyncio
 from dataclasses import dataclass
@@ -11,12 +11,13 @@ from support.chat_client import check_calls, is_answer, text_of
 from support.rest_client import messages_of
 
 ENDED = ("ok", "error", "stopped", "blocked", "interrupted")
+_PATIENCE_S = 90
 _PARTIAL = {"stopped": "cancelled", "error": "other", "interrupted": "other"}
 
 
 @dataclass(frozen=True)
 class StoredExchange:
-    """An exchange as `GET /exchanges/{id}` gives it, and its messages by rank."""
+    """The response of `GET /exchanges/{id}`, and the exchange's messages by rank."""
 
     record: dict[str, Any]
     messages: list[dict[str, Any]]
@@ -32,7 +33,7 @@ class StoredExchange:
 
 
 async def stored_session(http: httpx.AsyncClient, session_id: str) -> list[StoredExchange]:
-    """The exchanges of a session in which nothing runs or waits any more; each must be whole."""
+    """The exchanges of a session without a running or waiting one; each must be complete."""
     messages = await messages_of(http, session_id)
     session = await _get(http, f"/sessions/{session_id}")
     assert "active_exchange_id" not in session, "nothing is stuck"
@@ -47,16 +48,16 @@ async def stored_session(http: httpx.AsyncClient, session_id: str) -> list[Store
     return exchanges
 
 
-async def ended(http: httpx.AsyncClient, exchange_id: str, within_s: float) -> str:
-    """The status of an exchange once it has ended."""
-    async with asyncio.timeout(within_s):
+async def ended(http: httpx.AsyncClient, exchange_id: str) -> str:
+    """Wait until an exchange has ended; return its status."""
+    async with asyncio.timeout(_PATIENCE_S):
         while (record := await _get(http, f"/exchanges/{exchange_id}"))["status"] not in ENDED:
             await asyncio.sleep(0.05)
     return str(record["status"])
 
 
 def check_stored(exchange: StoredExchange) -> None:
-    """The invariants of an exchange that has ended."""
+    """Check the invariants of an ended exchange."""
     record, messages = exchange.record, exchange.messages
     assert exchange.status in ENDED and "pending" not in record and "ended_at" in record
     assert messages[0]["role"] == "user" and [message["role"] for message in messages].count("user") == 1

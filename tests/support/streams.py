@@ -1,7 +1,7 @@
-"""Random streams that a graph could give: hypothesis strategies.
+"""Hypothesis strategies for streams that a graph could produce.
 
-Lanes run at the same time and interleave anyhow; a lane is a list of messages one after the other, each from its first
-token to the last update that repeats it. What each message says begins with a mark that no other has.
+Lanes run concurrently and interleave in any order; a lane is a sequence of messages, each from its first token to the
+last update that repeats it. The text of each message starts with a unique mark.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ TEXTS = st.text(st.sampled_from("ab \n\u00e9\u4e2d\ud83d\ude00\ud800"), max_size
 
 @dataclass
 class Spoken:
-    """One model message. `mark` begins its text, where it has one; `parts` are what the graph gives of it."""
+    """One model message. `mark` starts its text, if it has text; `parts` are its parts of the stream."""
 
     mark: str
     has_text: bool
@@ -36,7 +36,7 @@ def lanes(draw: st.DrawFn) -> list[list[Spoken]]:
 
 @st.composite
 def interleaved(draw: st.DrawFn, lanes: Sequence[Sequence[Spoken]]) -> list[StreamPart]:
-    """All parts of all lanes; within a lane their order stays."""
+    """All parts of all lanes, with the order within each lane preserved."""
     waiting = [[part for spoken in lane for part in spoken.parts] for lane in lanes]
     parts: list[StreamPart] = []
     while waiting := [lane for lane in waiting if lane]:
@@ -52,7 +52,7 @@ def _spoken(draw: st.DrawFn, number: str, lane: int) -> Spoken:
         texts[0] = spoken.mark + texts[0]
     within, node = draw(st.sampled_from(NAMESPACES)), f"node{lane}"
     whole = _whole(texts, thoughts, blocks=draw(st.booleans()))
-    # A model may use an id again, as long as it says something, and may number its calls from the first again.
+    # A model with text may reuse an id, and may restart the numbering of its calls.
     whole.id = draw(st.sampled_from([f"m{number}", f"m{lane}"])) if texts else f"m{number}"
     call_ids = draw(st.sampled_from([[], [], ["0"], [f"c{number}"], [f"c{number}", f"d{number}"]]))
     whole.tool_calls = [{"id": call_id, "name": "tool", "args": {}, "type": "tool_call"} for call_id in call_ids]
@@ -98,7 +98,7 @@ def _whole(texts: Sequence[str], thoughts: Sequence[str], *, blocks: bool) -> AI
 
 @st.composite
 def _chunks(draw: st.DrawFn, whole: AIMessage, texts: Sequence[str], thoughts: Sequence[str]) -> list[AIMessageChunk]:
-    """The message in pieces; the provider's id may be in the first of them only."""
+    """The message in pieces; maybe only the first one has the provider's id."""
     if isinstance(whole.content, str):
         chunks = [AIMessageChunk("", additional_kwargs={"reasoning_content": thought}) for thought in thoughts]
         chunks += [AIMessageChunk(text) for text in texts]

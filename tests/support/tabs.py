@@ -1,4 +1,4 @@
-"""Sockets that are read all the time, as tabs of a browser are, and the contract's rules for all that they receive."""
+"""Sockets that are read continuously, like browser tabs, and the contract's rules for all events that they receive."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ MODELS: dict[str, type[events.Event]] = {
 
 
 class Tab:
-    """A user's socket. `lives` has the lines that it received, a list for each time that it was connected."""
+    """A user's socket. `lives` has the received lines, one list per connection."""
 
     def __init__(self, address: str, user: str) -> None:
         self.user = user
@@ -51,7 +51,7 @@ class Tab:
         await self._socket.send(json.dumps(frame) if isinstance(frame, dict) else frame)
 
     async def heard(self) -> None:
-        """Until the server has heard all that was sent, and has answered every ping."""
+        """Wait until the server has received everything and answered every ping."""
         await self.ping()
         async with asyncio.timeout(PATIENCE_S):
             while sum(line == '{"type":"pong"}' for line in self.lives[-1]) < self.pings:
@@ -78,7 +78,7 @@ class Tab:
 
 
 def check_lines(tabs: list[Tab]) -> None:
-    """The rules that hold for every line: its exact form, its order, and the same event under the same seq anywhere."""
+    """Check every line: its exact form, its order, and that a seq has the same event on all tabs."""
     known: dict[tuple[str, int], Event] = {}
     for tab in tabs:
         back = 0
@@ -98,7 +98,7 @@ def check_lines(tabs: list[Tab]) -> None:
 
 
 def check_form(event: Event) -> None:
-    """The event has exactly the fields of its type."""
+    """Check that the event has exactly the fields of its type."""
     if event["type"] == "error":
         model = events.FrameRefused if is_refusal(event) else events.ExchangeError
     else:

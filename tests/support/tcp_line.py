@@ -1,4 +1,4 @@
-"""A TCP relay between a client and a server, or several servers in turn, which can be cut at any time."""
+"""A TCP relay between a client and one server, or several servers in turn, which a test can cut at any time."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ End = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class TcpLine:
-    """Listens on `port` and leads to `target`, a port on loopback that is set before anybody connects."""
+    """Listens on `port` and forwards to `target`, a loopback port that is set before the first connection."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -29,14 +29,14 @@ class TcpLine:
         return f"http://127.0.0.1:{self.port}"
 
     async def cut(self) -> None:
-        """Break all connections that are open; new ones go through."""
+        """Break all open connections; new ones work."""
         for relay in self._relays:
             relay.cancel()
         if self._relays:
             await asyncio.wait(self._relays)
 
     async def hold(self) -> None:
-        """Break all connections, and new ones too until `release`."""
+        """Break all connections, also new ones until `release`."""
         self._held = True
         await self.cut()
 
@@ -44,7 +44,7 @@ class TcpLine:
         self._held = False
 
     def swallow(self) -> None:
-        """Let nothing through any more on the connections that are open, which stay open; new ones go through."""
+        """Stop forwarding on the open connections, which stay open; new ones work."""
         self._swallowed = self._accepted
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -56,7 +56,7 @@ class TcpLine:
         return self.target
 
     def _swallows(self) -> Callable[[], bool]:
-        """Whether the connection that is accepted now has been swallowed since."""
+        """A function that returns whether `swallow` was called after this connection was accepted."""
         self._accepted += 1
         number = self._accepted
         return lambda: number <= self._swallowed
@@ -77,7 +77,7 @@ class TcpLine:
                 end.transport.abort()
 
     async def pass_on(self, client: End, server: End, swallows: Callable[[], bool]) -> None:
-        """Pass on what one end says to the other, until both have closed."""
+        """Forward data in both directions until both ends have closed."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_pump(client[0], server[1], swallows))
             tasks.create_task(_pump(server[0], client[1], swallows))
@@ -93,7 +93,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, swal
 
 
 class RoundRobin(TcpLine):
-    """Leads each connection to the next one of `targets`, whether or not somebody listens there."""
+    """Forwards each connection to the next of `targets`, even if no server listens there."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Agents of the tests, built on public APIs only, as an author would write them."""
+"""Test agents, built on public APIs only, as an author would write them."""
 
 import asyncio
 from typing import Any, TypedDict

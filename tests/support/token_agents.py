@@ -1,4 +1,4 @@
-"""An agent that trades its user's tokens for newer ones in mid-run, and tells what came of it, but no token."""
+"""An agent that refreshes its user's tokens in the middle of a run, and reports the result without the tokens."""
 
 import asyncio
 from typing import Any
@@ -37,4 +37,4 @@ def _claims(token: str) -> dict[str, Any]:
 
 ENTRIES: list[dict[str, Any]] = [{"id": "refreshing", "class_path": "support.token_agents:Refreshing"}]
 EXPECTED = repr({"name": "alice", "another": True, "in the context": True, "refresh token too": True})
-"""What it answers Alice."""
+"""Its answer to Alice."""

@@ -1,4 +1,4 @@
-"""A listener of a broadcast that notes what it is told."""
+"""A broadcast listener that records its calls."""
 
 from agentic_backend.protocol.messages import Session
 

@@ -1,4 +1,4 @@
-"""Runs a graph as the server does, and gives what its stream becomes."""
+"""Runs a graph as the server does, and returns the transcript of its stream."""
 
 import asyncio
 from typing import Any
@@ -14,12 +14,12 @@ from agentic_backend.auth.user import Tokens
 from agentic_backend.streaming.model_stream import ModelStream
 from support.drafts import Transcript
 
-PATIENCE_S = 15.0
+PATIENCE_S = 30.0
 ASKED = HumanMessage("What is it?", id="e:0")
 
 
 async def transcribe(graph: Any, transcript: Transcript | None = None) -> Transcript:
-    """Run `graph` on a question until it ends or pauses; the transcript stays open. Raises what the graph raises."""
+    """Run `graph` on a question until it ends or pauses; return the open transcript. Raises what the graph raises."""
     transcript = transcript or Transcript(history=[ASKED])
     settings = AgentSettings(id="agent", class_path="graphs:graph")
     context = RuntimeContext(user_id="ann", session_id="s", exchange_id="e", agent_id="agent")

@@ -1,4 +1,4 @@
-"""TurnModel: a chat model that says one turn after the other, in pieces, in the ways in which providers differ."""
+"""TurnModel: a chat model that says its turns in order, in pieces, with the differences between providers."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ _PIECE = re.compile(r"\S+\s*|\s+")
 
 @dataclass(frozen=True)
 class Turn:
-    """`tokens` are the input's and the output's; `error` is raised when all the rest has been said."""
+    """`tokens` are the input and output tokens; `error` is raised after everything else."""
 
     text: str = ""
     thought: str = ""
@@ -35,7 +35,7 @@ class Turn:
 
 @dataclass
 class Gate:
-    """Holds a model up before its `at`-th piece until it is opened."""
+    """Holds a model before its `at`-th piece until it is opened."""
 
     at: int
     opened: asyncio.Event = field(default_factory=asyncio.Event)
@@ -46,9 +46,9 @@ def call(name: str, call_id: str, **args: Any) -> ToolCall:
 
 
 class TurnModel(BaseChatModel):
-    """`own_ids`: which pieces carry an id of the provider's. `blocks`: whether content is a list of blocks.
+    """`own_ids`: the pieces that have a provider's id. `blocks`: whether content is a list of blocks.
 
-    Where `streams` is false a turn comes as a whole. A turn too many is an IndexError.
+    If `streams` is false, a turn is not streamed. A call after the last turn raises IndexError.
     """
 
     turns: list[Turn]
@@ -67,7 +67,7 @@ class TurnModel(BaseChatModel):
         return self.streams and super()._should_stream(**kwargs)
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
-        """The model as it is: its turns know what they call."""
+        """The model without tools: its turns contain their calls."""
         return self.bind()
 
     async def _astream(
@@ -80,7 +80,7 @@ class TurnModel(BaseChatModel):
         for place, chunk in enumerate(self._next_turn()):
             if self.gate is not None and self.gate.at == place:
                 await self.gate.opened.wait()
-            # A provider's tokens come one by one: others have their say in between.
+            # A provider's tokens arrive one by one: let other tasks run in between.
             await asyncio.sleep(0)
             yield ChatGenerationChunk(message=chunk)
 

@@ -1,4 +1,4 @@
-"""Agents that misbehave in ways that a client must not feel, and some that tell the test what happens to them."""
+"""Agents that misbehave in ways that must not affect clients, and agents that report to the test."""
 
 import asyncio
 import time
@@ -11,12 +11,13 @@ from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
+from support.held_agents import Hold, held_tool_graph
 from support.test_agents import echo_graph
 
 MODULE = "support.wire_agents"
 
 closed: list[str] = []
-"""The sessions whose Recorded agent was closed, in order."""
+"""The sessions of the closed Recorded agents, in order."""
 
 
 def _one_node(node: Any) -> CompiledGraph:
@@ -27,7 +28,7 @@ def _one_node(node: Any) -> CompiledGraph:
 
 
 class Recorded(AgentFlow):
-    """Answers with what it was told, and notes when it is closed."""
+    """Echoes the message, and records its close."""
 
     async def async_init(self) -> None:
         self.session_id = self.runtime_context.session_id
@@ -51,12 +52,21 @@ async def stubborn(seconds: float) -> str:
     return "done"
 
 
+unmoved = Hold()
+"""Holds the tool of the agent `unmoved`; a test sets its own."""
+
+
+def unmoved_tool() -> CompiledGraph:
+    """A tool `work` that goes on until the test releases it, whoever cancels it."""
+    return held_tool_graph(unmoved)
+
+
 def stubborn_tool(model: BaseChatModel) -> CompiledGraph:
     return create_agent(model, tools=[stubborn])
 
 
 def breaks_in_the_middle(model: BaseChatModel) -> CompiledGraph:
-    """Streams 60 words, and raises before it has handed its message over."""
+    """Streams 60 words, and raises before it returns its message."""
 
     async def answer(state: MessagesState) -> dict[str, Any]:
         await model.ainvoke("write 60 words")
@@ -66,7 +76,7 @@ def breaks_in_the_middle(model: BaseChatModel) -> CompiledGraph:
 
 
 def breaks_with_a_text_of_the_conversation(model: BaseChatModel) -> CompiledGraph:
-    """Raises what a careless author raises: pieces of the messages, old and new, in all forms."""
+    """Raises an error that quotes parts of the messages, old and new, in several forms."""
 
     async def answer(state: MessagesState) -> dict[str, Any]:
         texts = [message.text for message in state["messages"]]
@@ -78,7 +88,7 @@ def breaks_with_a_text_of_the_conversation(model: BaseChatModel) -> CompiledGrap
 
 
 class TellsTokens(AgentFlow):
-    """Raises an exception that quotes the tokens of its user."""
+    """Raises an exception that quotes its user's tokens."""
 
     def get_compiled_graph(self) -> CompiledGraph:
         context = self.runtime_context
@@ -90,7 +100,7 @@ class TellsTokens(AgentFlow):
 
 
 class SilentTool(AgentFlow):
-    """Calls a tool that never comes back."""
+    """Calls a tool that never returns."""
 
     async def async_init(self) -> None:
         @tool
@@ -106,7 +116,7 @@ class SilentTool(AgentFlow):
 
 
 def strange_texts(state: MessagesState) -> dict[str, Any]:
-    """A message as a broken model writes it: lone surrogates wherever a text can stand."""
+    """A broken model's message: lone surrogates wherever text is allowed."""
     call = {"name": "to\ud800ol", "args": {"a": "\ud800", "\udfff": None}, "id": "call\ud800"}
     return {"messages": [AIMessage("text \ud800 text", tool_calls=[call])]}
 
@@ -116,6 +126,7 @@ strange_texts_graph = _one_node(strange_texts)
 ENTRIES: list[dict[str, Any]] = [
     {"id": "recorded", "class_path": f"{MODULE}:Recorded"},
     {"id": "stubborn", "class_path": f"{MODULE}:stubborn_tool"},
+    {"id": "unmoved", "class_path": f"{MODULE}:unmoved_tool"},
     {"id": "breaks-in-the-middle", "class_path": f"{MODULE}:breaks_in_the_middle"},
     {"id": "breaks-with-texts", "class_path": f"{MODULE}:breaks_with_a_text_of_the_conversation"},
     {"id": "tells-tokens", "class_path": f"{MODULE}:TellsTokens"},

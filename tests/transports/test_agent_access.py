@@ -1,5 +1,6 @@
 """Who may do what: required roles, agents for some roles only, and a server that can't check tokens."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from starlette.responses import Response
-from support.chat_client import chat, final_text
+from support.chat_client import PATIENCE_S, chat, final_text
 from support.rest_client import error_of, rest
 from support.running_server import RunningServer, running_server
 from support.signing_realm import SigningRealm, signing_realm
@@ -165,14 +166,21 @@ async def test_a_token_may_be_too_long_for_a_request_and_for_a_frame(
 
 
 async def test_a_token_in_its_leeway_gets_no_socket_for_longer(realm: SigningRealm, server: RunningServer) -> None:
-    ended_at = int(time.time()) - 20
+    ended_at = int(time.time()) - 12
     async with rest(server, realm.sign(exp=ended_at)) as http:
         assert (await http.get("/agents")).status_code == 200
     assert await close_code(server.address, token=realm.sign(exp=ended_at)) == 4401
-    assert time.time() <= ended_at + 30
 
 
 # Without keys
+
+
+async def becomes(internal: httpx.AsyncClient, status: str) -> int:
+    """The HTTP status of the readiness once it is `status`: a write that is slow makes it another one for a second."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (ready := await internal.get("/health/ready")).json() != {"status": status}:
+            await asyncio.sleep(0.05)
+    return ready.status_code
 
 
 async def test_a_server_without_keys_says_so_and_nobody_is_sent_away_for_good(
@@ -183,18 +191,17 @@ async def test_a_server_without_keys_says_so_and_nobody_is_sent_away_for_good(
 
     realm.answer = refuse
     async with served(realm, tmp_path) as server, httpx.AsyncClient(base_url=server.internal) as internal:
-        ready = await internal.get("/health/ready")
-        assert (ready.status_code, ready.json()) == (503, {"status": "auth_unavailable"})
+        assert await becomes(internal, "auth_unavailable") == 503
         assert (await internal.get("/health/live")).status_code == 200
         assert 'chat_dependency_up{dependency="keycloak"} 0.0' in (await internal.get("/metrics")).text
         async with rest(server, realm.sign()) as http:
             response = await http.get("/agents")
         error = error_of(response)
-        assert (response.status_code, error["code"], error["retryable"]) == (500, "internal", True)
+        assert (response.status_code, error["code"], error["retryable"]) == (503, "auth_unavailable", True)
         assert await close_code(server.address, token=realm.sign()) == 1011
 
 
 async def test_a_server_with_keys_is_ready(server: RunningServer) -> None:
     async with httpx.AsyncClient(base_url=server.internal) as internal:
-        assert (await internal.get("/health/ready")).json() == {"status": "ok"}
+        assert await becomes(internal, "ok") == 200
         assert 'chat_dependency_up{dependency="keycloak"} 1.0' in (await internal.get("/metrics")).text

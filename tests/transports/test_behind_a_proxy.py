@@ -14,9 +14,9 @@ from support.rest_client import error_of, rest
 from support.running_server import RunningServer, running_server
 from websockets.exceptions import InvalidStatus
 
-from agentic_backend.limits_settings import LimitsSettings
-from agentic_backend.server import Listener, bind
-from agentic_backend.settings_loading import load_settings
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.loading import load_settings
+from agentic_backend.server.process import Listener, bind
 
 CHECKOUT = Path(__file__).parents[2]
 PRODUCTION = CHECKOUT / "config" / "production.yaml"

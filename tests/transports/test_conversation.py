@@ -24,6 +24,7 @@ async def refusal(client: ChatClient, **fields: Any) -> Event:
         "type",
         "code",
         "content",
+        "whose",
         "retryable",
         "request_id",
         "retry_after_s",
@@ -57,7 +58,7 @@ async def test_what_is_streamed_is_what_is_stored(server: RunningServer) -> None
 
 async def test_the_first_events_of_an_exchange(server: RunningServer) -> None:
     async with chat(server.address) as client:
-        fields = {"client_exchange_id": "x1", "agent_id": "echo", "chat_profile": "brief"}
+        fields = {"client_exchange_id": "x1", "agent_id": "echo", "chat_profile": "default"}
         started, opening, *_ = await client.ask("hello  there", **fields)
         assert set(started) == {
             "type",
@@ -71,7 +72,7 @@ async def test_the_first_events_of_an_exchange(server: RunningServer) -> None:
         assert (started["agent_id"], started["client_exchange_id"]) == ("echo", "x1")
         session = started["session"]
         assert session["active_exchange_id"] == started["exchange_id"]
-        assert (session["title"], session["chat_profile"], session["state"]) == ("hello there", "brief", "active")
+        assert (session["title"], session["chat_profile"], session["state"]) == ("hello there", "default", "active")
         assert (opening["type"], text_of(opening["message"])) == ("stream", "hello  there")
         assert (opening["message"]["role"], opening["message"]["channel"]) == ("user", "final")
 
@@ -180,6 +181,22 @@ async def test_human_resume_of_an_exchange_that_is_not_there(server: RunningServ
             False,
         )
         assert (refused["session_id"], refused["exchange_id"]) == ("s", "e")
+
+
+@pytest.mark.parametrize("frame", ['{"message": 5}', '{"message": 5, "type": null}', "{}"])
+async def test_a_frame_without_type_is_refused_as_an_ask(server: RunningServer, frame: str) -> None:
+    async with chat(server.address) as client:
+        await client.send(frame)
+        refused = await client.receive()
+        assert (refused["code"], refused["refused"], refused["whose"]) == ("bad_frame", "ask", "client")
+
+
+@pytest.mark.parametrize("frame", ["no json", "[]", '{"type": 5}'])
+async def test_what_has_no_type_that_could_be_told_is_refused_without(server: RunningServer, frame: str) -> None:
+    async with chat(server.address) as client:
+        await client.send(frame)
+        refused = await client.receive()
+        assert refused["code"] == "bad_frame" and "refused" not in refused
 
 
 async def test_a_message_is_text_of_any_kind(server: RunningServer) -> None:

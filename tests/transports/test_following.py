@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import paced_agent
 from support.chat_client import PATIENCE_S, ChatClient, Event, chat, check_exchange, final_text, text_of
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
+
+from agentic_backend.offline.phrases import lorem
 
 MODEL = {"models": {"default": {"model": "offline", "options": {"words_per_second": 0, "countdown_per_second": 100}}}}
 
@@ -18,8 +21,14 @@ MODEL = {"models": {"default": {"model": "offline", "options": {"words_per_secon
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
     """A server whose countdowns take a hundredth of a second a number."""
-    async with running_server(tmp_path, agents=ENTRIES, settings=MODEL) as server:
+    async with running_server(tmp_path, agents=[*ENTRIES, paced_agent.ENTRY], settings=MODEL) as server:
         yield server
+
+
+@pytest.fixture
+def pace() -> paced_agent.Pace:
+    """Lets the paced agent say its next words."""
+    return paced_agent.begin()
 
 
 @pytest.fixture
@@ -37,6 +46,18 @@ async def running(client: ChatClient, message: str = "count down slowly from 60"
     started = await client.until("started")
     await client.until("delta", exchange_id=started["exchange_id"])
     return started
+
+
+async def writing(client: ChatClient, pace: paced_agent.Pace) -> Event:
+    """The `started` of an exchange that has begun to speak, and goes on when the test allows it."""
+    pace.write(5)
+    return await running(client, paced_agent.ASK, agent_id="paced")
+
+
+async def named(client: ChatClient) -> None:
+    """Wait until the client has been told the new session's name, which may come at any time, even after the final."""
+    if "session" not in [event["type"] for event in client.events]:
+        await client.until("session")
 
 
 async def lines_until_final(client: ChatClient) -> list[str]:
@@ -89,13 +110,16 @@ async def test_two_tabs_get_the_same_bytes(server: RunningServer) -> None:
         check_exchange([json.loads(line) for line in seen[1]])
 
 
-async def test_a_tab_that_opens_late_gets_what_the_first_one_saw(server: RunningServer) -> None:
+async def test_a_tab_that_opens_late_gets_what_the_first_one_saw(server: RunningServer, pace: paced_agent.Pace) -> None:
     async with chat(server.address) as one, chat(server.address) as other:
-        started = await running(one)
+        started = await writing(one, pace)
         await other.send({"type": "follow", "session_id": started["session_id"]})
+        first = await other.socket.recv()
+        pace.finish()
         seen = await asyncio.gather(lines_until_final(one), lines_until_final(other))
-        before = [json.dumps(event, separators=(",", ":"), ensure_ascii=False) for event in one.events]
-        assert joined(before + seen[0]) == joined(seen[1])
+        exchange = [event for event in one.events if "seq" in event]
+        before = [json.dumps(event, separators=(",", ":"), ensure_ascii=False) for event in exchange]
+        assert joined(before + seen[0]) == joined([str(first), *seen[1]])
 
 
 async def test_a_follow_from_any_place_gives_exactly_what_came_after_it(server: RunningServer) -> None:
@@ -106,14 +130,17 @@ async def test_a_follow_from_any_place_gives_exactly_what_came_after_it(server: 
         for seq in [0, *(event["seq"] for event in events[:-1])]:
             again = await followed(client, exchange_id, seq)
             assert joined([json.dumps(event) for event in again]) == joined(after(events, seq))
+        await named(client)
         await client.send({"type": "follow", "exchange_id": exchange_id, "after_seq": events[-1]["seq"]})
         await client.silent()
 
 
-async def test_a_socket_that_breaks_in_the_middle_of_an_answer_loses_nothing(server: RunningServer) -> None:
+async def test_a_socket_that_breaks_in_the_middle_of_an_answer_loses_nothing(
+    server: RunningServer, pace: paced_agent.Pace
+) -> None:
     events: list[Event] = []
     async with chat(server.address) as client:
-        started = await running(client)
+        started = await writing(client, pace)
         events += client.events
         client.socket.transport.abort()
     for _ in range(5):
@@ -121,14 +148,16 @@ async def test_a_socket_that_breaks_in_the_middle_of_an_answer_loses_nothing(ser
             follow = {"type": "follow", "exchange_id": started["exchange_id"], "after_seq": events[-1]["seq"]}
             await client.send(follow)
             for _ in range(2):
+                pace.write(10)
                 events.append(await client.receive())
             client.socket.transport.abort()
+    pace.finish()
     async with chat(server.address) as client:
         await client.send(follow | {"after_seq": events[-1]["seq"]})
         await client.until("final")
         events += client.events
     check_exchange(events)
-    assert final_text(events) == ", ".join(map(str, range(60, -1, -1)))
+    assert final_text(events) == lorem(paced_agent.WORDS)
 
 
 @pytest.mark.parametrize("ended", [False, True])
@@ -190,25 +219,36 @@ async def test_following_a_session_shows_what_runs_and_every_later_exchange_unti
         await tab.silent()
 
 
-async def test_unfollow_ends_the_events_of_what_runs_and_follow_brings_them_back(server: RunningServer) -> None:
+async def test_unfollow_ends_the_events_of_what_runs_and_follow_brings_them_back(
+    server: RunningServer, pace: paced_agent.Pace
+) -> None:
     async with chat(server.address) as client:
-        started = await running(client)
+        started = await writing(client, pace)
+        await named(client)
         await client.send({"type": "unfollow", "session_id": started["session_id"]})
         await client.send({"type": "ping"})
         await client.until("pong")
+        pace.write(10)
         await client.silent()
         await client.send({"type": "follow", "session_id": started["session_id"]})
         before = len(client.events)
+        await client.until("started")
+        pace.finish()
         await client.until("final")
         check_exchange(client.events[before:])
 
 
-async def test_another_follow_moves_the_one_cursor(server: RunningServer) -> None:
+async def test_another_follow_moves_the_one_cursor(server: RunningServer, pace: paced_agent.Pace) -> None:
     async with chat(server.address) as client:
-        started = await running(client)
+        started = await writing(client, pace)
         for _ in range(5):
             await client.send({"type": "follow", "exchange_id": started["exchange_id"]})
+        # A follow after the end would show it again.
+        await client.send({"type": "ping"})
+        await client.until("pong")
+        pace.finish()
         final = await client.until("final")
+        await named(client)
         again = [event for event in client.events if event["type"] == "started"]
         assert 2 <= len(again) <= 6
         last = max(place for place, event in enumerate(client.events) if event["type"] == "started")
@@ -315,11 +355,15 @@ async def test_a_deleted_session_can_not_be_followed(server: RunningServer) -> N
         assert final_text(events) == "echo: hello again", "the name is free again"
 
 
+def _said(client: ChatClient, channel: str) -> str:
+    return "".join(event["text"] for event in client.events if event.get("channel") == channel and "text" in event)
+
+
 async def test_a_block_that_is_being_written_is_shown_in_a_reset(server: RunningServer) -> None:
     async with chat(server.address) as client:
         await client.send({"message": "think first: hang after 20 tokens"})
         await client.until("started")
-        while client.events[-1].get("channel") != "final":
+        while len(_said(client, "final").split()) < 20:
             await client.receive()
         await client.send({"type": "follow", "exchange_id": client.events[0]["exchange_id"], "after_seq": 99_999})
         reset = await client.until("reset")

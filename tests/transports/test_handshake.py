@@ -31,8 +31,17 @@ class TokenNeeded(DeveloperAuthenticator):
 @pytest.fixture
 async def strict_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningServer]:
     monkeypatch.setattr("agentic_backend.app.DeveloperAuthenticator", TokenNeeded)
-    limits = {"limits": {"authenticate_timeout_s": 0.5}}
+    # Longer than whoever signs in takes, on any machine.
+    limits = {"limits": {"authenticate_timeout_s": PATIENCE_S}}
     async with running_server(tmp_path, agents=ENTRIES, settings=limits) as server:
+        yield server
+
+
+@pytest.fixture
+async def impatient_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningServer]:
+    monkeypatch.setattr("agentic_backend.app.DeveloperAuthenticator", TokenNeeded)
+    limits = {"limits": {"authenticate_timeout_s": 0.5}}
+    async with running_server(tmp_path, settings=limits) as server:
         yield server
 
 
@@ -232,8 +241,8 @@ async def test_a_first_frame_that_does_not_authenticate_is_closed_with_4401(
         assert client.events == []
 
 
-async def test_who_says_nothing_is_closed_with_4401(strict_server: RunningServer) -> None:
-    async with chat(strict_server.address) as client:
+async def test_who_says_nothing_is_closed_with_4401(impatient_server: RunningServer) -> None:
+    async with chat(impatient_server.address) as client:
         assert await close_code(client) == 4401
 
 
@@ -256,6 +265,9 @@ async def test_only_the_first_frame_may_say_who_it_is(server: RunningServer) -> 
 
 # Renewal and expiry
 
+TOKEN_S = 6
+"""How long a token lasts, in whole seconds of the clock: longer than a slow machine takes to use it."""
+
 
 async def test_a_token_of_another_user_is_forbidden_and_changes_nothing(server: RunningServer) -> None:
     async with chat(server.address, token="dev:alice") as client:
@@ -264,6 +276,10 @@ async def test_a_token_of_another_user_is_forbidden_and_changes_nothing(server: 
         assert (refused["code"], refused["refused"], refused["retryable"]) == ("forbidden", "authenticate", False)
         [refused] = await client.ask("hello", agent_id="echo", access_token="dev:bob", client_exchange_id="x1")
         assert (refused["code"], refused["client_exchange_id"]) == ("forbidden", "x1")
+        names = {"session_id": "s", "exchange_id": "e"}
+        await client.send({"type": "human_resume", **names, "payload": {}, "access_token": "dev:bob"})
+        refused = await client.receive()
+        assert (refused["code"], refused["refused"], refused["exchange_id"]) == ("forbidden", "human_resume", "e")
         assert await user_of(client) == "alice"
 
 
@@ -273,6 +289,7 @@ async def test_a_bad_token_later_on_is_told_and_then_closed_with_4401(server: Ru
     for frame in (
         {"type": "authenticate", "access_token": token},
         {"type": "ask", "message": "hello", "access_token": token},
+        {"type": "human_resume", "session_id": "s", "exchange_id": "e", "payload": {}, "access_token": token},
     ):
         async with chat(server.address, token="dev:alice") as client:
             await client.send(frame)
@@ -298,11 +315,11 @@ async def test_nothing_is_heard_behind_a_bad_token(server: RunningServer) -> Non
 async def test_a_socket_closes_with_4401_when_its_token_has_expired_and_its_exchange_goes_on(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert credentials._EXPIRY_LEEWAY_S <= 30
-    monkeypatch.setattr(credentials, "_EXPIRY_LEEWAY_S", 0)
-    expires = int(time.time()) + 2
+    assert credentials.EXPIRY_LEEWAY_S <= 30
+    monkeypatch.setattr(credentials, "EXPIRY_LEEWAY_S", 0)
+    expires = int(time.time()) + TOKEN_S
     async with chat(server.address, token=f"dev:alice:{expires}") as client:
-        await client.send({"message": "wait 3 seconds"})
+        await client.send({"message": f"wait {TOKEN_S + 1} seconds"})
         started = await client.until("started")
         assert await close_code(client) == 4401
         assert time.time() >= expires
@@ -313,16 +330,20 @@ async def test_a_socket_closes_with_4401_when_its_token_has_expired_and_its_exch
         assert (final["status"], final["session"]["user_id"]) == ("ok", "alice")
 
 
-@pytest.mark.parametrize("renewal", ["authenticate", "ask"])
+@pytest.mark.parametrize("renewal", ["authenticate", "ask", "human_resume"])
 async def test_a_renewed_token_keeps_the_socket_open(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch, renewal: str
 ) -> None:
-    monkeypatch.setattr(credentials, "_EXPIRY_LEEWAY_S", 0)
-    expires = int(time.time()) + 2
+    monkeypatch.setattr(credentials, "EXPIRY_LEEWAY_S", 0)
+    expires = int(time.time()) + TOKEN_S
     async with chat(server.address, token=f"dev:alice:{expires}") as client:
         later = {"access_token": f"dev:alice:{expires + 3600}", "refresh_token": "dev:alice"}
         if renewal == "authenticate":
             await client.send({"type": "authenticate", **later})
+        elif renewal == "human_resume":
+            # Also one that settles nothing.
+            await client.send({"type": "human_resume", "session_id": "s", "exchange_id": "e", "payload": {}, **later})
+            assert (await client.until("error"))["code"] == "exchange_not_found"
         else:
             await client.ask("hello", agent_id="echo", **later)
         await asyncio.sleep(expires + 0.5 - time.time())
@@ -330,7 +351,7 @@ async def test_a_renewed_token_keeps_the_socket_open(
 
 
 async def test_a_shorter_token_ends_the_socket_sooner(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(credentials, "_EXPIRY_LEEWAY_S", 0)
+    monkeypatch.setattr(credentials, "EXPIRY_LEEWAY_S", 0)
     async with chat(server.address, token="dev:alice") as client:
         await client.send({"type": "authenticate", "access_token": f"dev:alice:{int(time.time()) + 2}"})
         assert await close_code(client) == 4401

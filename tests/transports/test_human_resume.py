@@ -157,6 +157,20 @@ async def test_a_choice_is_answered(asking_server: RunningServer, notes: Path) -
         assert "l" in final_text(events)
 
 
+async def test_null_is_an_answer(asking_server: RunningServer, notes: Path) -> None:
+    async with chat(asking_server.address) as client, rest(asking_server) as http:
+        await client.send({"message": "Who?", "agent_id": "inquiring"})
+        event = await client.until("awaiting_human")
+        [request] = event["payload"]["requests"]
+        await client.send(resume_of(event, **{request["interrupt_id"]: None}))
+        await client.until("final")
+        events = [one for one in client.events if one.get("exchange_id") == event["exchange_id"]]
+        check_exchange(events)
+        assert final_text(events) == "Hello None."
+        [decided] = (await http.get(f"/exchanges/{event['exchange_id']}")).json()["decisions"]
+        assert (decided["action"], decided["interrupt_id"]) == ("answer", request["interrupt_id"])
+
+
 async def test_who_stops_what_waits_sees_its_end(asking_server: RunningServer, notes: Path) -> None:
     async with chat(asking_server.address) as client, chat(asking_server.address) as other:
         event = await waiting(client, ("send_email", ANN))

@@ -22,6 +22,7 @@ LATER = 4_102_444_800
 AGENTS = [
     {"id": "remote", "class_path": f"{MODULE}:ToolUser", "tuning": {"mcp_servers": [{"id": "remote"}]}},
     {"id": "local", "class_path": f"{MODULE}:ToolUser", "tuning": {"mcp_servers": [{"id": "local"}]}},
+    {"id": "hasty", "class_path": f"{MODULE}:ToolUser", "tuning": {"mcp_servers": [{"id": "hasty"}]}},
     {
         "id": "refresher",
         "class_path": f"{MODULE}:Refresher",
@@ -46,11 +47,18 @@ def echo() -> Iterator[EchoServer]:
 async def server(tmp_path: Path, echo: EchoServer) -> AsyncIterator[RunningServer]:
     servers = {
         "remote": echo.settings(auth={"mode": "user_token"}),
-        "local": echo_over_stdio(tool_timeout_s=3),
+        "local": echo_over_stdio(),
+        "hasty": echo_over_stdio(tool_timeout_s=1),
         "absent": {"transport": "stdio", "command": "/no/such/program"},
     }
     settings = {"mcp_servers": servers, "agents": {"cache_size": 2}}
-    async with running_server(tmp_path, agents=AGENTS, settings=settings) as server:
+    own = {"tuning": {"fields": {"server": echo.settings()["url"]}}}
+    agents = [
+        *AGENTS,
+        {"id": "own-tools", "class_path": f"{MODULE}:OwnTools", "require_approval": ["report"], **own},
+        {"id": "own-session", "class_path": f"{MODULE}:OwnSession", **own},
+    ]
+    async with running_server(tmp_path, agents=agents, settings=settings) as server:
         yield server
 
 
@@ -142,16 +150,18 @@ async def test_a_crash_fails_the_call_and_the_tools_come_back(server: RunningSer
 
 async def test_a_hanging_tool_is_cut_at_its_timeout(server: RunningServer) -> None:
     async with chat(server.address) as client:
-        [part] = await results(client, "call hang()", "local")
-        assert (part["ok"], part["content"]) == (False, "The tool did not end within 3 seconds.")
+        [part] = await results(client, "call hang()", "hasty")
+        assert (part["ok"], part["content"]) == (False, "The tool did not end within 1 seconds.")
 
 
 async def test_a_stop_cancels_the_tool_and_the_next_call_works(server: RunningServer) -> None:
-    async with chat(server.address, token="dev:ann") as client:
+    async with chat(server.address, token="dev:ann") as client, chat(server.address, token="dev:ann") as other:
         await client.send({"message": "call hang()", "agent_id": "remote"})
         while (await client.until("stream"))["message"]["channel"] != "tool_call":
             pass
         await asyncio.sleep(0.2)
+        # What answers a later call has heard of the earlier one.
+        await result(other, 'call echo(text="x")', "remote")
         session_id = client.events[0]["session_id"]
         await client.send({"type": "stop", "session_id": session_id})
         final = await client.until("final")
@@ -281,6 +291,37 @@ async def test_metrics_tell_which_servers_are_up_and_what_tools_took(server: Run
     assert 'chat_tool_failures_total{tool="fail"} 1.0' in metrics
 
 
+@pytest.mark.parametrize("agent_id", ["own-tools", "own-session"])
+async def test_an_authors_own_tools_of_the_adapters_work_in_any_agent(server: RunningServer, agent_id: str) -> None:
+    async with chat(server.address, token="dev:ann") as client, rest(server, "dev:ann") as http:
+        assert await result(client, "call whoami()", agent_id) == fingerprint("dev:ann")
+        session = {"session_id": client.events[-1]["session_id"]}
+        counted = [part["content"] for part in await results(client, "call count() and then call count()", agent_id)]
+        assert counted == (["1", "1"] if agent_id == "own-tools" else ["1", "2"])
+        assert "one pixel" in await result(client, "call picture()", agent_id, **session)
+        assert beside_result(client.events[-1])[0]["url"].startswith("data:image/png;base64,iVBOR")
+        [part] = await results(client, 'call fail(text="no such city")', agent_id, **session)
+        assert part["ok"] is False and "no such city" in part["content"]
+        stored = await messages_of(http, session["session_id"])
+        assert stored[-len(client.events[-1]["messages"]) :] == client.events[-1]["messages"]
+
+
+async def test_a_call_of_an_authors_own_tool_waits_for_approval_and_then_runs(server: RunningServer) -> None:
+    async with chat(server.address, token="dev:ann") as client:
+        await client.send({"type": "ask", "message": "call report(steps=1)", "agent_id": "own-tools"})
+        waiting = await client.until("awaiting_human")
+        [request] = waiting["payload"]["requests"]
+        assert request["name"] == "report"
+        decision = {"call_id": request["call_id"], "args_sha256": request["args_sha256"], "action": "approve"}
+        names = {"session_id": waiting["session_id"], "exchange_id": waiting["exchange_id"]}
+        await client.send({"type": "human_resume", **names, "payload": {"decisions": [decision], "answers": {}}})
+        final = await client.until("final")
+        [part] = [part for message in final["messages"] for part in message["parts"] if part["type"] == "tool_result"]
+        assert (part["ok"], part["content"]) == (True, "reported")
+
+
+# The first run fetches the server.
+@pytest.mark.timeout(400)
 @pytest.mark.mcp_everything
 async def test_the_reference_server_serves_an_agent(tmp_path: Path) -> None:
     everything = {"transport": "stdio", "command": "node", "args": [everything_program(), "stdio"]}

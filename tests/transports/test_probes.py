@@ -10,15 +10,16 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from support.chat_client import PATIENCE_S
 from support.held_agents import Hold, held_graph
 from support.recorded_agents import eventually
 from support.running_server import RunningServer, running_server
 from support.sessions import Sessions, events_of, open_sessions
 
 from agentic_backend.auth.developer import DeveloperAuthenticator
-from agentic_backend.limits_settings import LimitsSettings
-from agentic_backend.log_tail import LogTail
-from agentic_backend.server import Listener, address_of, bind
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.server.process import Listener, address_of, bind
+from agentic_backend.telemetry import LogTail
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.readiness import Readiness
 
@@ -35,7 +36,7 @@ async def probed(directory: Path, hold: Hold, grace_s: float = 30) -> AsyncItera
         )
         listener = Listener(application, bound, LimitsSettings())
         listening = asyncio.create_task(listener.listen())
-        async with httpx.AsyncClient(base_url=address_of(bound)) as client:
+        async with httpx.AsyncClient(base_url=address_of(bound), timeout=PATIENCE_S) as client:
             yield sessions, client
         listener.close()
         await listening
@@ -49,7 +50,7 @@ async def seen(client: httpx.AsyncClient, path: str) -> tuple[int, str]:
 
 async def test_without_its_store_the_server_is_alive_but_not_ready(tmp_path: Path) -> None:
     async with probed(tmp_path, Hold()) as (sessions, client):
-        assert await seen(client, "/health/ready") == (200, "ok")
+        assert await becomes(client, (200, "ok"))
         with sessions.store.away():
             assert await becomes(client, (503, "store_unavailable"))
             assert await seen(client, "/health/live") == (200, "ok")
@@ -59,7 +60,7 @@ async def test_without_its_store_the_server_is_alive_but_not_ready(tmp_path: Pat
 
 async def becomes(client: httpx.AsyncClient, expected: tuple[int, str]) -> bool:
     """Readiness is looked at once a second."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while await seen(client, "/health/ready") != expected:
             await asyncio.sleep(0.05)
     return True
@@ -67,17 +68,20 @@ async def becomes(client: httpx.AsyncClient, expected: tuple[int, str]) -> bool:
 
 async def test_readiness_takes_a_write_and_however_often_it_is_asked_one_a_second(tmp_path: Path) -> None:
     async with probed(tmp_path, Hold()) as (sessions, client):
+        clock = asyncio.get_running_loop().time
         with sessions.store.away("prove_write"):
+            began = clock()
             for _ in range(30):
                 assert await seen(client, "/health/ready") == (503, "store_unavailable")
-            assert sessions.store.refused.count("prove_write") < 10
+            # On a machine that is so slow that the calls take seconds, one in each of them.
+            assert sessions.store.refused.count("prove_write") < 10 + (clock() - began)
         sessions.store.hold("prove_write")
-        began = asyncio.get_running_loop().time()
         await asyncio.sleep(1)
         # A store that doesn't answer is not waited for long, by however many.
+        began = clock()
         answers = await asyncio.gather(*(seen(client, "/health/ready") for _ in range(20)))
         assert set(answers) == {(503, "store_unavailable")}
-        assert asyncio.get_running_loop().time() - began < 15
+        assert clock() - began < 20, "one after the other they would take half as long again"
 
 
 async def test_a_server_that_goes_down_is_alive_but_not_ready(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ import httpx
 import pytest
 from support import wire_agents
 from support.chat_client import PATIENCE_S, chat, check_exchange, text_of
+from support.held_agents import Hold
+from support.recorded_agents import eventually
 from support.rest_client import error_of, messages_of, rest
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
@@ -27,6 +29,15 @@ SESSION = {
     "message_count",
     "chat_profile",
 }
+
+
+@pytest.fixture
+def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
+    """Holds the tool of the agent `unmoved` until the test releases it, or ends."""
+    hold = Hold(ignores_cancel=True)
+    monkeypatch.setattr(wire_agents, "unmoved", hold)
+    yield hold
+    hold.released.set()
 
 
 @pytest.fixture
@@ -88,8 +99,8 @@ async def test_a_session_is_opened_and_read_back(server: RunningServer) -> None:
         response = await http.get(f"/sessions/{session['id']}")
         assert (response.status_code, response.json()) == (200, session)
         assert response.headers["cache-control"] == "no-store"
-        named = await opened(http, agent_id="echo", title="  My title ", chat_profile="brief")
-        assert (named["agent_id"], named["title"], named["chat_profile"]) == ("echo", "My title", "brief")
+        named = await opened(http, agent_id="echo", title="  My title ", chat_profile=None)
+        assert (named["agent_id"], named["title"], named["chat_profile"]) == ("echo", "My title", "default")
         empty = await http.post("/sessions")
         assert empty.status_code == 201
 
@@ -104,7 +115,7 @@ async def test_a_session_is_opened_and_read_back(server: RunningServer) -> None:
         ({"title": ""}, 400, "bad_frame", "title:"),
         ({"title": "  "}, 400, "bad_frame", "title:"),
         ({"title": "t" * 201}, 400, "bad_frame", "title:"),
-        ({"chat_profile": None}, 400, "bad_frame", "chat_profile:"),
+        ({"chat_profile": "brief"}, 400, "bad_frame", "chat_profile: Input should be 'default'"),
         ({"wizard": 1}, 400, "bad_frame", "wizard: unknown field"),
         ({"user_id": "bob"}, 400, "bad_frame", "user_id: unknown field"),
         ([], 400, "bad_frame", ""),
@@ -256,13 +267,14 @@ async def test_a_session_is_completed_for_good(server: RunningServer) -> None:
         assert (await http.post(f"{path}/cancel")).json() == {"cancelled": False}
 
 
-async def test_completing_twice_at_once_answers_both_when_the_exchange_has_ended(server: RunningServer) -> None:
+async def test_completing_twice_at_once_answers_both_when_the_exchange_has_ended(
+    server: RunningServer, hold: Hold
+) -> None:
     async with rest(server) as http, chat(server.address) as client:
         # A tool that goes on after its cancellation, so that the end takes a moment.
-        await client.send({"message": "call stubborn(seconds=1.5)", "agent_id": "stubborn"})
+        await client.send({"message": "call work()", "agent_id": "unmoved"})
         started = await client.until("started")
-        while client.events[-1].get("message", {}).get("channel") != "tool_call":
-            await client.receive()
+        await eventually(lambda: hold.held)
 
         async def complete() -> tuple[Any, Any]:
             response = await http.post(f"/sessions/{started['session_id']}/complete")
@@ -316,17 +328,20 @@ async def test_a_deleted_session_is_gone_with_all_that_was_its_own(server: Runni
         assert len(await messages_of(http, kept)) == 2
 
 
-async def test_deleting_during_a_stubborn_tool_closes_the_agent_and_removes_everything(server: RunningServer) -> None:
+async def test_deleting_during_a_stubborn_tool_closes_the_agent_and_removes_everything(
+    server: RunningServer, hold: Hold
+) -> None:
     async with rest(server) as http, chat(server.address) as client:
-        await client.send({"message": "call stubborn(seconds=1.5)", "agent_id": "stubborn"})
+        await client.send({"message": "call work()", "agent_id": "unmoved"})
         started = await client.until("started")
-        while client.events[-1].get("message", {}).get("channel") != "tool_call":
-            await client.receive()
+        await eventually(lambda: hold.held)
         assert (await http.delete(f"/sessions/{started['session_id']}")).status_code == 204
         refused(await http.get(f"/exchanges/{started['exchange_id']}"), 404, "exchange_not_found")
         await client.send({"type": "follow", "exchange_id": started["exchange_id"]})
         assert (await client.until("error"))["code"] == "exchange_not_found"
-        await asyncio.sleep(1.6)
+        hold.released.set()
+        await eventually(lambda: hold.gone)
+        await asyncio.sleep(0.1)
         await client.send({"type": "follow", "exchange_id": started["exchange_id"]})
         assert (await client.until("error"))["code"] == "exchange_not_found"
 
@@ -374,4 +389,4 @@ async def test_ids_of_any_form_find_nothing(server: RunningServer, session_id: s
         ]:
             response = await http.request(method, f"/sessions/{session_id}{suffix}", json=body)
             assert response.status_code == 404, response.text
-            assert error_of(response)["code"] in ("session_not_found", "bad_frame")
+            assert error_of(response)["code"] in ("session_not_found", "not_found")

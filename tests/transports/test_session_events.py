@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 import pytest
-from support.chat_client import PATIENCE_S, Event, chat
+from support.chat_client import PATIENCE_S, ChatClient, Event, chat
 from support.rest_client import error_of, rest, sse_events
 from support.running_server import RunningServer
 
@@ -37,6 +37,13 @@ async def up_to(events: AsyncIterator[Event], kind: str) -> list[Event]:
     return seen
 
 
+async def of_an_exchange(events: AsyncIterator[Event]) -> Event:
+    """The next event that has a place: the session's new name may come between any two of them."""
+    while "seq" not in (event := await anext(events)):
+        pass
+    return event
+
+
 def whole(events: list[Event]) -> list[Event]:
     """Without the deltas, which may arrive merged."""
     return [event for event in events if event["type"] not in ("delta", "session")]
@@ -53,12 +60,19 @@ async def test_it_shows_every_exchange_of_the_session(server: RunningServer) -> 
                 assert whole(await up_to(events, "final")) == whole(asked)
 
 
+async def stop(client: ChatClient, session_id: str) -> None:
+    """End what runs in the session, once the test has seen of it what it needs."""
+    await client.send({"type": "stop", "session_id": session_id})
+
+
 async def test_it_begins_with_what_runs(server: RunningServer) -> None:
     async with rest(server) as http, chat(server.address) as client:
-        await client.send({"message": "wait 0.6 seconds"})
+        await client.send({"message": "wait 60 seconds"})
         started = await client.until("started")
         async with following(http, started["session_id"]) as events:
-            seen = await up_to(events, "final")
+            seen = await up_to(events, "started")
+            await stop(client, started["session_id"])
+            seen += await up_to(events, "final")
         await client.until("final")
         asked = [event for event in client.events if event.get("exchange_id") == started["exchange_id"]]
         assert whole(seen) == whole(asked)
@@ -66,13 +80,14 @@ async def test_it_begins_with_what_runs(server: RunningServer) -> None:
 
 async def test_a_client_that_comes_back_goes_on_where_it_was(server: RunningServer) -> None:
     async with rest(server) as http, chat(server.address) as client:
-        await client.send({"message": "wait 1 second"})
+        await client.send({"message": "wait 60 seconds"})
         started = await client.until("started")
         session_id = started["session_id"]
         async with following(http, session_id) as events:
-            first = [await anext(events) for _ in range(3)]
+            first = [event for _ in range(3) if (event := await of_an_exchange(events))]
         last_event_id = f"{first[-1]['exchange_id']}:{first[-1]['seq']}"
         async with following(http, session_id, last_event_id) as events:
+            await stop(client, session_id)
             rest_of_it = await up_to(events, "final")
         await client.until("final")
         asked = [event for event in client.events if event.get("exchange_id") == started["exchange_id"]]
@@ -86,9 +101,9 @@ async def test_a_client_that_comes_back_after_the_end_gets_it(server: RunningSer
         async with following(http, final["session_id"], f"{final['exchange_id']}:1") as events:
             assert (await up_to(events, "final"))[-1] == final
         async with following(http, final["session_id"], f"{final['exchange_id']}:{final['seq']}") as events:
-            async with asyncio.timeout(5):
-                again = await client.ask("hello again", session_id=final["session_id"])
-                seen = await up_to(events, "final")
+            await up_to(events, "idle")
+            again = await client.ask("hello again", session_id=final["session_id"])
+            seen = await up_to(events, "final")
             assert seen[-1]["exchange_id"] == again[-1]["exchange_id"]
 
 
@@ -109,13 +124,17 @@ async def test_a_foreign_session_is_not_found(server: RunningServer) -> None:
         assert error_of(response)["code"] == "session_not_found"
 
 
+TOKEN_S = 6
+"""How long a token lasts, in whole seconds of the clock: longer than a slow machine takes to use it."""
+
+
 async def test_it_ends_with_its_token(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(credentials, "_EXPIRY_LEEWAY_S", 0)
-    token = f"dev:alice:{int(time.time()) + 2}"
+    monkeypatch.setattr(credentials, "EXPIRY_LEEWAY_S", 0)
+    token = f"dev:alice:{int(time.time()) + TOKEN_S}"
     async with rest(server, token) as http, chat(server.address, token="dev:alice") as client:
         session_id = (await http.post("/sessions", json={})).json()["id"]
         async with following(http, session_id) as events:
-            await client.send({"message": "wait 4 seconds", "session_id": session_id})
+            await client.send({"message": f"wait {TOKEN_S + 1} seconds", "session_id": session_id})
             seen = [event["type"] async for event in events]
             assert "started" in seen and "final" not in seen
         refusal = await http.get(f"/sessions/{session_id}/events")
@@ -126,13 +145,14 @@ async def test_it_ends_with_its_token(server: RunningServer, monkeypatch: pytest
 async def test_an_answer_ends_with_its_token_and_the_exchange_goes_on(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(credentials, "_EXPIRY_LEEWAY_S", 0)
-    token = f"dev:alice:{int(time.time()) + 2}"
+    monkeypatch.setattr(credentials, "EXPIRY_LEEWAY_S", 0)
+    token = f"dev:alice:{int(time.time()) + TOKEN_S}"
     async with rest(server, token) as http, chat(server.address, token="dev:alice") as client:
         session_id = (await http.post("/sessions", json={})).json()["id"]
         await client.send({"type": "follow", "session_id": session_id})
         await client.until("idle")
-        call = http.stream("POST", f"/sessions/{session_id}/messages", json={"content": "wait 4 seconds"})
+        content = f"wait {TOKEN_S + 1} seconds"
+        call = http.stream("POST", f"/sessions/{session_id}/messages", json={"content": content})
         async with call as response, asyncio.timeout(PATIENCE_S):
             assert response.status_code == 200
             seen = [event["type"] async for event in sse_events(response)]

@@ -18,7 +18,9 @@ from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 from websockets.exceptions import ConnectionClosed
 
-SETTINGS = {"limits": {"send_timeout_s": 0.5}}
+# Longer than a client that does read may be kept from it by a busy machine.
+SEND_TIMEOUT_S = 2
+SETTINGS = {"limits": {"send_timeout_s": SEND_TIMEOUT_S}}
 
 
 @pytest.fixture
@@ -111,8 +113,8 @@ async def test_a_client_that_does_not_read_holds_no_other_up(server: RunningServ
         await sending
 
 
-async def test_who_stops_reading_for_a_moment_gets_everything_afterwards(server: RunningServer) -> None:
-    async with deaf_chat(server.address) as client:
+async def test_who_stops_reading_for_a_moment_gets_everything_afterwards(tmp_path: Path) -> None:
+    async with running_server(tmp_path, agents=ENTRIES) as server, deaf_chat(server.address) as client:
         await client.send({"message": "write 2000 words"})
         await asyncio.sleep(0.2)
         await client.until("final")
@@ -131,13 +133,12 @@ async def test_who_asks_by_rest_and_never_reads_is_let_go_and_that_is_no_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    large = {"limits": {"send_timeout_s": 0.5, "message_bytes": 8_000_000, "frame_bytes": 20_000_000}}
+    large = {"limits": {"send_timeout_s": SEND_TIMEOUT_S, "message_bytes": 8_000_000, "frame_bytes": 20_000_000}}
     body = json.dumps({"content": "long " * 1_000_000}).encode()
     async with (
         running_server(tmp_path, agents=ENTRIES, settings=large) as server,
         rest(server) as http,
         narrow_socket(server.address) as narrow,
-        asyncio.timeout(PATIENCE_S),
     ):
         session_id = (await http.post("/sessions", json={"agent_id": "echo"})).json()["id"]
         reader, writer = await asyncio.open_connection(sock=narrow, limit=1024)
@@ -145,7 +146,9 @@ async def test_who_asks_by_rest_and_never_reads_is_let_go_and_that_is_no_error(
         writer.write(f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
         while "client too slow" not in [record.getMessage() for record in caplog.records]:
             await asyncio.sleep(0.05)
-        assert len(await messages_of(http, session_id)) == 2
+        async with asyncio.timeout(PATIENCE_S):
+            while len(await messages_of(http, session_id)) < 2:
+                await asyncio.sleep(0.2)
         received = b""
         with suppress(ConnectionError):
             while data := await reader.read(65_536):

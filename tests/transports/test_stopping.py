@@ -1,17 +1,16 @@
 """`stop`: it always works, soon, and what was said until then is kept."""
 
-import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from support import wire_agents
 from support.chat_client import ChatClient, Event, chat, check_calls, check_exchange, final_text, text_of
+from support.held_agents import Hold
+from support.recorded_agents import eventually
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
-
-STUBBORN_S = 3
 
 
 @pytest.fixture
@@ -20,14 +19,18 @@ async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
         yield server
 
 
+@pytest.fixture
+def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
+    """Holds the tool of the agent `unmoved` until the test releases it, or ends."""
+    hold = Hold(ignores_cancel=True)
+    monkeypatch.setattr(wire_agents, "unmoved", hold)
+    yield hold
+    hold.released.set()
+
+
 async def running(client: ChatClient, **fields: str) -> Event:
     """The `started` of an exchange that has said twenty words and goes on until it is stopped."""
-    await client.send({"message": "hang after 20 tokens", **fields})
-    started = await client.until("started")
-    said = ""
-    while len(said.split()) < 20:
-        said += (await client.until("delta", exchange_id=started["exchange_id"]))["text"]
-    return started
+    return await client.running("hang after 20 tokens", words=20, **fields)
 
 
 async def stopped(client: ChatClient, **target: str) -> Event:
@@ -92,20 +95,17 @@ async def test_a_stop_in_a_tool_gives_every_call_a_result_and_a_history_that_a_m
         assert "42" in final_text(events)
 
 
-async def test_a_tool_that_ignores_its_cancellation_holds_nothing_up(server: RunningServer) -> None:
+async def test_a_tool_that_ignores_its_cancellation_holds_nothing_up(server: RunningServer, hold: Hold) -> None:
     async with chat(server.address) as client:
-        clock = asyncio.get_running_loop().time
-        began = clock()
-        await client.send({"message": f"call stubborn(seconds={STUBBORN_S})", "agent_id": "stubborn"})
-        while not any(message["channel"] == "tool_call" for message in streamed(client)):
-            await client.receive()
-        session_id = client.events[0]["session_id"]
+        await client.send({"message": "call work()", "agent_id": "unmoved"})
+        await eventually(lambda: hold.held)
+        session_id = (await client.until("started"))["session_id"]
         final = await stopped(client, session_id=session_id)
         assert final["status"] == "stopped"
         check_exchange([event for event in client.events if "seq" in event])
         events = await client.ask("repeat after me: next", session_id=session_id)
         assert final_text(events) == "next"
-        assert clock() - began < STUBBORN_S, "all of that while the tool still ran"
+        assert hold.held == 1, "all of that while the tool still ran"
 
 
 async def test_an_agent_that_is_being_built_is_stopped_too(server: RunningServer) -> None:

@@ -1,1 +1,1 @@
-"""The assistant: the agent that ships with the product, with a few tools and the product's documents."""
+"""The assistant: the default shipped agent, with a few tools and a search of the product's documents."""

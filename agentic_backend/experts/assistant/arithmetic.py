@@ -1,6 +1,6 @@
-"""Arithmetic on text, safe for whatever a person or a model writes: nothing but numbers is evaluated. Pure.
+"""Arithmetic on text, safe for any input of a person or a model: only numbers are evaluated. Pure.
 
-Bounded in length, in nesting and in the size of every intermediate number, so that no expression takes noticeable time.
+Bounds the length, the nesting and the size of every intermediate number, so that no expression takes noticeable time.
 """
 
 import ast
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 MAX_LENGTH = 200
 MAX_BITS = 2_048
-"""The largest whole number has so many binary digits."""
+"""The number of binary digits of the largest integer."""
 
 Number = int | float
 
@@ -29,7 +29,7 @@ _UNARY: dict[type[ast.unaryop], Callable[[Number], Number]] = {ast.UAdd: operato
 
 
 class ArithmeticProblem(ValueError):
-    """An expression that has no value here. Its text tells the person why."""
+    """The expression can't be evaluated. The text explains why to the person."""
 
 
 def evaluate(expression: str) -> Number:
@@ -49,7 +49,7 @@ def evaluate(expression: str) -> Number:
 
 
 def written(number: Number) -> str:
-    """`number` for people: whole numbers in full, others with twelve digits at most."""
+    """`number` as text: integers in full, other numbers with at most twelve digits."""
     return str(number) if isinstance(number, int) else f"{number:.12g}"
 
 
@@ -66,7 +66,7 @@ def _value(node: ast.expr) -> Number:
 
 def _apply(operation: ast.operator, left: Number, right: Number) -> Number:
     if isinstance(operation, ast.Pow) and isinstance(left, int) and isinstance(right, int):
-        # Before the power is taken: afterwards the time is spent.
+        # Check before computing the power, which may take long.
         if left.bit_length() * abs(right) > MAX_BITS:
             raise ArithmeticProblem("The power is too large.")
     return _bounded(_BINARY[type(operation)](left, right))

@@ -1,4 +1,4 @@
-"""The assistant: a LangChain agent with the tools of this package, whose prompt the catalog may tune."""
+"""The assistant: a LangChain agent with the tools of this package. The catalog may tune its prompt."""
 
 from langchain.agents import create_agent
 
@@ -14,9 +14,11 @@ class Assistant(AgentFlow):
         self._graph = create_agent(
             self.chat_model(),
             tools=list(TOOLS),
-            system_prompt=self.tuned("system_prompt", SYSTEM_PROMPT),
-            middleware=self.approval_middleware(),
+            middleware=[*self.approval_middleware(), self.prompt_middleware()],
         )
+
+    def system_prompt(self) -> str:
+        return self.tuned("system_prompt", SYSTEM_PROMPT)
 
     def get_compiled_graph(self) -> CompiledGraph:
         return self._graph

@@ -1,4 +1,4 @@
-"""Cities and their time zones: a table of well-known ones, and every place that the time zone database names."""
+"""Cities and their time zones: a table of well-known cities, and every place in the time zone database."""
 
 import unicodedata
 from difflib import get_close_matches
@@ -82,13 +82,14 @@ CITIES = {
 
 
 class UnknownPlace(LookupError):
-    """No such place, or no time zone database. Its text tells the person what to do."""
+    """The place is unknown, or there is no time zone database. The text tells the person what to do."""
 
 
 def find_place(name: str) -> tuple[str, ZoneInfo]:
-    """The place that `name` means, as it is written, and its time zone. Reads files: not for the event loop.
+    """The proper name and the time zone of the place called `name`. Reads files: don't call it in the event loop.
 
-    `name` is a city, a city with its country ("Paris, France"), or an IANA name ("Europe/Paris"), in any case.
+    `name` is a city, a city with its country ("Paris, France"), or an IANA name ("Europe/Paris"), in upper or lower
+    case. Raises UnknownPlace.
     """
     zones = available_timezones()
     if not zones:
@@ -104,13 +105,13 @@ def find_place(name: str) -> tuple[str, ZoneInfo]:
 
 
 def _places(zones: set[str]) -> dict[str, tuple[str, str]]:
-    """Every known place by its folded name: the zone names, the cities in them, and the table, which wins."""
+    """Every known place by its folded name: zone names, the cities in them, and CITIES, which takes precedence."""
     names = {zone: zone for zone in sorted(zones)}
     cities = {zone.rpartition("/")[2].replace("_", " "): zone for zone in sorted(zones) if "/" in zone}
     return {_folded(name): (name, zone) for name, zone in {**cities, **names, **CITIES}.items() if zone in zones}
 
 
 def _folded(name: str) -> str:
-    """`name` without accents, case, and spare spaces."""
+    """`name` without accents, case and extra spaces."""
     decomposed = unicodedata.normalize("NFKD", name.replace("_", " "))
     return " ".join("".join(char for char in decomposed if not unicodedata.combining(char)).casefold().split())

@@ -1,6 +1,6 @@
-"""The assistant's tools. What goes wrong in them is told to the model, so that the agent goes on.
+"""The assistant's tools. Their failures are reported to the model, so that the agent continues.
 
-The plain functions among them are run in a thread by LangChain, so they may read files.
+LangChain runs the synchronous functions in a thread, so they may read files.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ MAX_WAIT_S = 60
 
 
 def _tool(function: Callable[..., Any]) -> StructuredTool:
-    """A tool with the function's name, whose ToolException becomes a failed result."""
+    """A tool with the function's name; its ToolException becomes a failed result."""
     is_async = inspect.iscoroutinefunction(function)
     return StructuredTool.from_function(
         func=None if is_async else function,

@@ -1,6 +1,6 @@
-"""Search in a folder of Markdown documents: split by headings, ranked by words (Okapi BM25). Pure but for the reading.
+"""Search in a folder of Markdown documents: split by headings, ranked by words (Okapi BM25). Pure except for reading.
 
-An index never changes once it is built. Those of the folders that were searched last are kept, until a file changes.
+An index is immutable. The indexes of the last folders searched are cached until a file changes.
 """
 
 import math
@@ -19,7 +19,7 @@ MAX_FILE_CHARACTERS = 200_000
 MAX_QUERY_CHARACTERS = 500
 MAX_EXCERPT = 800
 
-# The usual values of BM25: how soon a repeated word adds no more, and how much a long passage counts less.
+# The usual BM25 parameters: the saturation of repeated words, and the penalty for long passages.
 _SATURATION, _LENGTH_WEIGHT = 1.5, 0.75
 _HEADING_WEIGHT = 3
 
@@ -31,7 +31,7 @@ _COMMON_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """The text under one heading. `words` is what it is found by."""
+    """The text under one heading. `words` counts the words for the search."""
 
     title: str
     heading: str
@@ -51,6 +51,7 @@ class Passage:
 class DocumentIndex:
     def __init__(self, passages: Iterable[Passage]) -> None:
         self._passages = tuple(passages)
+        # The statistics for BM25: the mean length of a passage, and the number of passages with each word.
         self._mean_length = sum(passage.length for passage in self._passages) / max(1, len(self._passages))
         self._passages_with = Counter(word for passage in self._passages for word in passage.words)
 
@@ -59,7 +60,7 @@ class DocumentIndex:
         return list(dict.fromkeys(passage.title for passage in self._passages))
 
     def search(self, query: str, limit: int = 3) -> list[Passage]:
-        """The `limit` passages that match `query` best, the best first; those without a common word are left out."""
+        """Up to `limit` passages that match `query`, best first; each shares at least one word with it."""
         words = set(words_of(query[:MAX_QUERY_CHARACTERS]))
         scores = [(self._score(words, passage), passage) for passage in self._passages]
         found = sorted((entry for entry in scores if entry[0] > 0), key=lambda entry: -entry[0])
@@ -80,14 +81,14 @@ class DocumentIndex:
 
 
 def documents_in(folder: Path) -> DocumentIndex:
-    """The index of the Markdown files in `folder` and below, as they are now. Reads them: not for the event loop."""
+    """The current index of the Markdown files below `folder`. Reads files: don't call it in the event loop."""
     files = sorted(folder.rglob("*.md"))[:MAX_FILES]
     return _index(folder, tuple((file, file.stat().st_mtime_ns) for file in files))
 
 
 @lru_cache(MAX_INDEXES)
 def _index(folder: Path, files: tuple[tuple[Path, int], ...]) -> DocumentIndex:
-    """The index of these files, each with the time of its last change."""
+    """The index of these (file, modification time) pairs."""
     return DocumentIndex(
         passage
         for file, _ in files
@@ -101,7 +102,7 @@ _HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*\s*")
 
 
 def split(file: str, markdown: str) -> Iterator[Passage]:
-    """The passages of a document. Its first heading is its title, and the heading of what comes before the next."""
+    """The passages of a document, one per heading. The first heading is also the title."""
     title, heading, lines = file, file, list[str]()
     untitled, in_code = True, False
     for line in markdown.splitlines():
@@ -126,7 +127,7 @@ def _passage(title: str, heading: str, file: str, lines: Sequence[str]) -> Itera
 
 
 def words_of(text: str) -> list[str]:
-    """The words of `text` that tell something, in lower case, plurals as singulars."""
+    """The significant words of `text` in lower case, plurals as singulars."""
     words = re.findall(r"[^\W_]+", text.casefold())
     return [_singular(word) for word in words if word not in _COMMON_WORDS]
 

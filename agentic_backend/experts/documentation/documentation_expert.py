@@ -1,4 +1,4 @@
-"""DocumentationExpert: answers from a folder of Markdown, which its catalog entry names, and gives its sources."""
+"""DocumentationExpert: answers from the Markdown folder that its catalog entry names, and cites its sources."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +13,7 @@ from agentic_backend.experts.documentation.search_tool import search_tool
 
 
 class DocumentationExpert(AgentFlow):
-    """Tuning: `folder`, which is relative to the working directory; `about`, what stands there; `system_prompt`."""
+    """Tuning: `folder`, relative to the working directory; `about`, the topic of its documents; `system_prompt`."""
 
     tool_names = ("search_documents",)
 
@@ -24,10 +24,12 @@ class DocumentationExpert(AgentFlow):
         self._graph = create_agent(
             self.chat_model(),
             tools=[search_tool(folder, self.tuned("about", "this server"))],
-            system_prompt=self.tuned("system_prompt", SYSTEM_PROMPT),
-            middleware=self.approval_middleware(),
+            middleware=[*self.approval_middleware(), self.prompt_middleware()],
             name=self.settings.id,
         )
+
+    def system_prompt(self) -> str:
+        return self.tuned("system_prompt", SYSTEM_PROMPT)
 
     def get_compiled_graph(self) -> CompiledGraph:
         return self._graph

@@ -1,4 +1,4 @@
-"""The tool `search_documents`: searches a folder of Markdown, and names what it found as sources."""
+"""The tool `search_documents`: searches a folder of Markdown, and returns its findings as sources."""
 
 import json
 from pathlib import Path
@@ -10,9 +10,9 @@ from agentic_backend.experts.documentation.document_index import Passage, docume
 
 
 def search_tool(folder: Path, about: str) -> BaseTool:
-    """A tool that searches `folder`. `about`: what its documents are about, for the model."""
+    """A tool that searches `folder`. `about` tells the model the topic of the documents."""
 
-    # A plain function, which LangChain runs in a thread: it reads files.
+    # Synchronous, so that LangChain runs it in a thread: it reads files.
     def search_documents(query: str) -> tuple[str, dict[str, Any] | None]:
         try:
             documents = documents_in(folder)
@@ -43,6 +43,6 @@ _ARGUMENTS: dict[str, Any] = {
 
 
 def _source(passage: Passage) -> dict[str, str]:
-    """A part that is shown beside the result."""
+    """A link part that is shown with the result."""
     heading = f": {passage.heading}" if passage.heading != passage.title else ""
     return {"type": "link", "kind": "citation", "title": f"{passage.title}{heading}", "file_name": passage.file}

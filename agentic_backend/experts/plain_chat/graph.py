@@ -1,4 +1,4 @@
-"""A function that returns a compiled graph is an agent; its argument is the chat model that the catalog names."""
+"""An agent as a function that returns a compiled graph; its argument is the chat model that the catalog names."""
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import START, MessagesState, StateGraph

@@ -1,1 +1,1 @@
-"""Sentinel: the expert that watches the server it runs on, by the tools of an MCP server that ships with it."""
+"""Sentinel: the expert that watches its own server through the tools of a shipped MCP server."""

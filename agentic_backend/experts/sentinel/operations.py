@@ -1,8 +1,8 @@
-"""How the server's own MCP server, `operations`, is started: agents may use it without any setting."""
+"""The settings of the built-in MCP server `operations`, which agents may use without configuration."""
 
 import sys
 
-from agentic_backend.settings import McpServerSettings
+from agentic_backend.config.settings import McpServerSettings
 
 OPERATIONS = "operations"
 
@@ -10,7 +10,7 @@ _PROGRAM = "agentic_backend.experts.sentinel.operations_server"
 
 
 def operations_settings(internal_url: str | None) -> McpServerSettings:
-    """The settings of the MCP server that reads the internal listener at this URL; None where there is none."""
+    """The settings of the MCP server that reads the internal listener at this URL; None if there is no listener."""
     return McpServerSettings(
         transport="stdio", command=sys.executable, args=("-m", _PROGRAM, "--internal", internal_url or "")
     )

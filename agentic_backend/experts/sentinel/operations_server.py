@@ -1,7 +1,7 @@
-"""The MCP server `operations`: health, metrics and log of the server whose internal listener it is given.
+"""The MCP server `operations`: health, metrics and log of a server, read from its internal listener.
 
-A process of its own, started by an agent's MCP runtime; it speaks MCP over stdio and ends with its standard input. All
-that it gives is bounded, because a model has to read it.
+A separate process, started by an agent's MCP runtime; it speaks MCP over stdio and ends when its standard input closes.
+Its results are bounded, because a model has to read them.
 """
 
 import argparse
@@ -28,7 +28,7 @@ Level = Literal["debug", "info", "warning", "error"]
 
 
 def operations_server(internal_url: str) -> FastMCP:
-    """The MCP server; an empty URL says that there is no internal listener."""
+    """The MCP server; an empty URL means that there is no internal listener."""
     server = FastMCP("operations")
     listener = _Listener(internal_url)
 
@@ -84,7 +84,7 @@ class _Listener:
     async def get(self, path: str) -> httpx.Response:
         if not self._url:
             raise ToolError("The server has no internal listener: the setting server.internal_port is 0.")
-        # Plain HTTP on this machine: no proxy, and no certificates, which take long to read.
+        # Plain HTTP on this machine: no proxy, and no certificates, which are slow to load.
         async with httpx.AsyncClient(base_url=self._url, timeout=_TIMEOUT_S, trust_env=False, verify=False) as client:
             try:
                 return await client.get(path)

@@ -1,4 +1,4 @@
-"""SentinelExpert: an operations expert. Its tools are those of the MCP servers that its catalog entry names."""
+"""SentinelExpert: an operations expert. Its tools come from the MCP servers that its catalog entry names."""
 
 from langchain.agents import create_agent
 
@@ -14,10 +14,12 @@ class SentinelExpert(AgentFlow):
         self._graph = create_agent(
             self.chat_model(),
             tools=self.mcp.get_tools(),
-            system_prompt=self.tuned("system_prompt", SYSTEM_PROMPT),
-            middleware=self.approval_middleware(),
+            middleware=[*self.approval_middleware(), self.prompt_middleware()],
             name=self.settings.id,
         )
+
+    def system_prompt(self) -> str:
+        return self.tuned("system_prompt", SYSTEM_PROMPT)
 
     def get_compiled_graph(self) -> CompiledGraph:
         return self._graph

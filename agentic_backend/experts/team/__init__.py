@@ -1,1 +1,1 @@
-"""The team leader: hands questions to the agents of its crew, and puts their answers together."""
+"""The team leader: hands questions to the agents of its crew, and combines their answers."""

@@ -1,4 +1,4 @@
-"""TeamLeader: hands questions to its crew by one tool for each of them, several at a time where it helps."""
+"""TeamLeader: hands questions to its crew through one tool per agent, several at a time if that helps."""
 
 from collections.abc import Mapping
 
@@ -14,9 +14,11 @@ class TeamLeader(LeaderFlow):
         self._graph = create_agent(
             self.chat_model(),
             tools=self.delegation_tools(crew),
-            system_prompt=self.tuned("system_prompt", SYSTEM_PROMPT),
-            middleware=self.approval_middleware(),
+            middleware=[*self.approval_middleware(), self.prompt_middleware()],
         )
+
+    def system_prompt(self) -> str:
+        return self.tuned("system_prompt", SYSTEM_PROMPT)
 
     def get_compiled_graph(self) -> CompiledGraph:
         return self._graph

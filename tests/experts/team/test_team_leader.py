@@ -1,8 +1,10 @@
 """The shipped leader and its crew over a real socket, answered by the offline model."""
 
+import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from graphs.talk import ask, moves, told
@@ -27,9 +29,11 @@ def results(events: list[Event]) -> list[tuple[bool, str]]:
     return [(part["ok"], part["content"]) for part in parts]
 
 
-def within(events: list[Event]) -> list[dict[str, Any]]:
-    """The messages that an expert kept to itself."""
-    return [message for message in events[-1]["messages"] if "inner" in message["metadata"]["extras"]]
+def kept_within(server: RunningServer) -> list[tuple[str]]:
+    """The agents of the stored messages that an expert kept to itself, which doesn't show on the wire."""
+    sql = "SELECT metadata ->> '$.extras.agent' FROM messages WHERE inner IS NOT NULL ORDER BY rank"
+    with closing(sqlite3.connect(server.data / "chat.sqlite3")) as db:
+        return db.execute(sql).fetchall()
 
 
 async def test_it_asks_the_sentinel(server: RunningServer) -> None:
@@ -44,7 +48,7 @@ async def test_it_asks_the_sentinel(server: RunningServer) -> None:
     ]
     assert moves(events, "handoff") == [("team", "sentinel"), ("sentinel", "team")]
     assert moves(events, "agent_switch") == [("team", "sentinel"), ("sentinel", "team")]
-    assert [message["metadata"]["extras"]["agent"] for message in within(events)] == ["sentinel", "sentinel"]
+    assert await asyncio.to_thread(kept_within, server) == [("sentinel",), ("sentinel",)]
 
 
 async def test_it_asks_documentation_whose_words_stream_and_whose_sources_are_shown(server: RunningServer) -> None:
@@ -83,10 +87,10 @@ async def test_an_expert_that_fails_is_a_failed_result_and_the_others_are_heard(
 
 
 async def test_an_expert_without_a_name_of_its_own_is_called_by_its_id(tmp_path: Path) -> None:
-    desk = {"id": "desk", "type": "leader", "crew": ["plain-chat"], "class_path": LEADER}
-    async with running_server(tmp_path, agents=[*BESIDE_THE_ASSISTANT, desk]) as server:
-        events = await ask(server.address, "Ask plain-chat: echo hello", agent_id="desk")
-    assert moves(events, "agent_switch") == [("desk", "plain-chat"), ("plain-chat", "desk")]
+    service = {"id": "service", "type": "leader", "crew": ["plain-chat"], "class_path": LEADER}
+    async with running_server(tmp_path, agents=[*BESIDE_THE_ASSISTANT, service]) as server:
+        events = await ask(server.address, "Ask plain-chat: echo hello", agent_id="service")
+    assert moves(events, "agent_switch") == [("service", "plain-chat"), ("plain-chat", "service")]
     assert told(events)[1] == ("observation", "hello")
 
 

@@ -1,1 +1,1 @@
-"""Providers of models, as small HTTP servers that answer as they are told."""
+"""Model providers as small HTTP servers with configurable answers."""

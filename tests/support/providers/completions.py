@@ -1,4 +1,4 @@
-"""OpenAI's chat completions."""
+"""OpenAI's Chat Completions."""
 
 from collections.abc import AsyncIterator
 from typing import Any

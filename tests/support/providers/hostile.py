@@ -1,6 +1,6 @@
-"""An OpenAI-compatible provider that misbehaves, over real sockets; the last word of what it is asked says how.
+"""An OpenAI-compatible provider that misbehaves, over real sockets; the last word of the request says how.
 
-It writes until its client goes away, or as often as the way says.
+It writes until its client disconnects, or until the way ends.
 """
 
 import asyncio
@@ -85,7 +85,7 @@ async def _connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
 
 @asynccontextmanager
 async def hostile_provider() -> AsyncIterator[str]:
-    """Its URL."""
+    """Run the provider; yield its URL."""
     server = await asyncio.start_server(_connected, "127.0.0.1", 0, limit=2**24)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"

@@ -1,4 +1,4 @@
-"""Anthropic's messages."""
+"""Anthropic's Messages."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -27,7 +27,7 @@ class Messages:
         return Asked(text_in(body.get("system", "")), messages, [tool["name"] for tool in body.get("tools", [])])
 
     async def writes(self, reply: Reply) -> AsyncIterator[str]:
-        # In one write, since neither says anything yet.
+        # One write, because neither has text yet.
         yield _sent("message_start", message=self._message([], None)) + _sent(
             "content_block_start", index=0, content_block={"type": "text", "text": ""}
         )

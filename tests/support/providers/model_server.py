@@ -1,4 +1,4 @@
-"""A small HTTP server that answers as providers of models do, streamed and whole, over real sockets."""
+"""A small HTTP server that answers as model providers do, streamed or whole, over real sockets."""
 
 import asyncio
 import contextlib
@@ -14,15 +14,15 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from agentic_backend.limits_settings import LimitsSettings
-from agentic_backend.server import Listener, address_of, bind
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.server.process import Listener, address_of, bind
 from support.providers.completions import Completions
 from support.providers.messages import Messages
 from support.providers.reply import Asked, Dialect, Reply
 from support.providers.responses import Responses
 
 TITLE = "A title from the provider"
-# The provider's client keeps its connections for the life of the process; a test's end is sooner.
+# The provider's client keeps its connections for the life of the process, longer than a test.
 _CLOSE = {"connection": "close"}
 
 
@@ -40,17 +40,17 @@ class Received:
 
 @dataclass
 class ModelServer:
-    """`reply` decides on the messages of a request; requests for a title are answered by themselves."""
+    """`reply` maps the messages of a request to the answer; requests for a title get TITLE."""
 
     url: str = ""
     reply: Callable[[list[dict[str, Any]]], Reply] = lambda messages: Reply(f"You said: {messages[-1]['content']}")
     received: list[Received] = field(default_factory=list)
     cut: int = 0
-    """Streams that the client did not read to their end."""
+    """The number of streams that the client did not read to the end."""
 
     @property
     def asked(self) -> list[Received]:
-        """The requests that were not for a title."""
+        """The requests without those for a title."""
         return [request for request in self.received if not request.wants_title]
 
     async def answer(self, dialect: Dialect, request: Request) -> Response:
@@ -65,7 +65,7 @@ class ModelServer:
         if reply.cut_after == 0:
             request.scope["state"]["abort"]()
         if reply.status != 200:
-            # Providers quote the key that they refuse, and what was asked.
+            # Providers quote the refused key and the request.
             told = f"Refused {request.headers.get('authorization')}: {messages[-1]['content']}"
             return JSONResponse(dialect.refusal(told), reply.status, _CLOSE)
         if body.get("stream"):
@@ -74,7 +74,7 @@ class ModelServer:
 
 
 class _Streamed(StreamingResponse):
-    """A streamed reply, which is counted as cut where its client goes before its end."""
+    """A streamed reply, which counts as cut if its client disconnects before the end."""
 
     def __init__(self, server: ModelServer, reply: Reply, dialect: Dialect) -> None:
         super().__init__(self._writes(reply, dialect), headers=_CLOSE, media_type="text/event-stream")
@@ -90,7 +90,7 @@ class _Streamed(StreamingResponse):
             self._server.cut += not self._ended
 
     async def _writes(self, reply: Reply, dialect: Dialect) -> AsyncIterator[str]:
-        # The first write has no word yet.
+        # The first write contains no word.
         cut_after = reply.cut_before_words if reply.cut_after is None else reply.cut_after + 1
         if cut_after == 0:
             yield ": the head goes out with it\n\n"

@@ -1,4 +1,4 @@
-"""What a provider is told to answer, and the dialect that it answers in."""
+"""A provider's configured reply, and the dialect of the answer."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ USAGE = {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS, "total_to
 
 @dataclass(frozen=True)
 class ToolUse:
-    """A call of a tool; `arguments` is JSON."""
+    """A tool call; `arguments` is JSON."""
 
     id: str
     name: str
@@ -27,11 +27,11 @@ class ToolUse:
 
 @dataclass
 class Reply:
-    """What a request is answered with.
+    """The answer to a request.
 
     After `hang_after` words it falls silent, after `cut_after` words its connection breaks, after `error_after` words
-    the response tells of an error. `cut_before_words` has it broken once the response has begun: after so many writes,
-    the first of which has no word.
+    the response reports an error. `cut_before_words` breaks a started response after this number of writes; the first
+    write contains no word.
     """
 
     text: str = ""
@@ -60,7 +60,7 @@ def calls(**arguments: dict[str, Any]) -> Reply:
 
 @dataclass
 class Asked:
-    """A request in any dialect. Of `messages` a call has its `id`, and a tool's result the `tool_call_id`."""
+    """A request in any dialect. In `messages` a call has its `id`, and a tool result its `tool_call_id`."""
 
     system: str
     messages: list[dict[str, Any]]
@@ -74,11 +74,11 @@ class Dialect(Protocol):
     def asked(self, body: dict[str, Any]) -> Asked: ...
 
     def writes(self, reply: Reply) -> AsyncIterator[str]:
-        """The streamed response, the first write of which has no word."""
+        """The streamed response; its first write contains no word."""
         ...
 
     def whole(self, reply: Reply) -> dict[str, Any]:
-        """The response that is not streamed, without calls."""
+        """The unstreamed response, without calls."""
         ...
 
     def refusal(self, told: str) -> dict[str, Any]: ...
@@ -90,5 +90,5 @@ def event(payload: dict[str, Any], name: str | None = None) -> str:
 
 
 def text_in(content: str | list[dict[str, Any]]) -> str:
-    """The text of a message that a provider is sent, as a string or in blocks."""
+    """The text of a request's message, which is a string or a list of blocks."""
     return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)

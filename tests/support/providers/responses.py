@@ -1,4 +1,4 @@
-"""OpenAI's Responses, which its newer models need for tools. Each begins with a reasoning item that says nothing."""
+"""OpenAI's Responses, which its newer models need for tools. Each response starts with an empty reasoning item."""
 
 from collections.abc import AsyncIterator
 from itertools import count

@@ -1,6 +1,6 @@
-"""Sets the clock of a server process wrong by so many seconds as CLOCK_AHEAD_FILE says, each time that it is asked.
+"""Shifts the clock of a server process by the seconds in CLOCK_AHEAD_FILE, which is read at each call.
 
-Python runs this first where the directory is in PYTHONPATH. The server takes its time from `utc_now` and `time.time`.
+Python runs this at startup if the directory is in PYTHONPATH. The server gets its time from `utc_now` and `time.time`.
 """
 
 import os

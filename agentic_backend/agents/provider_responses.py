@@ -1,0 +1,90 @@
+"""Reads providers' responses within bounds that their packages and LangChain don't set.
+
+An HTTP client for OpenAI's package bounds the responses: the package buffers a whole line, or a whole response that is
+not streamed, of any length, and makes an object of each listed item. Tool call arguments are parsed in linear time:
+LangChain parses each piece anew, and invalid JSON once per character, so that 64 KiB block the event loop for a minute.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import httpx2
+from langchain_core.messages import BaseMessage, ContentBlock, ai
+from langchain_core.utils.json import parse_partial_json
+from pydantic_core import from_json
+
+_LONGEST_LINE = 16 * 1024 * 1024
+_LONGEST_BODY = 16 * 1024 * 1024
+_STREAMED = re.compile(rb'"stream"\s*:\s*true')
+_MOST_OBJECTS = 10_000
+# Can't match inside a JSON string, where each quotation mark is escaped.
+_NEXT_OBJECT = re.compile(rb'\}\s*,\s*\{\s*"')
+# LangChain's own parser still handles arguments up to this length.
+_SHORT = 256
+
+
+def bounded_client() -> httpx2.AsyncClient:
+    """A client with the defaults of OpenAI's package and bounded responses. It lives as long as its model."""
+    # Imported here, because only models of OpenAI need it.
+    import openai
+
+    return openai.DefaultAsyncHttpxClient(event_hooks={"response": [_bound]})
+
+
+async def _bound(response: httpx2.Response) -> None:
+    # The request decides, not the response's type: the package buffers every response that it did not ask to stream.
+    is_stream = _STREAMED.search(response.request.content) is not None
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    response.stream = _Bounded(response.stream, is_stream)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, is_stream: bool) -> None:
+        self._stream = stream
+        self._is_stream = is_stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        most, size, objects = _LONGEST_LINE if self._is_stream else _LONGEST_BODY, 0, 0
+        async for data in self._stream:
+            end = data.rfind(b"\n") if self._is_stream else -1
+            if end >= 0:
+                size = objects = 0
+            size += len(data) - end - 1
+            objects += len(_NEXT_OBJECT.findall(data, end + 1))
+            if size > most or objects > _MOST_OBJECTS:
+                raise httpx2.DecodingError("The provider sent more at once than is read.")
+            yield data
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def read_in_linear_time() -> None:
+    """Make LangChain's messages use `partial_json`, in the whole process."""
+    ai.parse_partial_json = partial_json  # type: ignore[attr-defined]
+
+
+def partial_json(s: str, *, strict: bool = False) -> Any:
+    """Parse JSON that may end too early, as LangChain's function does. Raises json.JSONDecodeError if it is no JSON."""
+    if len(s) <= _SHORT:
+        return parse_partial_json(s, strict=strict)
+    try:
+        return json.loads(s, strict=strict)
+    except json.JSONDecodeError:
+        pass
+    except RecursionError as error:
+        raise json.JSONDecodeError("nested too deep", "", 0) from error
+    try:
+        return from_json(s, allow_partial="trailing-strings")
+    except ValueError as error:
+        raise json.JSONDecodeError("no JSON", "", 0) from error
+
+
+def standard_blocks(message: BaseMessage) -> Sequence[ContentBlock] | None:
+    """The content as LangChain's standard blocks; None if LangChain can't read the provider's content."""
+    try:
+        return message.content_blocks
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return None

@@ -1,0 +1,103 @@
+"""Snapshot: the checkpoints of a run at one moment, and their packed form in the store.
+
+A snapshot is taken at once, by reference, and packed later, in a thread. Unpacked values stay serialized until a graph
+reads them, because only then does `serde` know the types of its state.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+
+from agentic_backend.agents.kept_state import serializer
+from agentic_backend.errors import CheckpointMissing
+
+_VERSION = 2
+
+
+class Packed(NamedTuple):
+    """A value of an unpacked snapshot that is still serialized."""
+
+    form: str
+    data: bytes
+
+
+class Write(NamedTuple):
+    """A task's write to a channel."""
+
+    task_id: str
+    channel: str
+    value: Any
+    task_path: str
+
+
+class Stored(NamedTuple):
+    """A checkpoint of a graph. Its channel values may be Packed."""
+
+    checkpoint: Checkpoint
+    metadata: CheckpointMetadata
+    # The id of the previous checkpoint.
+    parent_id: str | None
+
+
+Place = tuple[str, str]
+"""A graph's namespace and a checkpoint's id."""
+Writes = dict[tuple[str, int], Write]
+"""The writes of the tasks that follow a checkpoint, by the task's id and the write's number."""
+
+
+class Snapshot(NamedTuple):
+    thread_id: str
+    checkpoints: Mapping[Place, Stored]
+    # The writes after each checkpoint.
+    writes: Mapping[Place, Writes]
+
+    def pack(self) -> bytes:
+        """The snapshot as bytes. Raises TypeError or ValueError if a graph holds a value that can't be serialized."""
+        checkpoints = [
+            (
+                namespace,
+                serializer.dumps_typed({**checkpoint, "channel_values": {}}),
+                {name: _dumped(value) for name, value in checkpoint["channel_values"].items()},
+                serializer.dumps_typed(metadata),
+                parent_id,
+            )
+            for (namespace, _), (checkpoint, metadata, parent_id) in self.checkpoints.items()
+        ]
+        writes = [
+            (place, [(key, (task_id, channel, _dumped(value), path)) for key, (task_id, channel, value, path) in items])
+            for place, items in ((place, written.items()) for place, written in self.writes.items())
+        ]
+        values = {"version": _VERSION, "thread_id": self.thread_id, "checkpoints": checkpoints, "writes": writes}
+        return serializer.dumps_typed(values)[1]
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Self:
+        """The snapshot in `packed`. Raises CheckpointMissing if the bytes are not of this version."""
+        try:
+            values = serializer.loads_typed(("msgpack", packed))
+            if not isinstance(values, dict) or values.get("version") != _VERSION:
+                raise CheckpointMissing
+            checkpoints = {}
+            for namespace, bare, channels, metadata, parent_id in values["checkpoints"]:
+                checkpoint: Checkpoint = serializer.loads_typed(tuple(bare))
+                checkpoint["channel_values"] = {name: Packed(*typed) for name, typed in channels.items()}
+                stored = Stored(checkpoint, serializer.loads_typed(tuple(metadata)), parent_id)
+                checkpoints[namespace, checkpoint["id"]] = stored
+            writes = {
+                (namespace, checkpoint_id): {
+                    tuple(key): Write(task_id, channel, Packed(*typed), path)
+                    for key, (task_id, channel, typed, path) in written
+                }
+                for (namespace, checkpoint_id), written in values["writes"]
+            }
+            return cls(values["thread_id"], checkpoints, writes)
+        except CheckpointMissing:
+            raise
+        except Exception as error:
+            # Foreign bytes can raise almost anything in the serializer.
+            raise CheckpointMissing from error
+
+
+def _dumped(value: Any) -> tuple[str, bytes]:
+    return (value.form, value.data) if isinstance(value, Packed) else serializer.dumps_typed(value)

@@ -1,0 +1,89 @@
+"""The settings `limits`: bounds for clients, agents and models, per process and per user."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from agentic_backend.config.setting_types import Bytes, Count, Seconds, Section
+from agentic_backend.config.validation_problems import rule_broken
+
+PerUser = Annotated[Count | None, BeforeValidator(lambda value: None if value == "auto" else value)]
+"""A limit per user; None is no limit. `auto` is none too, unless `Settings` replaces it by a number."""
+
+WITH_USERS = {
+    "running_per_user": 10,
+    "waiting_per_user": 50,
+    "asks_per_minute": 60,
+    "sockets_per_user": 20,
+    "requests_per_user": 16,
+    "empty_sessions_per_user": 200,
+}
+"""The default limits per user with `auth.mode: keycloak`."""
+
+
+def of_a_user(name: str, what: str) -> Any:
+    """The field for a limit in WITH_USERS."""
+    meaning = f"`auto` is {WITH_USERS[name]} with `auth.mode: keycloak`, else no limit; `null` is no limit."
+    return Field("auto", validate_default=True, description=f"{what}; {meaning}")
+
+
+class LimitsSettings(Section):
+    message_bytes: Bytes = Field(262_144, description="Largest message of a user, in bytes of UTF-8.")
+    frame_bytes: Bytes = Field(2_097_152, description="Largest frame or request body that is read, in bytes.")
+    runtime_context_bytes: Bytes = Field(16_384, description="Largest `runtime_context` of an ask, in bytes of JSON.")
+    max_running: Count = Field(500, description="Exchanges that may run at the same time in this process.")
+    running_per_user: PerUser = of_a_user(
+        "running_per_user", "Exchanges of one user that may run at the same time in this process"
+    )
+    waiting_per_user: PerUser = of_a_user(
+        "waiting_per_user", "Exchanges of one user that may wait for a person before one more may begin"
+    )
+    asks_per_minute: PerUser = of_a_user("asks_per_minute", "Asks of one user in any minute, in this process")
+    max_sockets: Count = Field(
+        10_000, description="WebSockets and streams (SSE) that may be open at the same time in this process."
+    )
+    sockets_per_user: PerUser = of_a_user(
+        "sockets_per_user", "Those of one user that may be open at once in this process"
+    )
+    requests_per_user: PerUser = of_a_user(
+        "requests_per_user", "REST calls of one user that are worked on at once in this process; more wait for a moment"
+    )
+    empty_sessions_per_user: PerUser = of_a_user(
+        "empty_sessions_per_user", "Sessions of one user that may be open without a message"
+    )
+    unauthenticated_sockets: Count = Field(
+        1_000,
+        description="WebSockets whose user isn't known yet, and connections that have asked for nothing yet, that may "
+        "be open at the same time in this process; of the latter the oldest make room.",
+    )
+    model_call_bytes: Bytes = Field(
+        8_388_608,
+        description="Most that one call of a model may say, in bytes of its text, thoughts and tools' arguments; then "
+        "the exchange fails, and keeps what was said.",
+    )
+    model_run_bytes: Bytes = Field(
+        33_554_432, description="Most that all models of an exchange may say from one pause to the next, in bytes."
+    )
+    model_timeout_s: Seconds = Field(
+        120, description="How long a graph may be silent while no tool runs, in seconds; then the exchange fails."
+    )
+    tool_timeout_s: Seconds = Field(300, description="How long a tool may run, in seconds.")
+    send_timeout_s: Seconds = Field(
+        10, description="How long a client may take to read what is sent, in seconds; then it is disconnected."
+    )
+    authenticate_timeout_s: Seconds = Field(
+        5, description="How long a connection may wait with its first `authenticate` frame, in seconds."
+    )
+    history_exchanges: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        20, description="Past exchanges that an agent is given, unless its catalog entry says otherwise; 0 is none."
+    )
+    human_timeout_s: Annotated[float, Field(gt=0, le=31_536_000)] | None = Field(
+        604_800, description="How long an exchange waits for a person, in seconds; `null` is for good."
+    )
+    titles_timeout_s: Seconds = Field(20, description="How long a model may take to name a session, in seconds.")
+
+    @model_validator(mode="after")
+    def _a_frame_holds_a_message(self) -> Self:
+        if self.frame_bytes < self.message_bytes + self.runtime_context_bytes:
+            raise rule_broken("must be at least limits.message_bytes + limits.runtime_context_bytes", "frame_bytes")
+        return self

@@ -1,0 +1,357 @@
+"""All settings, grouped by topic.
+
+The command line loads them once (see `loading`); every component gets the values that it needs, which never change. The
+fields' descriptions are the documentation (docs/settings.md). Relative paths are relative to the working directory.
+"""
+
+import re
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from agentic_backend.config.limits import WITH_USERS, LimitsSettings
+from agentic_backend.config.setting_types import (
+    PROVIDER_MODEL,
+    AnyPath,
+    Count,
+    HeaderName,
+    Host,
+    HostName,
+    HttpUrl,
+    McpServerId,
+    ModelName,
+    NonEmpty,
+    Port,
+    RealmUrl,
+    Seconds,
+    Section,
+    SigningAlgorithm,
+    VariableName,
+    WebOrigin,
+)
+from agentic_backend.config.validation_problems import rule_broken
+
+SQLITE_SCHEME, MONGODB_SCHEMES = "sqlite:", ("mongodb://", "mongodb+srv://")
+
+_REDIS_URL = re.compile(r"rediss?://([^\s@/?#]*@)?(\[[^\s\]]+\]|[^\s@/?#:\[]+)(:\d{1,5})?(/\d{0,9})?(\?[^\s#]*)?")
+
+INTERNAL_PORT_OFFSET = 1000
+
+
+class ServerSettings(Section):
+    host: Host = Field("127.0.0.1", description="Address that the server listens on.")
+    port: Port = Field(8000, description="Port that the server listens on; 0 takes any free one.")
+    internal_host: Host = Field(
+        "127.0.0.1", description="Address of the internal listener, which serves metrics and health to the inside."
+    )
+    internal_port: Port | None = Field(
+        None,
+        description="Port of the internal listener; `null` is `server.port` + 1000, or any free one where that is 0; "
+        "0 switches the listener off.",
+    )
+    allowed_origins: tuple[WebOrigin, ...] = Field(
+        (), strict=False, description="Origins whose pages may connect, besides the server's own on loopback."
+    )
+    allowed_hosts: tuple[HostName, ...] = Field(
+        (),
+        strict=False,
+        description="Names, without port, that a `Host` header may give, besides the server's own; to the internal "
+        "listener too.",
+    )
+    grace_s: Annotated[float, Field(ge=0, le=3600)] = Field(
+        60, description="How long running exchanges may go on when the server is told to stop, in seconds."
+    )
+    workers: Annotated[int, Field(ge=1, le=64)] = Field(
+        1,
+        description="Processes that serve the one port, each an instance of its own; each but the first has its "
+        "internal listener on a port one higher. More than one needs `broadcast.url`, and MongoDB.",
+    )
+
+    @property
+    def internal_listener_port(self) -> int | None:
+        """The port to bind for the internal listener: None if it is off, 0 for any free port."""
+        if self.internal_port is None:
+            return self.port + INTERNAL_PORT_OFFSET if self.port else 0
+        return self.internal_port or None
+
+    @model_validator(mode="after")
+    def _internal_port_is_free(self) -> Self:
+        port = self.internal_listener_port
+        if port and port > 65535:
+            raise rule_broken("port + 1000 is no port: set server.internal_port too", "port")
+        if port and port == self.port and self.internal_host == self.host:
+            raise rule_broken("the internal listener needs another port than server.port", "internal_port")
+        return self
+
+
+class DeveloperSettings(Section):
+    user: str = Field("developer", min_length=1, max_length=128, description="The user that every request acts as.")
+    allow_remote: bool = Field(
+        False, description="Lets developer authentication listen on other addresses than loopback: trusts everybody."
+    )
+
+
+class KeycloakSettings(Section):
+    realm_url: RealmUrl | None = Field(
+        None, description="URL of the realm, as browsers reach it; tokens must name it as their issuer."
+    )
+    internal_url: RealmUrl | None = Field(
+        None, description="URL of the realm, as the server reaches it; `null` is `auth.keycloak.realm_url`."
+    )
+    client_id: NonEmpty = Field("agentic-chat", description="The client that users sign in with.")
+    client_secret: NonEmpty | None = Field(
+        None, repr=False, description="Its secret; `null` for a public client. Set it in the environment."
+    )
+    audience: NonEmpty | None = Field(
+        None,
+        description="What a token's `aud` must contain; `null` takes any token that `auth.keycloak.client_id` got.",
+    )
+    required_roles: tuple[NonEmpty, ...] = Field(
+        (), strict=False, description="Roles, of the realm or the client, all of which a user needs to get in."
+    )
+    algorithms: tuple[SigningAlgorithm, ...] = Field(
+        ("RS256",), strict=False, description="Algorithms that tokens may be signed with."
+    )
+    leeway_s: Annotated[float, Field(ge=0, le=300)] = Field(
+        30, description="How far the clocks of Keycloak and the server may be apart, in seconds."
+    )
+    exchange_client_id: NonEmpty | None = Field(
+        None,
+        description="The confidential client that trades users' tokens for those of other services; `null` is "
+        "`auth.keycloak.client_id`.",
+    )
+    exchange_client_secret: NonEmpty | None = Field(
+        None, repr=False, description="The secret of the client that trades tokens. Set it in the environment."
+    )
+
+
+class AuthSettings(Section):
+    mode: Literal["developer", "keycloak"] = Field(
+        "developer",
+        description="How users are told apart: `developer` asks for nothing and trusts everybody, `keycloak` asks for "
+        "tokens of a Keycloak realm.",
+    )
+    developer: DeveloperSettings = Field(DeveloperSettings(), description="The mode `developer`.")
+    keycloak: KeycloakSettings = Field(KeycloakSettings(), description="The mode `keycloak`.")
+
+    @model_validator(mode="after")
+    def _keycloak_has_a_realm(self) -> Self:
+        if self.mode == "keycloak" and self.keycloak.realm_url is None:
+            raise rule_broken("auth.mode 'keycloak' needs the URL of a realm", "keycloak", "realm_url")
+        return self
+
+
+class DataSettings(Section):
+    directory: AnyPath = Field(Path("data"), description="Directory of the database; made if it isn't there.")
+
+
+class StoreSettings(Section):
+    url: str | None = Field(
+        None,
+        repr=False,
+        description="The database: `sqlite:` and a file, or a `mongodb://` or `mongodb+srv://` URL, whose path names "
+        "the database (`agentic` if it names none); `null` is the file `chat.sqlite3` in `data.directory`.",
+    )
+    driver: Literal["pymongo", "motor"] = Field("pymongo", description="The driver that MongoDB is reached by.")
+    timeout_s: Seconds = Field(5, description="How long one operation of the store may take, in seconds.")
+
+    @field_validator("url")
+    @classmethod
+    def _is_of_a_known_store(cls, url: str | None) -> str | None:
+        # The error doesn't show the URL, which may hold a password.
+        if url is not None and not url.startswith((SQLITE_SCHEME, *MONGODB_SCHEMES)):
+            raise rule_broken(f"must begin with {SQLITE_SCHEME} or {' or '.join(MONGODB_SCHEMES)}")
+        return url
+
+
+class ModelSettings(Section):
+    model: str = Field(
+        "auto",
+        pattern=f"^(auto|offline|{PROVIDER_MODEL})$",
+        json_schema_extra={"expected": "'auto', 'offline' or a model such as 'openai:gpt-5.5'"},
+        description="`auto` (`openai_model` if OPENAI_API_KEY is set, else `offline`), `offline` (built in, needs no "
+        "network), or `provider:model` as in LangChain's `init_chat_model`.",
+    )
+    options: dict[str, Any] = Field(
+        default_factory=dict,
+        repr=False,
+        description="What else `init_chat_model` gets, such as `temperature`; keys belong into the environment.",
+    )
+
+
+class McpAuthSettings(Section):
+    mode: Literal["none", "user_token", "token_exchange", "header"] = Field(
+        "none",
+        description="What each request carries: nothing, the user's access token, one exchanged for `audience`, or the "
+        "header `header`.",
+    )
+    audience: str | None = Field(
+        None, min_length=1, description="The audience that `token_exchange` gets a token for (RFC 8693)."
+    )
+    header: HeaderName | None = Field(None, description="The header that `header` sends.")
+    environment: VariableName | None = Field(
+        None, description="The environment variable whose value `header` sends as it is."
+    )
+
+    @model_validator(mode="after")
+    def _each_mode_has_what_it_needs(self) -> Self:
+        needed = {"token_exchange": {"audience"}, "header": {"header", "environment"}}.get(self.mode, set())
+        for name in ("audience", "header", "environment"):
+            given = getattr(self, name) is not None
+            if given and name not in needed:
+                raise rule_broken(f"the mode {self.mode!r} has no {name}", name)
+            if not given and name in needed:
+                raise rule_broken(f"the mode {self.mode!r} needs {name}", "mode")
+        return self
+
+
+class McpServerSettings(Section):
+    transport: Literal["stdio", "streamable_http", "sse"] = Field(
+        "streamable_http", description="How the server is reached; `stdio` starts `command` for each agent."
+    )
+    url: HttpUrl | None = Field(None, description="Where the server is; not for `stdio`.")
+    auth: McpAuthSettings = Field(McpAuthSettings(), description="What the server is told of the user.")
+    command: str | None = Field(None, min_length=1, description="The program that `stdio` starts.")
+    args: tuple[str, ...] = Field((), strict=False, description="The program's arguments.")
+    env: dict[str, str] = Field(
+        default_factory=dict,
+        repr=False,
+        description="The program's environment beside PATH, HOME and the like; it sees nothing else of the server's.",
+    )
+    cwd: AnyPath | None = Field(None, description="The program's working directory; `null` is the server's.")
+    connect_timeout_s: Seconds = Field(20, description="How long connecting may take, in seconds.")
+    tool_timeout_s: Seconds = Field(60, description="How long one of its tools may run, in seconds; then it is cut.")
+
+    @model_validator(mode="after")
+    def _each_transport_has_what_it_needs(self) -> Self:
+        is_local = self.transport == "stdio"
+        needed, others = ("command", ("url",)) if is_local else ("url", ("command", "args", "env", "cwd"))
+        if not getattr(self, needed):
+            raise rule_broken(f"the transport {self.transport!r} needs {needed}", "transport")
+        for name in others:
+            if getattr(self, name):
+                raise rule_broken(f"the transport {self.transport!r} has no {name}", name)
+        if is_local and self.auth.mode != "none":
+            raise rule_broken("the transport 'stdio' has no requests to carry a token", "auth")
+        return self
+
+
+class AgentsSettings(Section):
+    cache_size: Count = Field(256, description="Agents that are kept warm, each for one session.")
+    build_timeout_s: Seconds = Field(60, description="How long an agent may take to start, in seconds.")
+    close_timeout_s: Seconds = Field(10, description="How long an agent may take to close, in seconds.")
+
+
+class BroadcastSettings(Section):
+    url: str | None = Field(
+        None,
+        repr=False,
+        description="The Redis by which several instances on one database show each other what they run, such as "
+        "`redis://host/0`, or `rediss://` with TLS; `null` is for an instance that is the only one.",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_of_a_redis(cls, url: str | None) -> str | None:
+        # The error doesn't show the URL, which may hold a password.
+        if url is not None and not _REDIS_URL.fullmatch(url):
+            raise rule_broken("must be like redis://host:6379/0 or rediss://host:6379/0")
+        return url
+
+
+class RelaySettings(Section):
+    keep_ended_s: Annotated[float, Field(ge=0, le=86_400)] = Field(
+        60, description="How long the events of an ended exchange can still be followed, in seconds."
+    )
+    keep_ended_bytes: Annotated[int, Field(ge=0, le=4 * 1024 * 1024 * 1024)] = Field(
+        67_108_864, description="Most bytes that the events of ended exchanges may take over all."
+    )
+    compact_after: Count = Field(
+        512, description="Events that every client has read before the log of an exchange is compacted."
+    )
+    lease_s: Annotated[float, Field(ge=0.3, le=3600)] = Field(
+        15,
+        description="How long an exchange stays with an instance that gives no sign of life, in seconds; it gives one "
+        "every third of that.",
+    )
+
+
+class LogSettings(Section):
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
+    packages: tuple[NonEmpty, ...] = Field(
+        (),
+        strict=False,
+        description="Other packages whose loggers are logged from that level on; all others are from `warning` on.",
+    )
+
+
+class Settings(Section):
+    server: ServerSettings = Field(ServerSettings(), description="Where the server listens, and to whom.")
+    auth: AuthSettings = Field(AuthSettings(), description="Who the users are.")
+    data: DataSettings = Field(DataSettings(), description="Where data is kept.")
+    store: StoreSettings = Field(StoreSettings(), description="The database.")
+    catalog: AnyPath | None = Field(
+        None, description="The agents catalog; `null` is `./agents_catalog.yaml` if it is there, else the shipped one."
+    )
+    openai_model: str = Field("gpt-5.4-mini", min_length=1, description="The OpenAI model that a model `auto` takes.")
+    models: dict[ModelName, ModelSettings] = Field(
+        {}, validate_default=True, description="Chat models by name; `default` is always there."
+    )
+    mcp_servers: dict[McpServerId, McpServerSettings] = Field(
+        {}, description="MCP servers by id, whose tools agents of the catalog may use."
+    )
+    agents: AgentsSettings = Field(AgentsSettings(), description="The agents in memory.")
+    limits: LimitsSettings = Field(LimitsSettings(), description="Bounds on what clients, agents and models may take.")
+    broadcast: BroadcastSettings = Field(
+        BroadcastSettings(), description="How several instances on one database tell each other what they run."
+    )
+    relay: RelaySettings = Field(RelaySettings(), description="The logs that clients read events from.")
+    log: LogSettings = Field(LogSettings(), description="The server's log.")
+
+    @field_validator("models")
+    @classmethod
+    def _with_default_model(cls, models: dict[str, ModelSettings]) -> dict[str, ModelSettings]:
+        return {"default": ModelSettings()} | models
+
+    @model_validator(mode="before")
+    @classmethod
+    def _users_have_limits(cls, values: Any) -> Any:
+        """With Keycloak, replace `auto` and missing limits by numbers. A value that is no mapping is refused later."""
+        auth, limits = values.get("auth"), values.get("limits", {})
+        if not isinstance(auth, dict) or auth.get("mode") != "keycloak" or not isinstance(limits, dict):
+            return values
+        resolved = {name: limit for name, limit in WITH_USERS.items() if limits.get(name, "auto") == "auto"}
+        return values | {"limits": limits | resolved}
+
+    @model_validator(mode="after")
+    def _workers_have_what_they_share(self) -> Self:
+        workers, url = self.server.workers, self.store.url
+        if workers > 1 and (self.broadcast.url is None or url is None or not url.startswith(MONGODB_SCHEMES)):
+            message = (
+                f"{workers} workers need broadcast.url, a redis:// URL by which they show each other what they run, "
+                "and store.url, a mongodb:// URL, for SQLite serves one process"
+            )
+            raise rule_broken(message, "server", "workers")
+        return self
+
+    @model_validator(mode="after")
+    def _developers_are_local(self) -> Self:
+        trusts_everybody = self.auth.mode == "developer"
+        if trusts_everybody and not self.auth.developer.allow_remote and not is_loopback(self.server.host):
+            message = (
+                f"developer authentication trusts everybody who can reach it, so it binds to loopback only, "
+                f"not to {self.server.host!r}; auth.mode: keycloak asks who they are, auth.developer.allow_remote: "
+                "true or --allow-remote-developer lets everybody in"
+            )
+            raise rule_broken(message, "server", "host")
+        return self
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`: 127.0.0.0/8, ::1, localhost."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

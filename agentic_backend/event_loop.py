@@ -1,0 +1,37 @@
+"""The event loop: how late it is, and whether the current task is cancelled."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from agentic_backend.kpi import Kpi
+
+_EVERY_S = 1.0
+
+
+@asynccontextmanager
+async def event_loop_lag(kpi: Kpi) -> AsyncIterator[None]:
+    """While the context is open, measure how late a sleep of one second ends."""
+    measuring = asyncio.create_task(_measure(kpi))
+    try:
+        yield
+    finally:
+        measuring.cancel()
+        await asyncio.wait({measuring})
+
+
+async def _measure(kpi: Kpi) -> None:
+    clock = asyncio.get_running_loop().time
+    while True:
+        began = clock()
+        await asyncio.sleep(_EVERY_S)
+        kpi.event_loop_lag(max(0.0, clock() - began - _EVERY_S))
+
+
+def is_cancelled() -> bool:
+    """Whether the current task was cancelled, even if no CancelledError was raised.
+
+    Before Python 3.12, `asyncio.wait_for`, which drivers use, swallows a cancellation that arrives with its result.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,78 @@
+"""Closing: ends an exchange that runs nowhere: its instance has died, or it waited for a person.
+
+It works from the store alone. Open calls get a failed result, and partial text becomes the final. Readers on this
+instance see the end at once; readers on other instances get it from the store.
+"""
+
+from uuid import uuid4
+
+from agentic_backend.exchange.boundary_events import final_of, show_end
+from agentic_backend.exchange.ending import Progress, closing_of_stored, ending_of
+from agentic_backend.exchange.life import Outcome
+from agentic_backend.exchange.outages import for_seconds, until_stored
+from agentic_backend.kpi import Kpi
+from agentic_backend.protocol.events import Place, Stream
+from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.seq import next_epoch
+from agentic_backend.relay.relay import Relay
+from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut, Store, Written
+from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord, MessageRecord, shown
+
+# Long enough to repeat a write whose answer was lost. In a longer outage the caller tries again later.
+_TRIES_FOR_S = 0.5
+
+
+class Closing:
+    def __init__(self, store: Store, relay: Relay, kpi: Kpi) -> None:
+        self._store = store
+        self._relay = relay
+        self._kpi = kpi
+
+    async def close(self, record: ExchangeRecord, outcome: Outcome) -> None:
+        """End the exchange of any owner. Raises FencedOut if it has ended, or if another writer still writes to it."""
+        fence = await self._store.fence(record.session_id)
+        if fence is None or fence.exchange_id != record.id:
+            raise FencedOut
+        messages = await self._store.exchange_messages(record.id)
+        now = self._store.now()
+        partial = await self._store.partial(record.id)
+        progress = Progress(
+            messages=messages,
+            closing=closing_of_stored(record.agent_id, messages, partial, outcome.status),
+            # Its owner may have shown more events than the store knows.
+            last_seq=next_epoch(record.last_seq),
+            ran_ms=record.ran_ms or max(0, round((now - record.started_at).total_seconds() * 1000)),
+            first_token_ms=record.first_token_ms,
+            usage=record.usage,
+        )
+        ending, token = ending_of(record, outcome, progress), uuid4().hex
+        drafts = [draft.message for draft in ending.drafts]
+        checkpoint = None
+        if outcome.status is not ExchangeStatus.INTERRUPTED:
+            # Nothing resumes from it, so its state is dropped.
+            kind = CheckpointKind.FINAL_RESULT
+            last = CheckpointRecord(kind=kind, at=now, exchange_id=record.id, request_id=record.request_id)
+            checkpoint = Checkpoint(last, None)
+        written = await until_stored(
+            lambda: self._store.append(fence, drafts, ending.end, checkpoint, token=token), for_seconds(_TRIES_FOR_S)
+        )
+        self._kpi.exchange_closed(record.agent_id, outcome.status)
+        self._show(record, progress.last_seq, ending.end, messages, written)
+
+    def _show(
+        self, record: ExchangeRecord, after_seq: int, end: ExchangeEnd, messages: list[MessageRecord], written: Written
+    ) -> None:
+        log = self._relay.find(record.id)
+        if log is None or log.final is not None:
+            return
+        shown_messages = shown([*messages, *written.messages])
+        if log.is_waiting:
+            # The log is complete, so readers need no reset: append the end.
+            log.jump_to(after_seq)
+            self._relay.publish(log)
+            for message in written.messages:
+                log.append(Stream(**log.next_place(), message=message.shown()))
+            show_end(log, end, shown_messages, written.session)
+        else:
+            place = Place(session_id=record.session_id, exchange_id=record.id, seq=end.last_seq)
+            log.end_with(final_of(place, end, shown_messages, written.session))

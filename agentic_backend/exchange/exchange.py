@@ -1,0 +1,268 @@
+"""Exchange: runs one ask until it ends or waits for a person.
+
+The relay owns its task. `run` awaits the graph's task and settles the exchange however the graph ends: by itself, by a
+stop, a timeout or an error, or because the process shuts down. An exchange ends once, with exactly one `final`. While
+it waits, it has no task and no owner: its state is in the store, and any instance can continue it.
+"""
+
+import asyncio
+import logging
+from datetime import timedelta
+
+from agentic_backend.errors import (
+    AgenticError,
+    AgentUnavailable,
+    ApprovalNotFound,
+    Internal,
+    ModelTimeout,
+    StoreUnavailable,
+)
+from agentic_backend.exchange.boundary_events import show_beginning, show_waiting
+from agentic_backend.exchange.graph_run import Drained, GraphRun, StartedRun
+from agentic_backend.exchange.kpis import ExchangeKpis
+from agentic_backend.exchange.life import INTERRUPTED, OK, PAUSED, STOPPED, Life, Outcome, Phase, wait_for
+from agentic_backend.exchange.outages import until_stored
+from agentic_backend.exchange.outbox import Outbox
+from agentic_backend.exchange.services import ExchangeServices
+from agentic_backend.exchange.settlement import Settlement
+from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.protocol.events import HumanRequests
+from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.protocol.seq import next_epoch
+from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.stores.base import Checkpoint, Pause
+from agentic_backend.stores.records import CheckpointKind, CheckpointRecord
+from agentic_backend.streaming.interrupts import asked_again
+
+log = logging.getLogger(__name__)
+
+# A tool may ignore its cancellation; the exchange ends without it after this time. The time is shorter during a
+# shutdown, because the end still has to be stored and shown.
+_CANCEL_S, _CANCEL_WHILE_PROCESS_GOES_S = 0.5, 0.2
+# How long an agent keeps working while the store is unavailable.
+LONGEST_OUTAGE_S = 60.0
+_LONGEST_PARTIAL_OUTPUT = 2_000
+
+
+class Exchange:
+    def __init__(
+        self, start: ExchangeStart, graph_run: GraphRun, exchange_log: ExchangeLog, services: ExchangeServices
+    ) -> None:
+        self._start = start
+        self._graph_run = graph_run
+        """Runs in its own task, which `run` starts and awaits."""
+        self._services = services
+        self._limits = services.limits
+        self._life = Life()
+        """The phase of the exchange and its cancellation, shared by its parts."""
+        self._outbox = Outbox(services.writer(start), exchange_log, self._life, self._checkpoint_at, start.stored)
+        """Stores and shows the drafts of the graph."""
+        self._kpis = ExchangeKpis(services.kpi, start.record, graph_run)
+        self._settlement = Settlement(start, graph_run, self._outbox, self._kpis, self._life, services)
+        """Ends the exchange once the graph has ended."""
+        self._clock = asyncio.get_running_loop().time
+
+    @property
+    def log(self) -> ExchangeLog:
+        return self._outbox.log
+
+    @property
+    def client_exchange_id(self) -> str | None:
+        return self._start.record.client_exchange_id
+
+    @property
+    def settled(self) -> asyncio.Event:
+        return self._life.settled
+
+    def stop(self) -> None:
+        self._life.cancel(STOPPED)
+
+    def drain(self) -> None:
+        self._graph_run.drain()
+
+    def interrupt(self) -> None:
+        self._life.interrupt()
+
+    async def run(self) -> None:
+        self._kpis.start()
+        if self.log.last_seq == 0:
+            show_beginning(self.log, self._start)
+        graph = asyncio.create_task(self._graph_run.run(self._outbox))
+        graph.add_done_callback(lambda _: self._life.wakeup.set())
+        try:
+            outcome = await self._outcome(graph)
+            if outcome is PAUSED:
+                outcome = await self._pause(graph.result())
+            if outcome is not PAUSED:
+                await self._settlement.settle(outcome, await self._last_checkpoint(outcome))
+        finally:
+            # Also if a shutdown cancels this task before the exchange has ended.
+            graph.cancel()
+            self._life.leave()
+        # This task owns the graph's task to its end, even if that ignores its cancellation.
+        await asyncio.wait({graph})
+        if not graph.cancelled() and (late := graph.exception()) is not None and outcome.error is None:
+            log.warning("a graph failed after its exchange had ended", exc_info=late, extra=self._start.log_fields)
+
+    async def _outcome(self, graph: asyncio.Task[StartedRun]) -> Outcome:
+        """The outcome of the run. Cancels the graph if it still runs."""
+        try:
+            return await self._await_outcome(graph)
+        except Drained:
+            return INTERRUPTED
+        except Exception as error:
+            # The boundary of an exchange: any error becomes its outcome.
+            return self._settlement.failed(error)
+        finally:
+            graph.cancel()
+
+    async def _await_outcome(self, graph: asyncio.Task[StartedRun]) -> Outcome:
+        """Write the graph's drafts until it ends, pauses, is cancelled or times out."""
+        while not self._is_over(graph):
+            self._life.wakeup.clear()
+            await self._write(graph)
+            await self._woken_up_or_silent()
+        if self._life.cancelled is not None and not graph.done():
+            graph.cancel()
+            goes = self._life.process_goes.is_set()
+            await asyncio.wait({graph}, timeout=_CANCEL_WHILE_PROCESS_GOES_S if goes else _CANCEL_S)
+            return self._life.cancelled
+        if graph.cancelled():
+            raise Internal("The agent cancelled itself.")
+        if graph.result().transcoder.waiting is None:
+            return OK
+        if self._start.session is None:
+            raise Internal("The agent asks for a decision, which a query can't give.")
+        return PAUSED
+
+    def _is_over(self, graph: asyncio.Task[StartedRun]) -> bool:
+        return graph.done() or self._life.cancelled is not None
+
+    async def _write(self, graph: asyncio.Task[StartedRun]) -> None:
+        """Write the waiting drafts. The graph continues during an outage of the store, and its drafts wait.
+
+        Raises StoreUnavailable if the outage is too long. If the run is over first, the settlement writes the rest.
+        """
+        gives_up_at = self._clock() + LONGEST_OUTAGE_S
+
+        async def wait(longest_s: float) -> bool:
+            tries_at = self._clock() + longest_s
+            while not self._is_over(graph) and (rest_s := tries_at - self._clock()) > 0:
+                self._life.wakeup.clear()
+                await wait_for(self._life.wakeup, rest_s)
+            return not self._is_over(graph) and self._clock() < gives_up_at
+
+        try:
+            await until_stored(self._outbox.write, wait)
+        except StoreUnavailable:
+            if not self._is_over(graph):
+                raise
+
+    async def _woken_up_or_silent(self) -> None:
+        """Wait until there is something to do; cancel the exchange if the graph gives no sign of life in time."""
+        while not self._life.wakeup.is_set():
+            patience_s, error = self._patience()
+            rest_s = self._graph_run.last_sign + patience_s - self._clock()
+            if rest_s <= 0:
+                self._life.cancel(Outcome(ExchangeStatus.ERROR, error))
+                return
+            # No longer than the model timeout: once the agent is built, a shorter timeout may apply.
+            await wait_for(self._life.wakeup, min(rest_s, self._limits.model_timeout_s))
+
+    def _patience(self) -> tuple[float, AgenticError]:
+        """How long the graph may be silent, in seconds, and the error if it is silent for longer."""
+        started = self._graph_run.started
+        if started is None:
+            return self._graph_run.start_timeout_s, AgentUnavailable()
+        if started.transcoder.calls:
+            return self._limits.tool_timeout_s, Internal("A tool did not end in time.")
+        return self._limits.model_timeout_s, ModelTimeout()
+
+    async def _pause(self, started: StartedRun) -> Outcome:
+        """Store the pause, so that any instance can continue. Another outcome than PAUSED if it has to end instead."""
+        self._life.enter(Phase.PAUSING)
+        try:
+            pause = await self._stored_pause(started)
+            cancelled = self._life.cancelled
+            if cancelled is not None and cancelled is not INTERRUPTED:
+                # It was stopped meanwhile: take it back, unless another instance has continued it.
+                await until_stored(self._outbox.writer.claim, self._life.while_process_stays)
+                self.log.jump_to(next_epoch(pause.last_seq))
+                return cancelled
+        except ApprovalNotFound:
+            # Another instance has continued it, and shows its end.
+            if self._life.cancelled is STOPPED:
+                self._services.relay.stop_elsewhere(self._start.record.id)
+            self._life.leave()
+        except StoreUnavailable as error:
+            return self._life.cancelled or self._settlement.failed(error)
+        except Exception as error:
+            return self._settlement.failed(error)
+        else:
+            # The log may show it already: a reader may have found the pause in the store, and a person decided.
+            show_waiting(self.log, pause.pending, pause.last_seq)
+            log.info("exchange waits for a person", extra=self._start.log_fields)
+            self._life.enter(Phase.WAITING)
+        self._kpis.pause()
+        return PAUSED
+
+    async def _stored_pause(self, started: StartedRun) -> Pause:
+        self._outbox.accept(started.transcoder.pause(self._clock()))
+        await until_stored(self._outbox.write, self._life.while_not_cancelled)
+        checkpoint = await self._checkpoint(CheckpointKind.APPROVAL_PENDING)
+        if checkpoint is None:
+            raise Internal("The agent can't wait for a person: its state can't be kept.")
+        timeout_s = self._limits.human_timeout_s
+        deadline = None if timeout_s is None else self._services.store.now() + timedelta(seconds=timeout_s)
+        pause = Pause(
+            pending=self._requests(started).model_copy(update={"expires_at": deadline}),
+            checkpoint=checkpoint,
+            deadline=deadline,
+            usage=started.transcoder.usage,
+            last_seq=self.log.last_seq + 1,
+            ran_ms=self._kpis.ran_ms,
+            first_token_ms=self._kpis.first_token_ms,
+        )
+        await until_stored(lambda: self._outbox.writer.set_waiting(pause), self._life.while_not_cancelled)
+        return pause
+
+    def _requests(self, started: StartedRun) -> HumanRequests:
+        waiting, resume_point = started.transcoder.waiting, self._start.resume_point
+        assert waiting is not None, "a graph that has paused waits for something"
+        return asked_again(waiting, len(resume_point.decisions or ()) if resume_point is not None else 0)
+
+    async def _checkpoint_at(self, boundary: ToolCallPart | ToolResultPart) -> Checkpoint | None:
+        if isinstance(boundary, ToolCallPart):
+            return await self._checkpoint(CheckpointKind.TOOL_CALL, boundary.name)
+        # The call may be in the same batch as its result.
+        messages = [*self._outbox.stored, *self._outbox.unwritten]
+        parts = (part for message in messages for part in message.parts if isinstance(part, ToolCallPart))
+        name = next((part.name for part in parts if part.call_id == boundary.call_id), None)
+        return await self._checkpoint(CheckpointKind.TOOL_COMPLETION, name)
+
+    async def _last_checkpoint(self, outcome: Outcome) -> Checkpoint | None:
+        """The checkpoint to keep at the end: an interrupted exchange can continue from its last complete step."""
+        if outcome.status is ExchangeStatus.INTERRUPTED:
+            return await self._checkpoint(CheckpointKind.DRAINED)
+        # Its text is stored as its final, so there is no partial output.
+        return Checkpoint(self._record(CheckpointKind.FINAL_RESULT, partial_output=None), None)
+
+    async def _checkpoint(self, kind: CheckpointKind, tool: str | None = None) -> Checkpoint | None:
+        if self._start.session is None:
+            return None
+        state = await self._graph_run.checkpoint()
+        if state is None:
+            return None
+        text = "".join(partial.text for partial in self.log.partial)
+        return Checkpoint(self._record(kind, text[-_LONGEST_PARTIAL_OUTPUT:] or None, tool), state)
+
+    def _record(self, kind: CheckpointKind, partial_output: str | None, tool: str | None = None) -> CheckpointRecord:
+        return CheckpointRecord(
+            kind=kind,
+            at=self._services.store.now(),
+            exchange_id=self._start.record.id,
+            request_id=self._start.record.request_id,
+            tool=tool,
+            partial_output=partial_output,
+        )

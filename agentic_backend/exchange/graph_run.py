@@ -1,0 +1,199 @@
+"""GraphRun: one run of an agent's graph for an exchange, from the leased agent to the drafts in the outbox.
+
+It starts with the user's message, or resumes from the checkpoint of an earlier run. Its exchange owns the task that
+awaits `run`, enforces the timeouts, takes the checkpoints and may cancel it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphDrained, GraphRecursionError
+from langgraph.runtime import RunControl
+from langgraph.types import Command
+
+from agentic_backend.agents.agent_factory import WarmAgent
+from agentic_backend.agents.agent_flow import StreamPart
+from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.errors import AgenticError, Internal
+from agentic_backend.exchange.ending import left_open
+from agentic_backend.exchange.outbox import Outbox
+from agentic_backend.exchange.prompt_assembly import PromptAssembly
+from agentic_backend.exchange.recall import Memory
+from agentic_backend.exchange.services import ExchangeServices
+from agentic_backend.exchange.start import ExchangeStart, ResumePoint
+from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.streaming.interrupts import resume_values
+from agentic_backend.streaming.model_stream import ModelCall, ModelStream
+from agentic_backend.streaming.resumed_run import ResumedRun
+from agentic_backend.streaming.said import Said
+from agentic_backend.streaming.stream_transcoder import StreamTranscoder
+
+log = logging.getLogger(__name__)
+
+_Given = Mapping[str, Any] | Command[Any] | None
+
+
+class Drained(Exception):
+    """The graph has stopped between two steps, as requested; it can resume from its checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRun:
+    """A run that has its agent: the graph runs or has ended. Times are in seconds of the event loop's clock."""
+
+    warm: WarmAgent
+    memory: Memory
+    """The history and the graph states of the session's earlier exchanges."""
+    checkpoints: ExchangeCheckpoints
+    """The graph's checkpoints."""
+    transcoder: StreamTranscoder
+    """Turns the graph's stream into drafts."""
+    model_stream: ModelStream
+    """The tokens of its models, and the model calls that have ended."""
+    at: float
+    """When the graph started."""
+
+    def closing(self, status: ExchangeStatus, now: float) -> Sequence[CompleteDraft]:
+        """The messages that complete open texts and calls if the run ends with `status`."""
+        last = (
+            self.transcoder.finish(now)
+            if status is ExchangeStatus.OK
+            else self.transcoder.close(now, *left_open(status))
+        )
+        return [draft for draft in last if isinstance(draft, CompleteDraft)]
+
+
+class GraphRun:
+    def __init__(self, start: ExchangeStart, context: RuntimeContext, services: ExchangeServices) -> None:
+        self._start = start
+        self._context = context
+        """The exchange's data for the agent and its tools."""
+        self._services = services
+        self._control = RunControl()
+        """Asks the graph to stop between two steps."""
+        self._awaits_first_token = True
+        """Whether `on_first_token` is still to be called."""
+        self._clock = asyncio.get_running_loop().time
+        self.last_sign = self._clock()
+        """Time of the graph's last sign of life."""
+        self.started: StartedRun | None = None
+        """None until the agent is leased."""
+
+    async def run(self, outbox: Outbox) -> StartedRun:
+        """Run the graph from the user's message or from its checkpoint, until it ends or pauses.
+
+        Raises CheckpointMissing if the checkpoint can't be read, Drained, and the agent's errors.
+        """
+        try:
+            checkpoints = await self._checkpoints_to_go_on_from()
+            async with self._services.factory.lease(self._start.agent, self._context) as warm:
+                return await self._answer(warm, outbox, checkpoints)
+        except SystemExit as error:
+            raise Internal("The agent wanted to end the server.") from error
+
+    def drain(self) -> None:
+        """Ask the graph to stop after its current step; `run` then raises Drained."""
+        self._control.request_drain()
+
+    async def checkpoint(self) -> bytes | None:
+        """The packed checkpoint, from which any process can continue; None if it holds values that can't be packed."""
+        if self.started is None:
+            return None
+        snapshot = self.started.checkpoints.snapshot()
+        try:
+            # In a thread, because it may hold a long conversation and many files.
+            return await asyncio.to_thread(snapshot.pack)
+        except (TypeError, ValueError, RuntimeError) as error:
+            # RuntimeError: the graph changes a value in place while it is packed.
+            log.warning("a graph's checkpoint can't be kept", exc_info=error, extra=self._start.log_fields)
+            return None
+
+    @property
+    def start_timeout_s(self) -> float:
+        """How long the agent may take to start, in seconds; the factory's own timeout is shorter."""
+        return 2 * self._services.factory.build_timeout_s
+
+    @property
+    def model_calls(self) -> list[ModelCall]:
+        """The model calls that have ended."""
+        return self.started.model_stream.ended if self.started is not None else []
+
+    def typed(self, error: Exception) -> AgenticError:
+        """The typed error for an exception that `run` raised."""
+        if isinstance(error, AgenticError):
+            return error
+        if isinstance(error, GraphRecursionError):
+            return Internal("The agent came to no end within its limit of steps.")
+        model_error = self.started.model_stream.typed(error) if self.started is not None else None
+        return model_error or Internal()
+
+    async def _checkpoints_to_go_on_from(self) -> ExchangeCheckpoints | None:
+        if self._start.resume_point is None:
+            return None
+        checkpoints = await asyncio.to_thread(ExchangeCheckpoints.unpack, self._start.resume_point.state)
+        self._context.run_id = checkpoints.thread_id
+        return checkpoints
+
+    async def _answer(self, warm: WarmAgent, outbox: Outbox, checkpoints: ExchangeCheckpoints | None) -> StartedRun:
+        start, window = self._start, self._start.agent.settings.chat.history_exchanges
+        window = self._services.limits.history_exchanges if window is None else window
+        memory = await self._services.recall.restore(warm, start.session, start.opening.rank, window)
+        prompt = PromptAssembly(warm.agents, memory.history, start.opening)
+        self._context.system_prompts = prompt.system_prompts
+        given: _Given
+        if start.resume_point is None or checkpoints is None:
+            given, checkpoints, transcoder = self._from_the_opening(prompt, memory)
+        else:
+            given, transcoder = self._from_the_resume_point(start.resume_point, checkpoints)
+            outbox.accept(transcoder.announce_anew(self._clock()))
+        model_stream = self._model_stream(transcoder, outbox)
+        self.started = StartedRun(warm, memory, checkpoints, transcoder, model_stream, self._clock())
+        await self._pump(self.started, given, outbox)
+        return self.started
+
+    def _from_the_opening(
+        self, prompt: PromptAssembly, memory: Memory
+    ) -> tuple[_Given, ExchangeCheckpoints, StreamTranscoder]:
+        agent_id, messages = self._start.agent.settings.id, prompt.messages
+        checkpoints = ExchangeCheckpoints(memory.states.get(agent_id), thread_id=self._context.run_id)
+        return {"messages": messages}, checkpoints, StreamTranscoder(agent_id, messages, self._clock())
+
+    def _from_the_resume_point(
+        self, resume_point: ResumePoint, checkpoints: ExchangeCheckpoints
+    ) -> tuple[_Given, StreamTranscoder]:
+        interrupts, decisions = checkpoints.interrupts, resume_point.decisions
+        answers = resume_values(interrupts, decisions) if decisions is not None else {}
+        resumed = ResumedRun(checkpoints, resume_point.stored, resume_point.first_block, resume_point.usage)
+        transcoder = StreamTranscoder(self._start.agent.settings.id, resumed.messages, self._clock(), resumed)
+        return Command(resume=answers) if answers else None, transcoder
+
+    def _model_stream(self, transcoder: StreamTranscoder, outbox: Outbox) -> ModelStream:
+        limits = self._services.limits
+        said = Said(limits.model_call_bytes, limits.model_run_bytes)
+        return ModelStream(lambda part: self._take(part, transcoder, outbox), said)
+
+    async def _pump(self, started: StartedRun, given: _Given, outbox: Outbox) -> None:
+        thread_id = started.checkpoints.thread_id
+        config = RunnableConfig(configurable={"thread_id": thread_id}, callbacks=[started.model_stream])
+        self.last_sign = self._clock()
+        try:
+            updates = started.warm.flow.astream_updates(given, config, started.checkpoints, self._control)
+            async for part in updates:
+                self._take(part, started.transcoder, outbox)
+        except GraphDrained as error:
+            raise Drained from error
+        finally:
+            started.model_stream.cut()
+
+    def _take(self, part: StreamPart, transcoder: StreamTranscoder, outbox: Outbox) -> None:
+        self.last_sign = self._clock()
+        outbox.accept(transcoder.feed(part, self.last_sign))
+        if self._awaits_first_token and transcoder.first_token_at is not None:
+            self._awaits_first_token = False
+            self._services.on_first_token(self._start)

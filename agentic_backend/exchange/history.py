@@ -1,0 +1,99 @@
+"""History: turns stored messages, by rank, into the LangChain messages that a graph starts with.
+
+Providers require that the results of exactly its calls follow each model message with calls, and that the message
+contains its text. So within an exchange, an observation is joined with its calls, and results move up to their calls.
+A result without its call, and a call without its result, are left out, and so are messages that only a sub-agent had
+(see reach).
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from langchain_core.messages import BaseMessage
+
+from agentic_backend.protocol.messages import Channel
+from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.stores.records import MessageRecord
+from agentic_backend.stores.rows import message_bytes
+from agentic_backend.streaming.content import to_langchain
+from agentic_backend.streaming.reach import rows_that_reached
+
+# The model sees no thoughts or plans again, and none of the server's errors and notes.
+_UNSEEN = {Channel.THOUGHT, Channel.PLAN, Channel.ERROR, Channel.SYSTEM_NOTE}
+
+
+HISTORY_BYTES = 4 * 1024 * 1024
+"""The maximum stored size of the exchanges in a history: far more than a model reads."""
+
+
+class History:
+    """The last `window` exchanges of a session that fit into HISTORY_BYTES.
+
+    `next_rank` is the rank after its last message. The caller passes only `messages` that fit.
+    """
+
+    def __init__(self, window: int, next_rank: int, messages: Sequence[MessageRecord] = ()) -> None:
+        self._window = window
+        self.next_rank = next_rank
+        exchanges = [list(rows) for _, rows in groupby(messages, key=lambda m: m.exchange_id)]
+        self._exchanges = [restore_exchange(rows) for rows in exchanges]
+        self._bytes = [sum(map(message_bytes, rows)) for rows in exchanges]
+        """The stored size of each exchange."""
+
+    def extend(self, exchange: Sequence[MessageRecord], next_rank: int) -> None:
+        """Add an exchange that has just ended."""
+        self._exchanges.append(restore_exchange(exchange))
+        self._bytes.append(sum(map(message_bytes, exchange)))
+        while len(self._exchanges) > self._window or sum(self._bytes) > HISTORY_BYTES:
+            del self._exchanges[0], self._bytes[0]
+        self.next_rank = next_rank
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        kept = self._exchanges[-self._window :] if self._window else []
+        return [message for exchange in kept for message in exchange]
+
+
+def restore_exchange(rows: Sequence[MessageRecord]) -> list[BaseMessage]:
+    """The messages of one exchange, given by rank, as a model may see them."""
+    rows = rows_that_reached(rows)
+    # In order of arrival: a model may reuse the id of a call once the call has its result.
+    results: dict[str, deque[BaseMessage]] = defaultdict(deque)
+    for row in rows:
+        for part in row.parts:
+            if isinstance(part, ToolResultPart):
+                results[part.call_id].append(to_langchain(row))
+    restored: list[BaseMessage] = []
+    beside_calls: BaseMessage | None = None
+    for row in rows:
+        if row.channel in _UNSEEN or row.channel is Channel.TOOL_RESULT:
+            continue
+        if row.channel is Channel.TOOL_CALL:
+            _add_calls(restored, row, beside_calls, results)
+            continue
+        message = to_langchain(row)
+        # An observation without a finish reason belongs to the calls that follow it: those have the finish reason.
+        is_beside_calls = row.channel is Channel.OBSERVATION and row.metadata.finish_reason is None
+        beside_calls = message if is_beside_calls else None
+        # Providers refuse empty messages.
+        if message.text.strip():
+            restored.append(message)
+    return restored
+
+
+def _add_calls(
+    restored: list[BaseMessage], row: MessageRecord, beside: BaseMessage | None, results: dict[str, deque[BaseMessage]]
+) -> None:
+    answered = [part for part in row.parts if isinstance(part, ToolCallPart) and results[part.call_id]]
+    if not answered:
+        return
+    calls = to_langchain(replace(row, parts=[*answered]))
+    if beside is not None and restored[-1] is beside:
+        calls.content = restored.pop().content
+    restored.append(calls)
+    for part in answered:
+        result = results[part.call_id].popleft()
+        result.name = part.name
+        restored.append(result)

@@ -1,0 +1,65 @@
+"""ExchangeKpis: measures one exchange and reports it to the metrics."""
+
+import asyncio
+
+from agentic_backend.exchange.graph_run import GraphRun
+from agentic_backend.kpi import Kpi
+from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageRecord
+
+
+class ExchangeKpis:
+    """Owned by its exchange, which reports its start, pauses and end here."""
+
+    def __init__(self, kpi: Kpi, record: ExchangeRecord, graph_run: GraphRun) -> None:
+        self._kpi = kpi
+        self._record = record
+        """Holds the times of the earlier runs."""
+        self._graph_run = graph_run
+        self._clock = asyncio.get_running_loop().time
+        self._began = self._clock()
+        """Start of this run, by the event loop's clock."""
+
+    @property
+    def ran_ms(self) -> int:
+        """The running time in milliseconds, without pauses."""
+        return self._record.ran_ms + round((self._clock() - self._began) * 1000)
+
+    @property
+    def first_token_ms(self) -> int | None:
+        started, before = self._graph_run.started, self._record.first_token_ms
+        if before is not None or started is None or started.transcoder.first_token_at is None:
+            return before
+        return self._record.ran_ms + round((started.transcoder.first_token_at - self._began) * 1000)
+
+    def start(self) -> None:
+        self._kpi.exchange_started()
+
+    def pause(self) -> None:
+        self._count_calls()
+        self._kpi.exchange_paused(self._record.agent_id)
+
+    def leave(self) -> None:
+        """Count an exchange that ends or continues on another instance."""
+        self._count_calls()
+        self._kpi.exchange_left()
+
+    def end(self, record: KpiRecord, messages: list[MessageRecord]) -> None:
+        """Count an exchange that has ended with these `messages`."""
+        exchange_id, started = record.exchange_id, self._graph_run.started
+        first_token_s = None if record.first_token_ms is None else record.first_token_ms / 1000
+        if started is not None:
+            self._kpi.exchange_ready(record.agent_id, started.at - self._began, exchange_id)
+        names: dict[str, str] = {}
+        for part in (part for message in messages for part in message.parts):
+            if isinstance(part, ToolCallPart):
+                names[part.call_id] = part.name
+            elif isinstance(part, ToolResultPart):
+                tool = names.get(part.call_id, "")
+                self._kpi.tool_ended(tool, (part.latency_ms or 0) / 1000, ok=part.ok is not False)
+        self._count_calls()
+        self._kpi.exchange_ended(record.agent_id, record.status, record.latency_ms / 1000, first_token_s, exchange_id)
+
+    def _count_calls(self) -> None:
+        for call in self._graph_run.model_calls:
+            self._kpi.model_called(call.model, call.duration_s, tokens=call.tokens, error=call.error)

@@ -1,0 +1,38 @@
+"""ExchangeLauncher: starts every exchange, whether stored or a query."""
+
+import logging
+
+from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.auth.user import Tokens
+from agentic_backend.exchange.exchange import Exchange
+from agentic_backend.exchange.graph_run import GraphRun
+from agentic_backend.exchange.services import ExchangeServices
+from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.relay.exchange_log import ExchangeLog
+
+log = logging.getLogger(__name__)
+
+
+class ExchangeLauncher:
+    def __init__(self, services: ExchangeServices) -> None:
+        self._services = services
+
+    def launch(
+        self, start: ExchangeStart, tokens: Tokens | None, exchange_log: ExchangeLog | None = None
+    ) -> ExchangeLog:
+        """Start the exchange and return its log; `exchange_log` is the log from before a pause, if any."""
+        record, relay = start.record, self._services.relay
+        context = RuntimeContext(
+            user_id=record.user_id,
+            session_id=start.session_id,
+            exchange_id=record.id,
+            agent_id=record.agent_id,
+            client=record.runtime_context,
+            access_token=tokens.access_token if tokens else None,
+            refresh_token=tokens.refresh_token if tokens else None,
+        )
+        graph_run = GraphRun(start, context, self._services)
+        exchange_log = exchange_log or relay.new_log(start.session_id, record.id, record.user_id)
+        relay.start(Exchange(start, graph_run, exchange_log, self._services))
+        log.info("exchange started" if start.resume_point is None else "exchange continues", extra=start.log_fields)
+        return exchange_log

@@ -1,0 +1,38 @@
+"""ExchangeServices: the dependencies that all exchanges of a process share. The composition root makes them once."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from agentic_backend.agents.agent_factory import AgentFactory
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.exchange.instance import Instance
+from agentic_backend.exchange.recall import Recall
+from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.exchange.writer import ExchangeWriter, QueryWriter, StoreWriter
+from agentic_backend.kpi import Kpi
+from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.relay import Relay
+from agentic_backend.stores.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeServices:
+    instance: Instance
+    store: Store
+    relay: Relay
+    factory: AgentFactory
+    kpi: Kpi
+    limits: LimitsSettings
+    show_stored: Callable[[ExchangeLog], Awaitable[bool]]
+    """Shows in a log the end or the pause that is stored; returns False if the store has no such exchange."""
+    on_first_token: Callable[[ExchangeStart], None]
+    """Called for each exchange at its first token."""
+
+    @property
+    def recall(self) -> Recall:
+        return Recall(self.store)
+
+    def writer(self, start: ExchangeStart) -> ExchangeWriter:
+        if start.session is None:
+            return QueryWriter(self.store, start.record.id, start.opening.rank + 1)
+        return StoreWriter(self.store, start.session, start.record.id, self.instance)

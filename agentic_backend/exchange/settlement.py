@@ -1,0 +1,129 @@
+"""Settlement: stores, shows and counts the end of an exchange that runs here, and remembers it for the next one.
+
+Owned by its exchange. It shows an end only after it is stored, and retries while the store is unavailable. If another
+instance has ended the exchange, it shows that end. If the process shuts down first, it shows none, and recovery ends
+the exchange from the store.
+"""
+
+import asyncio
+import logging
+
+from agentic_backend.errors import Interrupted, StoreUnavailable
+from agentic_backend.exchange.boundary_events import show_end
+from agentic_backend.exchange.ending import Ending, Progress, ending_of
+from agentic_backend.exchange.graph_run import GraphRun
+from agentic_backend.exchange.kpis import ExchangeKpis
+from agentic_backend.exchange.life import Life, Outcome, Phase
+from agentic_backend.exchange.outages import until_stored
+from agentic_backend.exchange.outbox import Outbox
+from agentic_backend.exchange.services import ExchangeServices
+from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.protocol.messages import ExchangeStatus, TokenUsage
+from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
+
+log = logging.getLogger(__name__)
+
+
+class Settlement:
+    def __init__(
+        self,
+        start: ExchangeStart,
+        graph_run: GraphRun,
+        outbox: Outbox,
+        kpis: ExchangeKpis,
+        life: Life,
+        services: ExchangeServices,
+    ) -> None:
+        self._start = start
+        self._graph_run = graph_run
+        """Holds the open texts and calls, the usage and the graph's state."""
+        self._outbox = outbox
+        """Holds the unwritten messages and the log that shows the end."""
+        self._kpis = kpis
+        self._life = life
+        self._services = services
+        self._clock = asyncio.get_running_loop().time
+
+    def failed(self, error: Exception) -> Outcome:
+        """The outcome of a run that failed with `error`; writes the error to the server's log."""
+        typed = Interrupted() if isinstance(error, FencedOut) else self._graph_run.typed(error)
+        log.error("exchange failed", exc_info=error, extra={**self._start.log_fields, "code": typed.code})
+        status = ExchangeStatus.INTERRUPTED if isinstance(typed, Interrupted) else ExchangeStatus.ERROR
+        return Outcome(status, typed)
+
+    async def settle(self, outcome: Outcome, checkpoint: Checkpoint | None) -> None:
+        """Store the end, then show it. `checkpoint` replaces the exchange's last one."""
+        self._life.enter(Phase.ENDING)
+        ending = self._ending(outcome)
+        self._outbox.accept_last(ending.drafts)
+        try:
+            await until_stored(lambda: self._outbox.write(ending.end, checkpoint), self._life.while_process_stays)
+        except FencedOut as error:
+            await self._show_stored(error)
+        except Exception as error:
+            # Also for a bug in the store: once the lease expires, recovery ends the exchange from the store.
+            code = error.code if isinstance(error, StoreUnavailable) else None
+            log_fields = {**self._start.log_fields, "status": str(outcome.status), "code": code}
+            log.error("exchange left to recovery", exc_info=None if code else error, extra=log_fields)
+            self._kpis.leave()
+            self._life.leave()
+        else:
+            self._show(ending.end)
+            self._count(ending.end)
+            self._remember(ending.end)
+            self._life.enter(Phase.ENDED)
+
+    async def _show_stored(self, error: FencedOut) -> None:
+        """Show the stored end or pause, because another instance has ended or continued the exchange."""
+        self._kpis.leave()
+        try:
+            is_stored = await until_stored(
+                lambda: self._services.show_stored(self._outbox.log), self._life.while_process_stays
+            )
+        except StoreUnavailable:
+            log.error("the end of an exchange could not be read", extra=self._start.log_fields)
+        else:
+            if not is_stored:
+                # It was deleted with its session, so no stored end can contradict this one.
+                self._show(self._ending(self.failed(error)).end)
+        self._life.leave()
+
+    def _ending(self, outcome: Outcome) -> Ending:
+        started, outbox = self._graph_run.started, self._outbox
+        # First, because closing open messages adds to the usage.
+        closing = started.closing(outcome.status, self._clock()) if started is not None else []
+        progress = Progress(
+            messages=[*outbox.stored, *outbox.unwritten],
+            closing=closing,
+            last_seq=outbox.seq_after_all,
+            ran_ms=self._kpis.ran_ms,
+            first_token_ms=self._kpis.first_token_ms,
+            usage=started.transcoder.usage if started is not None else TokenUsage(),
+            model=started.transcoder.model if started is not None else None,
+            # Whatever the outcome: the state after the last complete step matches the transcript.
+            session_state=self._session_state(),
+        )
+        return ending_of(self._start.record, outcome, progress)
+
+    def _session_state(self) -> bytes | None:
+        started = self._graph_run.started
+        if started is None:
+            return None
+        return self._services.recall.session_state(started.warm, started.memory, started.transcoder.state)
+
+    def _show(self, end: ExchangeEnd) -> None:
+        show_end(self._outbox.log, end, self._outbox.log.messages, self._outbox.writer.session)
+
+    def _remember(self, end: ExchangeEnd) -> None:
+        started, session = self._graph_run.started, self._outbox.writer.session
+        if session is not None and started is not None:
+            self._services.recall.remember(
+                started.warm, started.memory, self._outbox.stored, session.next_rank, end.session_state
+            )
+
+    def _count(self, end: ExchangeEnd) -> None:
+        assert end.kpi is not None
+        self._kpis.end(end.kpi, self._outbox.stored)
+        error = {"code": end.error.code} if end.error else {}
+        how = {"status": str(end.status), "latency_ms": end.kpi.latency_ms, **error}
+        log.log(logging.WARNING if error else logging.INFO, "exchange ended", extra={**self._start.log_fields, **how})

@@ -1,0 +1,54 @@
+"""ExchangeStart: the input of a run of an exchange: a new one, one continued after a pause, or a resumed one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.protocol.messages import TokenUsage
+from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageRecord, SessionRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ResumePoint:
+    """Where a run continues: the packed checkpoints, and people's decisions on its requests.
+
+    `stored` are the exchange's messages so far. Blocks are numbered from `first_block`; `usage` is the usage so far.
+    """
+
+    state: bytes = field(repr=False)
+    decisions: Sequence[HumanDecision] | None
+    stored: Sequence[MessageRecord] = field(repr=False)
+    first_block: int
+    usage: TokenUsage
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeStart:
+    record: ExchangeRecord
+    """The exchange's record. The record of a query is not stored and names no session."""
+    agent: CatalogAgent
+    session: SessionRecord | None
+    """None for a query."""
+    opening: MessageRecord
+    """The user's message, with its rank."""
+    resume_point: ResumePoint | None = None
+    """None if the graph starts with the opening message."""
+
+    @property
+    def stored(self) -> Sequence[MessageRecord]:
+        """The exchange's messages so far."""
+        return self.resume_point.stored if self.resume_point is not None else [self.opening]
+
+    @property
+    def session_id(self) -> str | None:
+        return self.session.id if self.session is not None else None
+
+    @property
+    def log_fields(self) -> dict[str, object]:
+        """The ids in each of its log lines."""
+        return {
+            "request_id": self.record.request_id,
+            "exchange_id": self.record.id,
+            "session_id": self.session_id,
+            "agent_id": self.record.agent_id,
+        }

@@ -1,0 +1,70 @@
+"""Broadcast: carries the live view of exchanges between the instances on one store.
+
+The store is the source of truth: nothing is lost if a broadcast arrives late or never. No method waits for the network:
+an instance also works while the broadcast is unavailable.
+"""
+
+from typing import Protocol
+
+from agentic_backend.protocol.messages import Session
+from agentic_backend.relay.exchange_log import ExchangeLog
+
+
+class Listener(Protocol):
+    """Receives messages of other instances; called in the event loop's thread."""
+
+    def stop_here(self, exchange_id: str) -> None:
+        """A client of another instance has stopped the exchange; stop it if it runs here."""
+        ...
+
+    def started_elsewhere(self, session_id: str, exchange_id: str, user_id: str) -> None:
+        """Another instance runs this exchange from now on: it has begun, or continues after a pause."""
+        ...
+
+    def changed_elsewhere(self, session: Session) -> None:
+        """The session's title or state has changed."""
+        ...
+
+
+class Broadcast(Protocol):
+    def listen(self, listener: Listener) -> None:
+        """Send messages to `listener` from now on. Called once."""
+        ...
+
+    def publish(self, log: ExchangeLog) -> None:
+        """Publish the events of an exchange that runs here to the other instances, to its end."""
+        ...
+
+    def mirror(self, log: ExchangeLog) -> bool:
+        """Copy the events that another instance publishes into `log`, until the exchange ends or nothing reads the log.
+
+        False if there is no broadcast. Calls `filled` of a log that `is_filling` once it has all earlier events.
+        """
+        ...
+
+    def started(self, log: ExchangeLog) -> None:
+        """Tell the other instances that the exchange runs here."""
+        ...
+
+    def changed(self, session: Session) -> None: ...
+
+    def stop(self, exchange_id: str) -> None:
+        """Ask the exchange's owner to stop it."""
+        ...
+
+
+class Alone:
+    """The broadcast of a single instance: does nothing."""
+
+    def listen(self, listener: Listener) -> None: ...
+
+    def publish(self, log: ExchangeLog) -> None: ...
+
+    def mirror(self, log: ExchangeLog) -> bool:
+        return False
+
+    def started(self, log: ExchangeLog) -> None: ...
+
+    def changed(self, session: Session) -> None: ...
+
+    def stop(self, exchange_id: str) -> None: ...

@@ -1,0 +1,355 @@
+"""The event log of one exchange, and the cursors that read it.
+
+Append-only; its exchange is the only writer. There is no queue per client: a cursor is a place in the log, and a slow
+reader gets adjacent deltas merged into one. A long log merges text that all cursors have read, or none, so that memory
+grows with the length of the text and not with the number of tokens; of progress events only the last is kept there.
+A place inside merged text can't be read from: its reader gets a `reset`, never the same text twice.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from sys import getsizeof
+from typing import Literal
+
+from agentic_backend.growing_text import GrowingText
+from agentic_backend.protocol.events import (
+    AwaitingHuman,
+    Delta,
+    ExchangeEvent,
+    Final,
+    PartialText,
+    Place,
+    Reset,
+    Stream,
+)
+from agentic_backend.protocol.messages import Channel, ChatMessage
+from agentic_backend.protocol.seq import epoch_of, is_beginning
+from agentic_backend.relay.log_entries import Entry, TextRun, merged, seq_of
+
+Replay = Literal["live", "reset", "replayed"]
+"""What a reader gets first: only new events, a `reset`, or earlier events."""
+
+_UNKNOWN = -1
+# Estimated bytes of a list entry, and of an event's objects without its texts.
+_REFERENCE, _OBJECTS = 8, 3_200
+
+
+class Cursor:
+    """A reader's place: it has everything up to `position`. New events call `wake`.
+
+    New text of a partial message calls `wake_for_text` instead, so that the reader may let text gather.
+    """
+
+    def __init__(
+        self, log: "ExchangeLog", position: int, wake: Callable[[], None], wake_for_text: Callable[[], None]
+    ) -> None:
+        self.log = log
+        self.position = position
+        """The seq up to which the reader has everything; _UNKNOWN if the log does not know that place."""
+        self.wake = wake
+        self.wake_for_text = wake_for_text
+        self.was_unreached = False
+        """Whether the log did not reach this place at the last call of `give_up_unreached`."""
+
+    def take(self) -> list[ExchangeEvent]:
+        """Return the events after the cursor's place, and move it behind them."""
+        events = self.log.read(self.position)
+        if events:
+            self.position = events[-1].seq
+        return events
+
+
+class ExchangeLog:
+    """The events of an exchange so far, and the cursors of its readers."""
+
+    def __init__(
+        self,
+        session_id: str | None,
+        exchange_id: str,
+        *,
+        user_id: str = "",
+        compact_after: int = 512,
+    ) -> None:
+        """`session_id` is None for a query; `user_id` is the exchange's user."""
+        self.session_id = session_id
+        self.exchange_id = exchange_id
+        self.user_id = user_id
+        self.last_seq = 0
+        """The seq of the last event; 0 if there is none."""
+        self.final: Final | None = None
+        """The exchange's end, once it is in the log."""
+        self.is_stored_final = False
+        """Whether the log holds only a final from the store: a reader gets that from any place."""
+        self.is_filling = False
+        """Whether earlier events of another instance are still being copied; until then readers wait."""
+        self.is_mirrored = False
+        """Whether another instance fills it. It then lags behind the owner's log: a reader with a place beyond its end
+        waits until the log reaches that place, and so never sees an event twice."""
+        self._ended = asyncio.Event()
+        """Set with `final`."""
+        self._entries: list[Entry] = []
+        """The events by seq; deltas are kept as runs of text."""
+        self._before: list[ChatMessage] = []
+        """The messages before the first entry, if the log was restarted."""
+        self._begins_after = 0
+        """The seq of the `reset` that restarted the log: places before it can't be read."""
+        self._began_anew = False
+        """Whether the log was restarted: the events before the first entry are not here."""
+        self._cursors: set[Cursor] = set()
+        """The readers' cursors."""
+        self._read_up_to = 0
+        """The highest place that any reader has reached; text after it is unread and can be merged."""
+        self._compact_after = compact_after
+        """The number of new entries after which text is merged again."""
+        self._compact_at = compact_after
+        """The number of entries at which text is merged next."""
+
+    @classmethod
+    def of_final(cls, final: Final, user_id: str) -> "ExchangeLog":
+        """The log of an ended exchange whose events are no longer kept: it holds only the final."""
+        log = cls(final.session_id, final.exchange_id, user_id=user_id)
+        log.is_stored_final = True
+        log.take_over(final)
+        return log
+
+    def follow(
+        self, after_seq: int, wake: Callable[[], None], wake_for_text: Callable[[], None] | None = None
+    ) -> Cursor:
+        """A cursor that has everything up to `after_seq`; release it with `unfollow`."""
+        # A place beyond the end is unknown, even if the log grows past it before the first read. Place 0 of a
+        # restarted log is unknown too: its first events are not here.
+        is_unknown = self._is_beyond(after_seq) or (after_seq == 0 and self._began_anew)
+        position = 0 if self.is_stored_final else _UNKNOWN if is_unknown else after_seq
+        self._read_up_to = max(self._read_up_to, min(position, self.last_seq))
+        cursor = Cursor(self, position, wake, wake_for_text or wake)
+        self._cursors.add(cursor)
+        return cursor
+
+    def unfollow(self, cursor: Cursor) -> None:
+        self._cursors.discard(cursor)
+
+    @property
+    def is_followed(self) -> bool:
+        return bool(self._cursors)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the last event is `awaiting_human`."""
+        return bool(self._entries) and isinstance(self._entries[-1], AwaitingHuman)
+
+    @property
+    def size(self) -> int:
+        """Its memory in bytes, roughly. Call it once: it visits every event."""
+        runs = [entry for entry in self._entries if isinstance(entry, TextRun)]
+        texts = sum(getsizeof(part) + _REFERENCE for run in runs for part in run.text.parts)
+        # A final shares its messages with the events before it.
+        told = [entry for entry in self._entries if not isinstance(entry, TextRun | Final)]
+        events = sum(len(value.model_dump_json()) for value in [*told, *self._before])
+        return texts + events + _OBJECTS * (len(self._entries) - len(runs) + len(self._before))
+
+    async def wait_ended(self) -> None:
+        """Wait until the final is in the log."""
+        await self._ended.wait()
+
+    def next_place(self) -> Place:
+        """The next event's place (`session_id`, `exchange_id`, `seq`), as keyword arguments for its constructor."""
+        return {"session_id": self.session_id, "exchange_id": self.exchange_id, "seq": self.last_seq + 1}
+
+    def append(self, event: ExchangeEvent) -> None:
+        """Add an event, whose seq must be the next one, and wake the readers."""
+        assert event.seq == self.last_seq + 1, "an event goes to the next place"
+        self.last_seq = event.seq
+        self._append(event)
+
+    def append_text(self, block: int, channel: Channel, text: str) -> None:
+        """Add text of the partial message in `block`."""
+        self._append_text(self.last_seq + 1, block, channel, text)
+
+    def _append_text(self, seq: int, block: int, channel: Channel, text: str) -> None:
+        """Add text that covers the seqs from the next one to `seq`."""
+        first_seq, self.last_seq = self.last_seq + 1, seq
+        last = self._entries[-1] if self._entries else None
+        # While the log is filling, a reader's place may be at any seq.
+        is_unread = isinstance(last, TextRun) and last.first_seq > self._read_up_to and not self.is_filling
+        if isinstance(last, TextRun) and is_unread and last.block == block:
+            last.text.add(text)
+            last.seq = seq
+        else:
+            self._add(TextRun(first_seq, seq, block, channel, GrowingText(text)))
+        for cursor in self._cursors:
+            cursor.wake_for_text()
+
+    def take_over(self, event: ExchangeEvent) -> None:
+        """Add an event of another instance's log under its own seq, which must be above `last_seq`.
+
+        A `reset` replaces all earlier events.
+        """
+        if isinstance(event, Delta):
+            # The other log may have merged it: it covers all seqs since the event before.
+            self._append_text(event.seq, event.block, event.channel, event.text)
+        elif isinstance(event, Reset):
+            self.start_anew(event.messages, event.partial, event.seq)
+        else:
+            self.last_seq = event.seq
+            self._append(event)
+
+    def start_anew(self, messages: Sequence[ChatMessage], partial: Sequence[PartialText], seq: int) -> None:
+        """Restart the log at `seq`: all readers get a `reset` with these messages and this partial text."""
+        self._before, self._begins_after, self._began_anew = list(messages), seq, True
+        self.last_seq = self._read_up_to = seq
+        self._entries = [TextRun(seq, seq, text.block, text.channel, GrowingText(text.text)) for text in partial]
+        self.filled()
+
+    def filled(self) -> None:
+        """Wake the readers: all earlier events of the other instance are here."""
+        self.is_filling = False
+        for cursor in self._cursors:
+            cursor.wake()
+
+    def jump_to(self, seq: int) -> None:
+        """Continue above `seq`, which other logs of the same exchange may have reached."""
+        self.last_seq = max(self.last_seq, seq)
+
+    def give_up_unreached(self) -> None:
+        """Give a `reset` to readers that have waited since the last call for a place that the log has not reached."""
+        for cursor in self._cursors:
+            is_unreached = not self.is_filling and cursor.position > self.last_seq
+            if is_unreached and cursor.was_unreached:
+                cursor.position = _UNKNOWN
+                cursor.wake()
+            cursor.was_unreached = is_unreached
+
+    def end_with(self, final: Final) -> None:
+        """End a log that missed the exchange's last events: all readers get a `reset` and the `final`."""
+        seq = max(final.seq, self.last_seq + 2)
+        self.start_anew(final.messages, (), seq - 1)
+        self.take_over(final.model_copy(update={"seq": seq}))
+
+    def _append(self, event: ExchangeEvent) -> None:
+        self._add(event)
+        if isinstance(event, Final):
+            self.final = event
+            self._ended.set()
+        for cursor in self._cursors:
+            cursor.wake()
+
+    def read(self, after_seq: int) -> list[ExchangeEvent]:
+        """The events after `after_seq`; if that place can't be read or is unknown, a `reset` instead."""
+        replay = self.replay_from(after_seq)
+        if replay == "live":
+            return []
+        self._read_up_to = self.last_seq
+        if replay == "reset":
+            return self._start_anew()
+        start = bisect_right(self._entries, after_seq, key=seq_of)
+        events: list[ExchangeEvent] = []
+        texts: list[str] = []
+        for index in range(start, len(self._entries)):
+            entry = self._entries[index]
+            if not isinstance(entry, TextRun):
+                events.append(entry)
+                continue
+            texts.append(entry.text.joined())
+            following = self._entries[index + 1] if index + 1 < len(self._entries) else None
+            if not isinstance(following, TextRun) or following.block != entry.block:
+                events.append(self._delta(entry, "".join(texts)))
+                texts = []
+        return events
+
+    def replay_from(self, after_seq: int) -> Replay:
+        """What `read` would return: nothing yet, a reset, or the events after `after_seq`."""
+        if after_seq == _UNKNOWN:
+            return "live" if self.is_filling else "reset"
+        if after_seq == self.last_seq or self.is_filling:
+            return "live"
+        if after_seq > self.last_seq:
+            return "reset" if self._is_beyond(after_seq) else "live"
+        start = bisect_right(self._entries, after_seq, key=seq_of)
+        is_lost = after_seq < self._begins_after or self._inside_run(start, after_seq)
+        return "reset" if is_lost or self._is_elsewhere(start, after_seq) else "replayed"
+
+    @property
+    def messages(self) -> list[ChatMessage]:
+        """The exchange's messages so far, by rank."""
+        return [*self._before, *(entry.message for entry in self._entries if isinstance(entry, Stream))]
+
+    @property
+    def partial(self) -> list[PartialText]:
+        """The text of the messages that are not complete yet, by block."""
+        texts: dict[int, list[str]] = {}
+        channels: dict[int, Channel] = {}
+        for entry in self._entries:
+            if isinstance(entry, TextRun):
+                texts.setdefault(entry.block, []).append(entry.text.joined())
+                channels[entry.block] = entry.channel
+            elif isinstance(entry, Stream) and entry.block is not None:
+                texts.pop(entry.block, None)
+        return [
+            PartialText(block=block, channel=channels[block], text="".join(pieces)) for block, pieces in texts.items()
+        ]
+
+    def _is_beyond(self, after_seq: int) -> bool:
+        """Whether the place lies beyond the end, and the log will not reach it."""
+        will_grow = self.is_filling or (self.is_mirrored and self.final is None)
+        return after_seq > self.last_seq and not will_grow
+
+    def _is_elsewhere(self, start: int, after_seq: int) -> bool:
+        """Whether this place, before the entry at `start`, belongs to another log of the exchange.
+
+        An owner may have shown events that never came here; and at the beginning of an epoch stands a view that was
+        built from the store alone.
+        """
+        if after_seq in (0, self._begins_after) or (start > 0 and self._entries[start - 1].seq == after_seq):
+            return False
+        following = self._entries[start] if start < len(self._entries) else None
+        next_seq = following.first_seq if isinstance(following, TextRun) else following.seq if following else None
+        return is_beginning(after_seq) or epoch_of(after_seq) != epoch_of(next_seq or self.last_seq)
+
+    def _inside_run(self, start: int, after_seq: int) -> bool:
+        for entry in self._entries[start:]:
+            if not isinstance(entry, TextRun):
+                return False
+            if entry.first_seq <= after_seq:
+                return True
+        return False
+
+    def _start_anew(self) -> list[ExchangeEvent]:
+        """A `reset`, then the last event if that is a final or an `awaiting_human`, which no reset contains."""
+        last = self._entries[-1] if self._entries else None
+        if isinstance(last, AwaitingHuman | Final):
+            return [self._reset(last.seq - 1), last]
+        return [self._reset(self.last_seq)]
+
+    def _reset(self, seq: int) -> Reset:
+        return Reset(
+            session_id=self.session_id,
+            exchange_id=self.exchange_id,
+            seq=seq,
+            messages=self.messages,
+            partial=self.partial,
+        )
+
+    def _delta(self, run: TextRun, text: str) -> Delta:
+        return Delta(
+            session_id=self.session_id,
+            exchange_id=self.exchange_id,
+            seq=run.seq,
+            block=run.block,
+            channel=run.channel,
+            text=text,
+        )
+
+    def _add(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        if len(self._entries) >= self._compact_at:
+            self._compact()
+
+    def _compact(self) -> None:
+        """Merge the text that every cursor has read, and the text that no cursor has reached."""
+        read_by_all = min((cursor.position for cursor in self._cursors), default=self._read_up_to)
+        read = bisect_right(self._entries, read_by_all, key=seq_of)
+        unread = bisect_right(self._entries, self._read_up_to, key=seq_of)
+        between = self._entries[read:unread]
+        self._entries = [*merged(self._entries[:read]), *between, *merged(self._entries[unread:])]
+        self._compact_at = len(self._entries) + self._compact_after

@@ -1,0 +1,70 @@
+"""ExchangeLogs: finds every exchange log of this process, by the exchange's id or the client's id for it.
+
+Owned by the relay. A log lives as long as something references it (its exchange, a reader, a mirror). Logs of ended
+exchanges are kept for a limited time, within a limit on their total size.
+"""
+
+import contextlib
+from weakref import WeakValueDictionary
+
+from cachetools import LRUCache, TTLCache
+
+from agentic_backend.relay.exchange_log import ExchangeLog
+
+
+class ExchangeLogs:
+    def __init__(self, *, keep_ended_bytes: int, keep_ended_s: float, names: int, compact_after: int) -> None:
+        """`names` is how many clients' ids are remembered; `compact_after` is passed to each log."""
+        self._logs: WeakValueDictionary[str, ExchangeLog] = WeakValueDictionary()
+        """All logs of this process, by exchange id."""
+        self._kept: TTLCache[str, ExchangeLog] = TTLCache(keep_ended_bytes, keep_ended_s, getsizeof=_size)
+        """Logs that are kept for a while without a reader, by exchange id."""
+        self._ids: LRUCache[tuple[str, str], str] = LRUCache(names)
+        """Exchange ids, by user id and the client's id for the exchange."""
+        self._compact_after = compact_after
+
+    def new(self, session_id: str | None, exchange_id: str, user_id: str) -> ExchangeLog:
+        """Create and register a log."""
+        log = ExchangeLog(session_id, exchange_id, user_id=user_id, compact_after=self._compact_after)
+        self._logs[exchange_id] = log
+        return log
+
+    def get(self, exchange_id: str) -> ExchangeLog | None:
+        """The log, if it is still referenced."""
+        return self._logs.get(exchange_id)
+
+    def name(self, log: ExchangeLog, client_exchange_id: str) -> None:
+        """Register the client's id for the log's exchange; it is unique per user."""
+        self._ids[log.user_id, client_exchange_id] = log.exchange_id
+
+    def id_of(self, user_id: str, client_exchange_id: str) -> str:
+        """The exchange id for the client's id; empty if that is unknown."""
+        return self._ids.get((user_id, client_exchange_id), "")
+
+    def keep(self, log: ExchangeLog) -> None:
+        """Keep the log for a while, unless it exceeds the size limit or was evicted."""
+        if log.exchange_id in self._logs:
+            with contextlib.suppress(ValueError):
+                self._kept[log.exchange_id] = log
+
+    def is_kept(self, exchange_id: str) -> bool:
+        return exchange_id in self._kept
+
+    def evict_session(self, session_id: str) -> None:
+        """Remove the session's logs; a reader may still hold one."""
+        for exchange_id in [id for id, log in self._logs.items() if log.session_id == session_id]:
+            del self._logs[exchange_id]
+            # A log whose time is over was removed already.
+            self._kept.pop(exchange_id, None)
+
+    def unended(self) -> list[ExchangeLog]:
+        """The logs without a final that have a reader, or are kept and not waiting for a person."""
+        return [
+            log
+            for exchange_id, log in list(self._logs.items())
+            if log.final is None and (log.is_followed or (exchange_id in self._kept and not log.is_waiting))
+        ]
+
+
+def _size(log: ExchangeLog) -> int:
+    return log.size

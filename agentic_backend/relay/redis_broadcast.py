@@ -1,0 +1,198 @@
+"""RedisBroadcast: the broadcast between instances on one store, through Redis.
+
+Redis holds only the live view, which may be lost at any time: the store is the source of truth. One task holds the
+connection and reconnects without limit; the tasks that publish, read and listen run inside it.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from redis.asyncio import Redis
+from redis.asyncio.client import PubSub
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from agentic_backend.backoff import backoff
+from agentic_backend.event_loop import is_cancelled
+from agentic_backend.protocol.messages import Session
+from agentic_backend.relay.broadcast import Listener
+from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.redis_messages import (
+    Changed,
+    Joined,
+    NotUnderstood,
+    ResetWanted,
+    StartedHere,
+    StopWanted,
+    control_channel_of,
+    decode_control,
+)
+from agentic_backend.relay.redis_mirrors import RedisMirrors
+from agentic_backend.relay.redis_publisher import RedisPublisher
+
+log = logging.getLogger(__name__)
+
+_ANSWER_S, _SILENT_S = 2.0, 5.0
+_RETRY_FIRST_S, _RETRY_AT_MOST_S = 0.1, 2.0
+_LAST_WORDS_S, _CLOSE_S = 0.3, 0.5
+_TELL_EVERY_S = 60.0
+
+
+class RedisBroadcast:
+    """`redis_broadcast` owns the task of `run`. `up` is called with whether Redis answers."""
+
+    def __init__(self, url: str, instance_id: str, up: Callable[[bool], None]) -> None:
+        self._url = url
+        self._instance_id = instance_id
+        self._up = up
+        self._is_up: bool | None = None
+        """Whether Redis answers; None before the first attempt."""
+        self._tell_at = 0.0
+        """When an unreadable message may be logged again, in the event loop's time."""
+        self._listener: Listener | None = None
+        """Receives the messages of other instances."""
+        self._publisher = RedisPublisher(instance_id)
+        self._mirrors = RedisMirrors(lambda exchange_id: self._publisher.tell(ResetWanted(exchange_id=exchange_id)))
+
+    def listen(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def publish(self, log: ExchangeLog) -> None:
+        self._mirrors.end(log.exchange_id)
+        self._publisher.publish(log)
+
+    def mirror(self, log: ExchangeLog) -> bool:
+        self._mirrors.mirror(log)
+        return True
+
+    def started(self, log: ExchangeLog) -> None:
+        if log.session_id is not None:
+            told = StartedHere(session_id=log.session_id, exchange_id=log.exchange_id, user_id=log.user_id)
+            self._publisher.tell(told)
+
+    def changed(self, session: Session) -> None:
+        self._publisher.tell(Changed(session=session))
+
+    def stop(self, exchange_id: str) -> None:
+        self._publisher.stop(exchange_id)
+
+    async def run(self) -> None:
+        """Stay connected until cancelled."""
+        delays = backoff(_RETRY_FIRST_S, _RETRY_AT_MOST_S)
+        while True:
+            try:
+                await self._connected()
+            except* Exception as errors:
+                # Any error: if this task ended, the instance would stay disconnected.
+                self._away(errors)
+            if self._is_up:
+                delays = backoff(_RETRY_FIRST_S, _RETRY_AT_MOST_S)
+            self._is_up = False
+            self._mirrors.prune()
+            await asyncio.sleep(next(delays))
+
+    async def flush(self) -> None:
+        """Wait for a moment until everything is published."""
+        self._publisher.hurry()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS_S):
+                while not self._publisher.is_idle:
+                    await asyncio.sleep(0.01)
+
+    async def _connected(self) -> None:
+        """Connect, then publish, mirror and listen. Raises the errors that end the connection."""
+        redis = Redis.from_url(
+            self._url,
+            protocol=2,
+            socket_timeout=_ANSWER_S,
+            socket_connect_timeout=_ANSWER_S,
+            retry=Retry(NoBackoff(), 0),
+        )
+        async with redis, redis.pubsub() as channels:
+            control_channel = control_channel_of(redis.connection_pool.connection_kwargs.get("db", 0))
+            await channels.subscribe(control_channel)
+            await redis.ping()
+            self._back()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._publisher.run(redis, control_channel))
+                tasks.create_task(self._mirrors.run(redis, channels))
+                tasks.create_task(self._listen(channels, control_channel))
+
+    async def _listen(self, channels: PubSub, control_channel: str) -> None:
+        is_silent = False
+        while not is_cancelled():
+            message = await channels.get_message(timeout=_SILENT_S)
+            if message is None:
+                if is_silent:
+                    raise RedisError("no answer")
+                await channels.ping()
+            is_silent = message is None
+            if message is None or message["type"] == "pong":
+                continue
+            if message["channel"] != control_channel.encode():
+                self._mirrors.wake(message["channel"].decode(errors="replace"))
+            elif message["type"] == "message":
+                self._receive(message["data"])
+
+    def _receive(self, data: object) -> None:
+        try:
+            message = decode_control(data)
+            if message.sender == self._instance_id or self._listener is None:
+                return
+            match message.told:
+                case Joined():
+                    self._publisher.tell_again()
+                case StopWanted(exchange_id=exchange_id):
+                    self._listener.stop_here(exchange_id)
+                case StartedHere(session_id=session_id, exchange_id=exchange_id, user_id=user_id):
+                    self._listener.started_elsewhere(session_id, exchange_id, user_id)
+                case Changed(session=session):
+                    self._listener.changed_elsewhere(session)
+                case ResetWanted(exchange_id=exchange_id):
+                    self._publisher.begin_anew(exchange_id)
+        except NotUnderstood:
+            self._not_understood()
+        except Exception as error:
+            log.exception("a message of the broadcast could not be acted upon", exc_info=error)
+
+    def _not_understood(self) -> None:
+        """Log it, at most once a minute: another version may send many."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._tell_at:
+            self._tell_at = now + _TELL_EVERY_S
+            log.warning("a message of the broadcast was not understood")
+
+    def _back(self) -> None:
+        if self._is_up is not None:
+            log.info("the broadcast is back")
+        self._is_up = True
+        self._up(True)
+
+    def _away(self, errors: BaseExceptionGroup[Exception]) -> None:
+        self._up(False)
+        # Log only the first error of an outage.
+        if self._is_up is not False:
+            error: BaseException = errors
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            expected = isinstance(error, RedisError | OSError)
+            # Not the error's text, which may quote the URL.
+            reason = {"reason": type(error).__name__}
+            log.warning("the broadcast is away", extra=reason, exc_info=None if expected else error)
+
+
+@asynccontextmanager
+async def redis_broadcast(url: str, instance_id: str, up: Callable[[bool], None]) -> AsyncIterator[RedisBroadcast]:
+    """The broadcast through the Redis at `url`, which may be unavailable."""
+    broadcast = RedisBroadcast(url, instance_id, up)
+    running = asyncio.create_task(broadcast.run())
+    try:
+        yield broadcast
+        await broadcast.flush()
+    finally:
+        running.cancel()
+        await asyncio.wait({running}, timeout=_CLOSE_S)

@@ -1,0 +1,167 @@
+"""RedisMirrors: the one task of a process that copies other instances' exchanges from Redis into logs.
+
+A message on a stream's channel announces new entries; in addition, all streams are read every second. A log takes
+over entries that continue at its end, or a `reset`. If an entry is missing, the owner is asked for a `reset`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from redis.asyncio import Redis
+from redis.asyncio.client import PubSub
+
+from agentic_backend.event_loop import is_cancelled
+from agentic_backend.protocol.events import Reset
+from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.redis_messages import NotUnderstood, decode_entry, stream_of
+
+log = logging.getLogger(__name__)
+
+_READ_EVERY_S = 1.0
+UNFOLLOWED_S = 30.0
+# Wake-ups within this time are handled by one read.
+_PACE_S = 0.01
+_STREAMS_PER_READ, _ENTRIES_PER_READ = 50, 200
+
+_Entries = Sequence[tuple[bytes, object]]
+
+
+class _Mirror:
+    """A log that is filled from a stream."""
+
+    def __init__(self, mirrored: ExchangeLog, now: float) -> None:
+        self.log = mirrored
+        self.stream = stream_of(mirrored.exchange_id)
+        """The key of the stream in Redis."""
+        self.followed_at = now
+        """When the log was last seen to have a reader."""
+        self.asked_at = 0.0
+        """When the owner was last asked for a `reset`."""
+        self.has_told = False
+        """Whether an unreadable entry was logged already."""
+
+
+class RedisMirrors:
+    """`ask_reset` is called with the id of an exchange whose stream does not continue at the end of its log."""
+
+    def __init__(self, ask_reset: Callable[[str], None]) -> None:
+        self._ask_reset = ask_reset
+        self._mirrors: dict[str, _Mirror] = {}
+        """The mirrors, by the key of their stream."""
+        self._due: set[str] = set()
+        """The keys of the streams that may have new entries."""
+        self._subscribed: set[str] = set()
+        """The keys of the streams whose channels this connection is subscribed to."""
+        self._wanted = asyncio.Event()
+        """Set when a stream is due."""
+
+    def __len__(self) -> int:
+        return len(self._mirrors)
+
+    def mirror(self, mirrored: ExchangeLog) -> None:
+        mirror = _Mirror(mirrored, _now())
+        before = self._mirrors.get(mirror.stream)
+        if mirrored.final is None and (before is None or before.log is not mirrored):
+            self._mirrors[mirror.stream] = mirror
+            self.wake(mirror.stream)
+
+    def end(self, exchange_id: str) -> None:
+        """Stop mirroring the exchange: it runs here now."""
+        self._mirrors.pop(stream_of(exchange_id), None)
+
+    def wake(self, stream: str) -> None:
+        """Read the stream soon: it may have new entries."""
+        if stream in self._mirrors:
+            self._due.add(stream)
+            self._wanted.set()
+
+    def prune(self) -> None:
+        """Remove mirrors of ended exchanges, and of logs without a reader for a while."""
+        now = _now()
+        for stream, mirror in list(self._mirrors.items()):
+            if mirror.log.is_followed:
+                mirror.followed_at = now
+            if mirror.log.final is not None or now - mirror.followed_at > UNFOLLOWED_S:
+                del self._mirrors[stream]
+
+    async def run(self, redis: Redis, channels: PubSub) -> None:
+        """Read the streams until cancelled. Raises RedisError or OSError if the connection fails."""
+        self._subscribed.clear()
+        read_all_at = 0.0
+        while not is_cancelled():
+            if _now() >= read_all_at:
+                self.prune()
+                self._due |= set(self._mirrors)
+                read_all_at = _now() + _READ_EVERY_S
+                # Checks that the connection works.
+                await redis.ping()
+            await self._subscribe(channels)
+            await self._read(redis)
+            await asyncio.sleep(_PACE_S)
+            try:
+                async with asyncio.timeout(max(read_all_at - _now(), 0)):
+                    await self._wanted.wait()
+            except TimeoutError:
+                continue
+            self._wanted.clear()
+
+    async def _subscribe(self, channels: PubSub) -> None:
+        """Subscribe to the channels of exactly the mirrored streams; a confirmation makes its stream due."""
+        mirrored = set(self._mirrors)
+        if wanted := mirrored - self._subscribed:
+            await channels.subscribe(*wanted)
+        if unwanted := self._subscribed - mirrored:
+            await channels.unsubscribe(*unwanted)
+        self._subscribed = mirrored
+
+    async def _read(self, redis: Redis) -> None:
+        while due := [self._mirrors[stream] for stream in self._due if stream in self._mirrors][:_STREAMS_PER_READ]:
+            self._due -= {mirror.stream for mirror in due}
+            places: dict[Any, int] = {mirror.stream: mirror.log.last_seq for mirror in due}
+            answer = await redis.xread(dict(places), count=_ENTRIES_PER_READ)
+            # With RESP2 the answer is a list; redis-py types it for all protocols.
+            for key, entries in cast("list[tuple[bytes, _Entries]]", answer):
+                mirror = self._mirrors.get(key.decode())
+                if mirror is None:
+                    continue
+                self._take(mirror, entries)
+                has_moved = mirror.log.last_seq > places[mirror.stream]
+                if has_moved and len(entries) == _ENTRIES_PER_READ:
+                    self._due.add(mirror.stream)
+                elif has_moved and mirror.log.is_filling:
+                    mirror.log.filled()
+                await asyncio.sleep(0)
+        self._due.clear()
+
+    def _take(self, mirror: _Mirror, entries: _Entries) -> None:
+        mirrored = mirror.log
+        for _, fields in entries:
+            try:
+                event, after = decode_entry(fields)
+                if event.exchange_id != mirrored.exchange_id:
+                    raise NotUnderstood
+            except NotUnderstood:
+                self._tell(mirror)
+                continue
+            if event.seq <= mirrored.last_seq:
+                continue
+            if not isinstance(event, Reset) and after != mirrored.last_seq:
+                self._miss(mirror)
+                return
+            mirrored.take_over(event)
+
+    def _miss(self, mirror: _Mirror) -> None:
+        if _now() - mirror.asked_at >= _READ_EVERY_S:
+            mirror.asked_at = _now()
+            self._ask_reset(mirror.log.exchange_id)
+
+    def _tell(self, mirror: _Mirror) -> None:
+        if not mirror.has_told:
+            mirror.has_told = True
+            log.warning("an entry of the broadcast was not understood", extra={"exchange_id": mirror.log.exchange_id})
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,340 @@
+"""Relay: owns the task of every exchange that runs here, admits new ones, and ends them when the process shuts down.
+
+An exchange belongs to its session, not to a connection: connections come and go, and read its log. The broadcast fills
+the logs of exchanges on other instances. The relay also holds the logs (`ExchangeLogs`), the feeds that watch sessions
+(`Watchers`) and the shutdown of connections (`Drain`).
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import Context
+from typing import Any, Protocol, TypeVar
+
+from agentic_backend.errors import AgenticError, ShuttingDown, TooManyRuns
+from agentic_backend.protocol.messages import Session
+from agentic_backend.relay.broadcast import Broadcast
+from agentic_backend.relay.drain import Drain
+from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.exchange_logs import ExchangeLogs
+from agentic_backend.relay.watchers import Watchers
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+# How long each step of the shutdown waits without progress after the grace period: for the next node, the last
+# messages, cancelled tasks, and the close of connections. Together they fit into the two seconds that a server has.
+_DRAIN_S, _LAST_WORDS_S, _CANCEL_S, _LEAVE_S = 0.3, 0.7, 0.1, 0.3
+_NAMES = 10_000
+
+
+class RunningExchange(Protocol):
+    @property
+    def log(self) -> ExchangeLog: ...
+
+    @property
+    def client_exchange_id(self) -> str | None:
+        """The client's id for the exchange, unique per user."""
+        ...
+
+    @property
+    def settled(self) -> asyncio.Event:
+        """Set when it has ended or paused and stores nothing more; a tool that ignores this may still run."""
+        ...
+
+    async def run(self) -> None:
+        """Run until the exchange ends or waits for a person. Never raises: an error becomes the exchange's end."""
+        ...
+
+    def stop(self) -> None:
+        """End it as stopped, soon."""
+        ...
+
+    def drain(self) -> None:
+        """End it as interrupted after its current step, from where it can be resumed: the process shuts down."""
+        ...
+
+    def interrupt(self) -> None:
+        """End it as interrupted, soon."""
+        ...
+
+
+class Relay:
+    """Holds every task that it has started until the task ends; `aclose` ends them all."""
+
+    def __init__(
+        self,
+        *,
+        broadcast: Broadcast,
+        keep_ended_bytes: int,
+        keep_ended_s: float,
+        compact_after: int,
+        max_running: int,
+        running_per_user: int | None,
+        grace_s: float,
+        drain: Drain | None = None,
+    ) -> None:
+        self._broadcast = broadcast
+        self._tasks: set[asyncio.Task[Any]] = set()
+        """The tasks that have not ended: exchanges, admissions and background work."""
+        self._admissions: dict[asyncio.Task[Any], str] = {}
+        """The tasks that are starting an exchange, with the user's id."""
+        self._running: dict[str, RunningExchange] = {}
+        """The exchanges whose tasks have not ended, by exchange id; a settled one may still have a running tool."""
+        self._in_session: dict[str, RunningExchange] = {}
+        """The exchange that was started last in each session, by session id."""
+        self._claims: Counter[str] = Counter()
+        """How often each exchange is being claimed at the moment, by exchange id."""
+        self._logs = ExchangeLogs(
+            keep_ended_bytes=keep_ended_bytes,
+            keep_ended_s=keep_ended_s,
+            names=_NAMES + max_running,
+            compact_after=compact_after,
+        )
+        self._max_running = max_running
+        self._running_per_user = running_per_user
+        self._grace_s = grace_s
+        self.watchers = Watchers()
+        """The feeds that watch a session."""
+        self.drain = drain or Drain()
+        """Each open connection registers here, and gets a notice to close when the server stops."""
+        broadcast.listen(self)
+
+    @property
+    def running_count(self) -> int:
+        """The number of exchanges in this process."""
+        return len(self._running)
+
+    @property
+    def running_logs(self) -> list[ExchangeLog]:
+        """The logs of the exchanges that run here."""
+        return [exchange.log for exchange in self._running.values()]
+
+    @property
+    def foreign_logs(self) -> list[ExchangeLog]:
+        """The logs without an end of exchanges that don't run here.
+
+        They have readers, or the exchange ran here and another instance has taken it over.
+        """
+        return [log for log in self._logs.unended() if not self.holds(log.exchange_id)]
+
+    @property
+    def draining(self) -> bool:
+        return self.drain.has_begun
+
+    def admit(self, user_id: str, begin: Callable[[], Coroutine[Any, Any, Result]]) -> asyncio.Task[Result]:
+        """Run `begin`, which starts an exchange of the user or refuses it; until it ends it counts as an exchange.
+
+        Raises ShuttingDown or TooManyRuns if no exchange may start now.
+        """
+        if self.draining:
+            raise ShuttingDown(retry_after_s=1)
+        if len(self._running) + len(self._admissions) >= self._max_running:
+            raise TooManyRuns(retry_after_s=1)
+        if self._running_per_user is not None and self._running_of(user_id) >= self._running_per_user:
+            raise TooManyRuns(f"As many of your exchanges run as may: {self._running_per_user}.", retry_after_s=1)
+        admission = self.spawn(begin())
+        self._admissions[admission] = user_id
+        admission.add_done_callback(self._admissions.pop)
+        return admission
+
+    def new_log(self, session_id: str | None, exchange_id: str, user_id: str) -> ExchangeLog:
+        """Create a log, which `find` returns from now on."""
+        return self._logs.new(session_id, exchange_id, user_id)
+
+    def start(self, exchange: RunningExchange) -> None:
+        """Run `exchange` in a task of the relay, and show it to the watchers of its session."""
+        started = exchange.log
+        self._running[started.exchange_id] = exchange
+        if exchange.client_exchange_id is not None:
+            self._logs.name(started, exchange.client_exchange_id)
+        if started.session_id is not None:
+            self._in_session[started.session_id] = exchange
+            self.publish(started)
+            self._broadcast.started(started)
+        self.spawn(self._run(exchange))
+        self.watchers.exchange_started(started)
+
+    def spawn(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+        """Run `work` in a background task that the relay holds, and awaits in `aclose`.
+
+        The task gets an empty context: a title is requested from a model's callback, and in its context LangChain would
+        take the title's tokens for tokens of the answer.
+        """
+        task = asyncio.create_task(work, context=Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._let_go)
+        return task
+
+    def find(self, exchange_id: str) -> ExchangeLog | None:
+        """The log of an exchange, running or not, if it is kept here or has readers."""
+        log = self._logs.get(exchange_id)
+        if log is None or log.final is None or log.is_followed:
+            return log
+        return log if exchange_id in self._running or self._logs.is_kept(exchange_id) else None
+
+    def find_asked(self, user_id: str, client_exchange_id: str) -> ExchangeLog | None:
+        """The log of the user's exchange with this client's id, if it is here."""
+        return self.find(self._logs.id_of(user_id, client_exchange_id))
+
+    def running(self, exchange_id: str) -> RunningExchange | None:
+        """The exchange, if it runs here; an exchange that waits for a person doesn't run."""
+        return _if_at_work(self._running.get(exchange_id))
+
+    def holds(self, exchange_id: str) -> bool:
+        """Whether the exchange runs here, or has ended here and is not stored yet."""
+        exchange = self._running.get(exchange_id)
+        return exchange is not None and not exchange.settled.is_set()
+
+    @contextmanager
+    def claiming(self, exchange_id: str) -> Iterator[None]:
+        """Wraps a claim of the exchange in the store, and what follows until it runs or has ended.
+
+        Meanwhile the store may already say that this instance runs it; `is_left` is False all the same.
+        """
+        self._claims[exchange_id] += 1
+        try:
+            yield
+        finally:
+            self._claims[exchange_id] -= 1
+            if not self._claims[exchange_id]:
+                del self._claims[exchange_id]
+
+    def is_left(self, exchange_id: str) -> bool:
+        """Whether an exchange that the store gives to this instance neither runs here nor is about to."""
+        return not self.holds(exchange_id) and exchange_id not in self._claims
+
+    def running_in(self, session_id: str) -> RunningExchange | None:
+        """The session's exchange, if one runs here."""
+        return _if_at_work(self._in_session.get(session_id))
+
+    async def admitted(self) -> None:
+        """Wait until every current admission has started its exchange or was refused."""
+        if self._admissions:
+            await asyncio.wait(set(self._admissions))
+
+    def mirror(self, session_id: str, exchange_id: str, user_id: str) -> ExchangeLog:
+        """The log of an exchange on another instance; without a broadcast it is not filled."""
+        log = self.find(exchange_id)
+        if log is None:
+            log = self._logs.new(session_id, exchange_id, user_id)
+            log.is_filling = log.is_mirrored = self._broadcast.mirror(log)
+        else:
+            log.is_mirrored = self._broadcast.mirror(log)
+        return log
+
+    def publish(self, log: ExchangeLog) -> None:
+        """Publish the events that are added to `log` here to the other instances."""
+        log.is_mirrored = False
+        self._broadcast.publish(log)
+
+    def stop_elsewhere(self, exchange_id: str) -> None:
+        """Ask the exchange's owner to stop it."""
+        self._broadcast.stop(exchange_id)
+
+    def evict_session(self, session_id: str) -> None:
+        """Remove the logs of a session that is being deleted; its exchanges have ended."""
+        self._logs.evict_session(session_id)
+
+    def session_changed(self, session: Session) -> None:
+        self.changed_elsewhere(session)
+        self._broadcast.changed(session)
+
+    def stop_here(self, exchange_id: str) -> None:
+        running = self.running(exchange_id)
+        if running is not None:
+            running.stop()
+
+    def started_elsewhere(self, session_id: str, exchange_id: str, user_id: str) -> None:
+        if self.find(exchange_id) is not None or self.watchers.want_exchanges(session_id):
+            self.watchers.exchange_started(self.mirror(session_id, exchange_id, user_id))
+
+    def changed_elsewhere(self, session: Session) -> None:
+        self.watchers.session_changed(session)
+
+    async def aclose(self) -> None:
+        """Drain, let exchanges finish within the grace period, then interrupt them, and await every task.
+
+        If the drain is cut short, the grace period is over.
+        """
+        # Start no more exchanges, and close idle clients meanwhile: they can reconnect elsewhere.
+        self.drain.begin(self._grace_s / 2)
+        # Exchanges that end within the grace period end normally.
+        await self._wait_settled()
+        # The others stop before their next step: there they have a checkpoint, which another instance can resume.
+        for exchange in list(self._running.values()):
+            exchange.drain()
+        await self.drain.wait(self._unsettled, _DRAIN_S)
+        # Exchanges that are still within a step end now: their text and their final are stored and shown.
+        for exchange in list(self._running.values()):
+            exchange.interrupt()
+        await self.drain.wait(self._unsettled, _LAST_WORDS_S, self._shown)
+        # The remaining tasks name a session, or run a tool that ignores the end of its exchange: no client waits.
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            # With a timeout: a tool may ignore its cancellation too, and the process ends without it.
+            await asyncio.wait(self._tasks, timeout=_CANCEL_S)
+        # Connections close once they have shown the last events; then the notices of the others become due at once.
+        if not self.drain.cut_short.is_set():
+            await self.drain.wait(lambda: self.drain.open_count, _LEAVE_S)
+        self.drain.hurry()
+        # The server process closes the connections that are still open after that.
+        await self.drain.wait(lambda: self.drain.open_count, _LEAVE_S)
+
+    def _shown(self) -> int:
+        """Grows with each event of what runs here."""
+        return sum(log.last_seq for log in self.running_logs)
+
+    async def _wait_settled(self) -> None:
+        """Wait until all admitted exchanges are settled, for at most the grace period."""
+        settled = asyncio.create_task(self._settled())
+        cut_short = asyncio.create_task(self.drain.cut_short.wait())
+        try:
+            await asyncio.wait({settled, cut_short}, timeout=self._grace_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            settled.cancel()
+            cut_short.cancel()
+            await asyncio.wait({settled, cut_short})
+
+    async def _settled(self) -> None:
+        while self._admissions:
+            await asyncio.wait(self._admissions)
+        for exchange in list(self._running.values()):
+            await exchange.settled.wait()
+
+    def _unsettled(self) -> int:
+        running = sum(not exchange.settled.is_set() for exchange in self._running.values())
+        return running + len(self._admissions)
+
+    def _running_of(self, user_id: str) -> int:
+        running = sum(exchange.log.user_id == user_id for exchange in self._running.values())
+        return running + sum(owner_id == user_id for owner_id in self._admissions.values())
+
+    def _let_go(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        # Checked here, because the caller that awaited it may have been cancelled.
+        if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, AgenticError):
+            log.error("a task failed", exc_info=error)
+
+    async def _run(self, exchange: RunningExchange) -> None:
+        exchange_id, session_id = exchange.log.exchange_id, exchange.log.session_id
+        try:
+            await exchange.run()
+        finally:
+            self._logs.keep(exchange.log)
+            # A newer run of the exchange, or another exchange of the session, may have replaced it: those stay.
+            if self._running.get(exchange_id) is exchange:
+                del self._running[exchange_id]
+            if session_id is not None and self._in_session.get(session_id) is exchange:
+                del self._in_session[session_id]
+
+
+def _if_at_work(exchange: RunningExchange | None) -> RunningExchange | None:
+    """The exchange, unless it has ended or paused."""
+    if exchange is None or exchange.settled.is_set() or exchange.log.final is not None:
+        return None
+    return exchange

@@ -1,0 +1,61 @@
+"""BoundedFrames: websockets' parser; it stops after each message and bounds control frames and fragments.
+
+A control frame or fragment costs as much as a message but does not reach the application, so nothing else limits them.
+Too many are abuse and close the connection.
+"""
+
+import logging
+from collections.abc import Callable, Generator
+
+from websockets.frames import Frame, Opcode
+from websockets.protocol import Protocol
+from websockets.server import ServerProtocol
+
+from agentic_backend.protocol.close_codes import CloseCode
+
+_FRAGMENTS_PER_MESSAGE = 1_024
+_SMALL_FRAMES_PER_S = 1_024
+
+
+class TooManyFrames(Exception):
+    """The client has sent more control frames or fragments than allowed."""
+
+
+class BoundedFrames(ServerProtocol):
+    """`clock` returns seconds. The upgrade request is already read."""
+
+    def __init__(self, max_size: int, clock: Callable[[], float], logger: logging.Logger) -> None:
+        super().__init__(max_size=max_size, logger=logger)
+        self._clock = clock
+        # When the current second began, and the number of control frames and fragments since then.
+        self._second_began = 0.0
+        self._in_this_second = 0
+        # The number of fragments of the current message.
+        self._fragments = 0
+        # The bytes after the last message; the owner feeds them back for the next message.
+        self.left = b""
+
+    def parse(self) -> Generator[None]:
+        # Not ServerProtocol's `parse`, which starts with the request.
+        return Protocol.parse(self)
+
+    def recv_frame(self, frame: Frame) -> None:
+        if frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT) and frame.fin:
+            super().recv_frame(frame)
+            self._fragments = 0
+            self.left = bytes(self.reader.buffer)
+            self.reader.discard()
+        elif self._is_one_too_many(frame):
+            self.fail(CloseCode.POLICY_VIOLATION, "too many control frames or fragments")
+            self.parser_exc = TooManyFrames()
+        else:
+            super().recv_frame(frame)
+
+    def _is_one_too_many(self, frame: Frame) -> bool:
+        now = self._clock()
+        if now - self._second_began >= 1:
+            self._second_began, self._in_this_second = now, 0
+        self._in_this_second += 1
+        if frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+            self._fragments += 1
+        return self._in_this_second > _SMALL_FRAMES_PER_S or self._fragments > _FRAGMENTS_PER_MESSAGE

@@ -1,0 +1,268 @@
+"""The process: two uvicorn listeners for one application, from start to end.
+
+uvicorn would close every socket at once on a signal. So the process handles the signals itself (see process_end): the
+public listener stops accepting, idle clients are sent elsewhere, running exchanges end, then the listeners close.
+"""
+
+import asyncio
+import contextlib
+import logging
+import math
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import uvicorn
+import uvloop
+from starlette.types import ASGIApp
+
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.models import ChatModels
+from agentic_backend.app import open_application
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.settings import Settings
+from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
+from agentic_backend.relay.drain import LONGEST_S, Drain
+from agentic_backend.server.abortable_websocket import AbortableWebSocket
+from agentic_backend.server.accepted_connections import (
+    AcceptedConnections,
+    raise_descriptor_limit,
+    reserved_descriptors,
+)
+from agentic_backend.server.bounded_http import BoundedHttp
+from agentic_backend.server.message_pace import LargeMessages
+from agentic_backend.server.process_end import StopOrder, end_in_time, leave_now
+from agentic_backend.stores.opening import sqlite_file
+from agentic_backend.stores.private_files import private_directory, sole_use
+
+log = logging.getLogger(__name__)
+
+_BACKLOG = 2048
+# Added to the send timeout for the kernel's timeout for unread data, so that the send times out first and is logged.
+_UNREAD_AFTER_S = 2
+# The longest wait for the next socket to close, out of the two seconds after the grace period.
+_CLOSING_S = 0.3
+# The prefix of the names of the threads for blocking code.
+_THREADS = "blocking"
+
+
+class Listener(uvicorn.Server):
+    """A uvicorn server on a bound socket; it does not handle signals."""
+
+    def __init__(
+        self,
+        application: ASGIApp,
+        bound: socket.socket,
+        limits: LimitsSettings,
+        *,
+        reserve_from: int | None = None,
+        dropped: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        """`reserve_from` and `dropped`: see AcceptedConnections."""
+        accepted = AcceptedConnections(
+            silent_at_most=limits.unauthenticated_sockets, reserve_from=reserve_from, dropped=dropped
+        )
+        # Any: uvicorn expects a class but only calls it.
+        protocol: Any = partial(BoundedHttp, accepted=accepted, large_messages=LargeMessages())
+        super().__init__(
+            uvicorn.Config(
+                application,
+                http=protocol,
+                ws=AbortableWebSocket,
+                ws_max_size=limits.frame_bytes,
+                ws_per_message_deflate=False,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                # `running` sets `force_exit` when closing takes too long.
+                timeout_graceful_shutdown=math.ceil(LONGEST_S),
+            )
+        )
+        self._bound = bound
+        # On Linux; connections inherit this option. Data that fits into the kernel's buffers never blocks a send, so
+        # without the option a client that reads too little, or has vanished, would stay until its pongs are missed.
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            unread_ms = round((limits.send_timeout_s + _UNREAD_AFTER_S) * 1000)
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # StopOrder handles the signals.
+        yield
+
+    @property
+    def open_count(self) -> int:
+        """The number of open connections."""
+        return len(self.server_state.connections)
+
+    async def listen(self) -> None:
+        """Serve until `close`."""
+        await self.serve(sockets=[self._bound])
+
+    def refuse(self) -> None:
+        """Stop accepting connections; open ones stay open.
+
+        Proxies and clients then go to another server at once. Workers on the same port take new connections.
+        """
+        if self.started:
+            for server in self.servers:
+                server.close()
+
+    def close(self) -> None:
+        """Start to close every connection; `listen` returns when all are closed."""
+        self.should_exit = True
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes any free port. Raises OSError with the address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+        bound.listen(_BACKLOG)
+        bound.setblocking(False)
+    except OSError as error:
+        bound.close()
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
+    return bound
+
+
+def address_of(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The listeners' addresses as `http://host:port`; `internal` is None if that listener is off."""
+
+    public: str
+    internal: str | None
+
+
+@contextlib.asynccontextmanager
+async def running(
+    settings: Settings,
+    agents: AgentManager,
+    models: ChatModels,
+    bound: socket.socket | None = None,
+    drain: Drain | None = None,
+) -> AsyncIterator[Addresses]:
+    """Run the server while the context is open; leaving it waits for running exchanges, unless `drain` is cut short.
+
+    `bound` is the public listener's socket if it is shared with other workers. Raises OSError if an address can't be
+    bound, CannotOpenStore, and StoreUnavailable if the store fails right after it is opened.
+    """
+    drain = drain or Drain()
+    async with contextlib.AsyncExitStack() as stack:
+        public = stack.enter_context(bound or bind(settings.server.host, settings.server.port))
+        internal_port = settings.server.internal_listener_port
+        internal = None
+        if internal_port is not None:
+            internal = stack.enter_context(bind(settings.server.internal_host, internal_port))
+        addresses = Addresses(address_of(public), address_of(internal) if internal else None)
+        servers = {OPERATIONS: operations_settings(addresses.internal)} | settings.mcp_servers
+        settings = settings.model_copy(update={"mcp_servers": servers})
+        application = await stack.enter_async_context(
+            open_application(settings, agents, models, public.getsockname()[1], drain)
+        )
+        listening_to = partial(Listener, limits=settings.limits, dropped=application.kpi.connection_dropped)
+        # Only the public listener: health and metrics may use the reserved descriptors.
+        listeners = [listening_to(application.public, public, reserve_from=reserved_descriptors())]
+        if internal is not None:
+            listeners.append(listening_to(application.internal, internal))
+        async with asyncio.TaskGroup() as tasks:
+            listening = [tasks.create_task(listener.listen()) for listener in listeners]
+            try:
+                yield addresses
+            finally:
+                # 1. The public listener stops accepting: proxies and clients go to another server at once. The
+                #    internal listener stays open, so that probes and scrapers see the server end.
+                listeners[0].refuse()
+                # 2. Exchanges end within the grace period while sockets are still open: clients see the ends, and each
+                #    client is sent elsewhere as soon as it follows nothing here.
+                await application.relay.aclose()
+                # 3. Both listeners start to close the open connections.
+                for listener in listeners:
+                    listener.close()
+                # 4. Clients get a moment to answer the close. Wait here, because on an exception the task group cancels
+                #    the listeners before their sockets are closed.
+                await drain.wait(lambda: sum(listener.open_count for listener in listeners), _CLOSING_S)
+                # 5. Drop the remaining sockets: if a client doesn't read, its socket never closes.
+                for listener in listeners:
+                    listener.force_exit = True
+                # 6. The listeners' tasks end. Then the stack closes the application, and finally the bound sockets.
+                await asyncio.wait(listening)
+
+
+def run(settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None) -> None:
+    """Serve on a new event loop until a stop signal; `bound` is the socket if other workers share it.
+
+    Raises what `running` raises, and OSError if another server uses the directory of the SQLite file.
+    """
+    raise_descriptor_limit()
+    with _alone(settings), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        loop = runner.get_loop()
+        serving = loop.create_task(serve(settings, agents, models, bound))
+        while not serving.done():
+            # If an agent's code calls sys.exit(), asyncio stops the loop; run it again for the other exchanges.
+            with contextlib.suppress(SystemExit):
+                loop.run_until_complete(serving)
+        serving.result()
+
+
+def _alone(settings: Settings) -> contextlib.AbstractContextManager[None]:
+    """Hold the directory of a SQLite file for this server alone, and create it if needed. Raises OSError."""
+    file = sqlite_file(settings.store.url, settings.data.directory)
+    if file is None:
+        return contextlib.nullcontext()
+    if file.parent == settings.data.directory or not file.parent.exists():
+        # Other users may have to read files in another, existing directory.
+        private_directory(file.parent)
+    return sole_use(file.parent)
+
+
+async def serve(
+    settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None
+) -> None:
+    """Serve until a stop signal. Raises what `running` raises."""
+    loop, drain = asyncio.get_running_loop(), Drain()
+    # From here a signal stops the server in order; before, it ends the process at once.
+    order = StopOrder(drain)
+    order.listen(loop)
+    # Agents' blocking code runs in threads. With two cores, asyncio's default is six threads for all exchanges.
+    threads = ThreadPoolExecutor(settings.limits.max_running, thread_name_prefix=_THREADS)
+    loop.set_default_executor(threads)
+    async with running(settings, agents, models, bound, drain) as addresses:
+        inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
+        # One write, so that the lines of several workers don't mix.
+        print(f"Chat at {addresses.public}{inside}\n", end="", flush=True)
+        await order.stop.wait()
+        log.info("stopping")
+        # A thread enforces the end, because the event loop may be too busy.
+        end_in_time(settings.server.grace_s, drain)
+    # Leaving `running` has ended exchanges and closed sockets and store. Queued blocking code never starts; code that
+    # already runs in a thread can't be cancelled, and is not awaited.
+    threads.shutdown(wait=False, cancel_futures=True)
+    # Remaining tasks of agents are cancelled; if they don't end, the process exits without them.
+    await _end_without_stragglers()
+
+
+async def _end_without_stragglers() -> None:
+    """Cancel the remaining tasks of agents. If code still runs, end the process, because Python would wait for it."""
+    for _ in range(10):
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        threads = [thread for thread in threading.enumerate() if thread.name.startswith(_THREADS)]
+        if not tasks and not threads:
+            return
+        for task in tasks:
+            task.cancel()
+        await asyncio.sleep(0.05)
+    log.warning("agents still at work are left behind", extra={"tasks": len(tasks), "threads": len(threads)})
+    leave_now()

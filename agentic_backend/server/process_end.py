@@ -1,0 +1,112 @@
+"""The end of the process: handles its signals, and ends the process in time even if code still runs.
+
+The first SIGTERM or SIGINT stops the server, which lets exchanges end; the second cuts that short; others have no
+effect. A terminal's Ctrl-C and systemd signal both a worker and its parent, and the parent forwards signals as SIGUSR1.
+Direct and forwarded signals are counted separately, so that a signal that arrives both ways counts once. SIGHUP, sent
+when a terminal closes, is ignored.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from asyncio import AbstractEventLoop, Event
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+from agentic_backend.relay.drain import LONGEST_S, Drain
+
+log = logging.getLogger(__name__)
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+PASSED_ON = signal.SIGUSR1
+"""The signal that a parent sends to its workers for each stop signal it receives."""
+
+# After the grace period the process ends if the drain gets no turn for this long: two seconds less the exit time.
+_NO_TURN_S, _TICK_S = 1.6, 0.05
+
+
+class StopOrder:
+    """Counts the signals that tell the process to stop."""
+
+    def __init__(self, drain: Drain) -> None:
+        # Set by the first signal.
+        self.stop = Event()
+        # Cut short by the second signal.
+        self._drain = drain
+        # The number of signals from the parent (True) and from elsewhere (False).
+        self._told: Counter[bool] = Counter()
+
+    def listen(self, loop: AbstractEventLoop) -> None:
+        """Install the signal handlers on `loop`."""
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, self.tell, False)
+        loop.add_signal_handler(PASSED_ON, self.tell, True)
+        loop.add_signal_handler(signal.SIGHUP, _note_hangup)
+
+    def tell(self, by_parent: bool) -> None:
+        self._told[by_parent] += 1
+        if max(self._told.values()) == 1:
+            self.stop.set()
+        elif not self._drain.cut_short.is_set():
+            log.info("grace period cut short")
+            self._drain.cut_short.set()
+
+
+def outlive_terminal() -> None:
+    """Ignore SIGHUP until `StopOrder.listen`. Unlike SIG_IGN, child processes don't inherit this."""
+    signal.signal(signal.SIGHUP, _ignore)
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    pass
+
+
+def _note_hangup() -> None:
+    log.info("hangup ignored")
+
+
+def end_in_time(grace_s: float, drain: Drain) -> None:
+    """End the process after its grace period, which may be cut short, once the drain gets no more turns.
+
+    A thread does this, because the event loop may be blocked.
+    """
+    threading.Thread(target=_watch, args=(time.monotonic() + grace_s, drain), daemon=True).start()
+
+
+def _watch(grace_until: float, drain: Drain) -> None:
+    turns, waited_s, now, starved_s = drain.turns, 0.0, time.monotonic(), _starved_s()
+    # The end takes at most LONGEST_S after the grace period, even if the drain still gets turns.
+    while waited_s < _NO_TURN_S and now < grace_until + LONGEST_S:
+        time.sleep(_TICK_S)
+        before, now = now, time.monotonic()
+        starved_before, starved_s = starved_s, _starved_s()
+        is_over = now >= grace_until or drain.cut_short.is_set()
+        if not is_over or drain.turns != turns:
+            # Exchanges have time left, or the event loop runs and the drain itself gives up: restart the wait.
+            turns, waited_s = drain.turns, 0.0
+        else:
+            # Count only the time that the process could run: it may have been suspended, or have had no CPU.
+            waited_s += max(0.0, min(now - before, 2 * _TICK_S) - (starved_s - starved_before))
+    leave_now()
+
+
+def _starved_s() -> float:
+    """The seconds that the event loop's thread has waited for a CPU so far; 0 if the system doesn't report it."""
+    try:
+        return int(Path(f"/proc/self/task/{os.getpid()}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def leave_now() -> None:
+    """End the process at once, without exit handlers and without waiting for threads."""
+    # Flush printed text first; this fails if the terminal is closed.
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(0)

@@ -1,0 +1,169 @@
+"""Workers: several processes that serve one port, each a separate instance.
+
+The parent binds the port but serves nothing; it forks the workers before it has an event loop or a thread. It replaces
+a worker that dies, with growing delays. It forwards stop signals to the workers and ends after them; workers stop when
+the parent ends for any reason.
+"""
+
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing import connection, get_context
+from multiprocessing.context import ForkProcess
+
+from agentic_backend.backoff import backoff
+from agentic_backend.config.settings import Settings
+from agentic_backend.relay.drain import LONGEST_S
+from agentic_backend.server.process_end import PASSED_ON, STOP_SIGNALS
+
+log = logging.getLogger(__name__)
+
+# The exit status of a worker that could not start.
+CANNOT_START = 1
+# A worker that has run for this long has started successfully.
+_SETTLED_S, _FIRST_RETRY_S, _LONGEST_RETRY_S = 10.0, 0.5, 30.0
+# A worker ends itself within LONGEST_S after its grace period; after this further delay the parent kills it.
+_GONE_AFTER_S = 2.0
+_SIGNALS = (*STOP_SIGNALS, PASSED_ON)
+
+Work = Callable[[Settings, socket.socket], int]
+"""Serves on the socket until a signal; returns the exit status."""
+
+
+class _Worker:
+    """The slot of one worker, and its current process."""
+
+    def __init__(self, number: int) -> None:
+        # Counts from 0; it determines the port of the worker's internal listener.
+        self.number = number
+        # None before the first start, and while a restart is delayed.
+        self.process: ForkProcess | None = None
+        # When the process was started, and the earliest time of the next start; as `time.monotonic`.
+        self.started_at = self.start_at = 0.0
+        # The delays before the next starts.
+        self.delays = backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
+
+
+class Workers:
+    def __init__(self, settings: Settings, bound: socket.socket, work: Work) -> None:
+        self._settings = settings
+        self._bound = bound
+        self._work = work
+        self._workers = [_Worker(number) for number in range(settings.server.workers)]
+        # Whether any worker has started successfully. Until then, a worker that can't start stops all workers.
+        self._has_settled = False
+        # The parent's exit status.
+        self._status = 0
+        # When remaining workers are killed; None before the stop.
+        self._stop_by: float | None = None
+        # A pipe without writes. Only the parent has `_parent` open, so a worker's read of `_alive` returns when the
+        # parent ends.
+        self._alive, self._parent = os.pipe()
+        # A pipe through which signal handlers wake the parent.
+        self._woken, self._wake = os.pipe()
+
+    def run(self) -> int:
+        """Run workers until SIGINT or SIGTERM; return the exit status.
+
+        Call it only in the main thread of a process without other threads.
+        """
+        os.set_blocking(self._wake, False)
+        for number in STOP_SIGNALS:
+            signal.signal(number, lambda *_: self._stop())
+        while self._stop_by is None or any(worker.process for worker in self._workers):
+            now = time.monotonic()
+            for worker in self._workers:
+                self._look_at(worker, now)
+            self._wait(now)
+        return self._status
+
+    def _look_at(self, worker: _Worker, now: float) -> None:
+        if worker.process is None:
+            if self._stop_by is None and now >= worker.start_at:
+                self._start(worker, now)
+            return
+        if worker.process.exitcode is not None:
+            self._ended(worker, worker.process.exitcode, now)
+        elif self._stop_by is not None and now >= self._stop_by:
+            worker.process.kill()
+        elif now - worker.started_at >= _SETTLED_S:
+            self._has_settled, worker.delays = True, backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
+
+    def _start(self, worker: _Worker, now: float) -> None:
+        worker.process = get_context("fork").Process(target=self._serve, args=(worker.number,))
+        worker.started_at = now
+        # Block signals during the fork: a new worker still has the parent's handlers.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            worker.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+
+    def _ended(self, worker: _Worker, status: int, now: float) -> None:
+        process, worker.process = worker.process, None
+        assert process is not None
+        process.join()
+        process.close()
+        if self._stop_by is not None:
+            return
+        if status == CANNOT_START and not self._has_settled:
+            # The same reason, which the worker has printed, prevents the others from starting.
+            self._status = CANNOT_START
+            self._stop()
+            return
+        log.warning("a worker has ended", extra={"worker": worker.number, "status": status})
+        worker.start_at = now + next(worker.delays)
+
+    def _stop(self) -> None:
+        if self._stop_by is None:
+            # From now on no worker is started; workers that still run at this time are killed.
+            self._stop_by = time.monotonic() + self._settings.server.grace_s + LONGEST_S + _GONE_AFTER_S
+            # Workers close their own listeners. If the parent's copy of the socket stayed open, the kernel would
+            # continue to accept connections, and no process would serve them.
+            self._bound.close()
+        # Forward every signal: the second one cuts the workers' grace period short.
+        for worker in self._workers:
+            if worker.process is not None and worker.process.exitcode is None:
+                assert worker.process.pid is not None
+                os.kill(worker.process.pid, PASSED_ON)
+        # Wake `run`, which may be waiting.
+        os.write(self._wake, b"!")
+
+    def _wait(self, now: float) -> None:
+        """Wait until a worker ends, a signal arrives, or a start or kill is due; at most one second."""
+        times = [worker.start_at for worker in self._workers if worker.process is None and worker.start_at > now]
+        times += [self._stop_by] if self._stop_by is not None else []
+        sentinels = [worker.process.sentinel for worker in self._workers if worker.process is not None]
+        timeout_s = min([max(at - now, 0.01) for at in times] + [1.0])
+        if self._woken in connection.wait([self._woken, *sentinels], timeout_s):
+            os.read(self._woken, 100)
+
+    def _serve(self, number: int) -> None:
+        """Run the worker, in its own process."""
+        for signum in _SIGNALS:
+            # Replace the parent's handlers: until the server handles signals, a signal ends the worker.
+            signal.signal(signum, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        # Close the worker's copy, or the pipe would stay open after the parent ends.
+        os.close(self._parent)
+        threading.Thread(target=_end_with_parent, args=(self._alive,), daemon=True).start()
+        raise SystemExit(self._work(_settings_of(self._settings, number), self._bound))
+
+
+def _settings_of(settings: Settings, number: int) -> Settings:
+    """The settings of a worker: each internal listener has a different port, or any free one."""
+    port = settings.server.internal_listener_port
+    if not port:
+        return settings
+    server = settings.server.model_copy(update={"internal_port": port + number})
+    return settings.model_copy(update={"server": server})
+
+
+def _end_with_parent(alive: int) -> None:
+    """Stop this worker when the parent ends."""
+    os.read(alive, 1)
+    os.kill(os.getpid(), PASSED_ON)

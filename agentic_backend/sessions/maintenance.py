@@ -1,0 +1,205 @@
+"""Maintenance: keeps the exchanges of this instance alive, and ends those that other instances left behind.
+
+The composition root owns its loops. They give up exchanges that another instance took over, store partial texts, end
+exchanges that run nowhere or have waited too long, and compare clocks. Each continues however often the store fails.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
+
+from agentic_backend.errors import AgenticError
+from agentic_backend.event_loop import is_cancelled
+from agentic_backend.exchange.boundary_events import show_deletion
+from agentic_backend.exchange.instance import Instance
+from agentic_backend.kpi import Kpi
+from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.census import Census
+from agentic_backend.sessions.exchange_views import ExchangeViews
+from agentic_backend.sessions.recovery import Recovery
+from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import ExchangeRecord
+
+log = logging.getLogger(__name__)
+
+# A crash loses the text since the last write of partials: this interval plus the time of two writes. It may not lose
+# more than a second, so each write may take 0.3 s.
+_PARTIALS_EVERY_S = 0.4
+# Small batches: each text is read just before its write, and other writes get their turn in between.
+_PARTIALS_AT_ONCE = 50
+_LOOK_EVERY_S = 1.0
+# Logs of waiting exchanges are refreshed less often: nothing is urgent while a person decides.
+_LOOKS_PER_LOOK_AT_WAITING = 15
+COMPARE_CLOCKS_EVERY_S = 10.0
+# A skew does no harm to exchanges, but it confuses readers of the log, affects tokens, and hints at a broken machine.
+_TOLERATED_SKEW_S = 5.0
+
+
+class Maintenance:
+    def __init__(
+        self,
+        instance: Instance,
+        store: Store,
+        relay: Relay,
+        *,
+        recovery: Recovery,
+        waiting: WaitingExchanges,
+        views: ExchangeViews,
+        kpi: Kpi,
+    ) -> None:
+        self._instance = instance
+        self._store = store
+        self._relay = relay
+        self._recovery = recovery
+        self._waiting = waiting
+        self._views = views
+        self._kpi = kpi
+        self._look_every_s = min(_LOOK_EVERY_S, instance.lease_s / 3)
+        self._census = Census(instance.lease_s, 2 * self._look_every_s, asyncio.get_running_loop().time)
+        self._living: set[str] = set()
+        """The other instances that were not dead at the last look."""
+        self._looks = 0
+        self._is_skewed = False
+        self._kept: dict[str, int] = {}
+        """The seq up to which the text of each running exchange is stored, by exchange id."""
+
+    async def run(self) -> None:
+        """Run the loops until cancelled."""
+        async with asyncio.TaskGroup() as loops:
+            loops.create_task(_forever("give up what is lost", self._instance.lease_s / 3, self._give_up_lost))
+            loops.create_task(_forever("keep partial texts", _PARTIALS_EVERY_S, self._keep_partials))
+            loops.create_task(_forever("end what is left", self._look_every_s, self._end_left))
+            loops.create_task(_forever("look after exchanges", self._look_every_s, self._look_after))
+            loops.create_task(_forever("compare clocks", COMPARE_CLOCKS_EVERY_S, self._compare_clocks))
+
+    async def recover_all(self) -> None:
+        """End every exchange that the store says is running: no other instance uses it. Raises StoreUnavailable."""
+        recovered = True
+        while recovered:
+            left = await self._store.running_exchanges()
+            # An exchange that was resumed by the recovery runs here already.
+            running = [one for one in left if self._relay.is_left(one.id)]
+            recovered = any([await self._recovery.recover(record) for record in running])
+
+    def _held(self) -> list[str]:
+        """The ids of the exchanges that run here, or have ended here and are not stored yet."""
+        ids = [log.exchange_id for log in self._relay.running_logs if log.session_id is not None]
+        return [exchange_id for exchange_id in ids if self._relay.holds(exchange_id)]
+
+    async def _give_up_lost(self) -> None:
+        """Interrupt exchanges that other instances took over, because they considered this instance dead.
+
+        This instance was suspended or cut off. The store refuses its writes, but the tools would keep running.
+        """
+        held = self._held()
+        if not held:
+            return
+        lost = set(held) - await self._store.running_among(self._instance.id, held)
+        for exchange_id in lost:
+            record, exchange = await self._store.get_exchange(exchange_id), self._relay.running(exchange_id)
+            if exchange is not None and not self._is_own(record):
+                log.warning("an exchange was lost to another instance", extra={"exchange_id": exchange_id})
+                exchange.interrupt()
+
+    def _is_own(self, record: ExchangeRecord | None) -> bool:
+        """Whether the exchange is not lost. If it waits, this instance may have just stored the pause."""
+        if record is None:
+            return False
+        return record.status is ExchangeStatus.AWAITING_HUMAN or record.owner == self._instance.id
+
+    async def _keep_partials(self) -> None:
+        logs = [log for log in self._relay.running_logs if log.session_id is not None]
+        self._kept = {log.exchange_id: self._kept.get(log.exchange_id, 0) for log in logs}
+        changed = [log for log in logs if self._kept[log.exchange_id] != log.last_seq]
+        for start in range(0, len(changed), _PARTIALS_AT_ONCE):
+            some = changed[start : start + _PARTIALS_AT_ONCE]
+            kept = {log.exchange_id: log.last_seq for log in some}
+            await self._store.keep_partials(self._instance.id, {log.exchange_id: log.partial for log in some})
+            self._kept |= kept
+
+    async def _end_left(self) -> None:
+        """End the exchanges of dead instances, and exchanges of this instance that it does not run.
+
+        The store may have begun one for this instance and its answer got lost, so that it never started to run.
+        """
+        # Before the beats: the owner of each of these has written its first beat by then.
+        running = await self._store.running_exchanges(not_of=self._living, not_among=self._held())
+        beats = await self._store.beats()
+        others = {instance_id: beat for instance_id, beat in beats.items() if instance_id != self._instance.id}
+        signs: dict[str, Hashable] = dict(others)
+        for record in running:
+            # An instance of an earlier version has no counter; it extends the deadlines of its exchanges instead.
+            signs.setdefault(_key(record, others), record.deadline)
+        self._census.look(signs)
+        left = [record for record in running if self._census.is_dead(_key(record, others))]
+        for record in left:
+            # It may have started here since the query.
+            if self._relay.is_left(record.id):
+                await self._look_after_one(record, self._recovery.recover)
+        await self._forget_dead(others, {record.owner for record in running})
+
+    async def _forget_dead(self, beats: Mapping[str, int], owners: Collection[str | None]) -> None:
+        dead = {instance_id for instance_id in beats if self._census.is_dead(instance_id)}
+        # An instance that lived at the last look was excluded from the query, so it may still own exchanges.
+        for instance_id in dead - self._living - set(owners):
+            await self._store.forget_instance(instance_id, beats[instance_id])
+        self._living = set(beats) - dead
+
+    async def _look_after(self) -> None:
+        for record in await self._store.expired_exchanges(self._store.now()):
+            await self._look_after_one(record, self._waiting.expire)
+        self._looks += 1
+        for followed in self._relay.foreign_logs:
+            followed.give_up_unreached()
+            if not followed.is_waiting or self._looks % _LOOKS_PER_LOOK_AT_WAITING == 0:
+                is_stored = await self._views.refresh(followed)
+                if not is_stored and followed.final is None:
+                    show_deletion(followed)
+
+    async def _look_after_one(self, record: ExchangeRecord, end: Callable[[ExchangeRecord], Awaitable[object]]) -> None:
+        try:
+            await end(record)
+        except AgenticError as error:
+            log_fields = {"exchange_id": record.id, "session_id": record.session_id, "code": error.code}
+            log.warning("an overdue exchange could not be ended", extra=log_fields)
+
+    async def _compare_clocks(self) -> None:
+        ahead_s = await self._store.compare_clocks()
+        if ahead_s is None:
+            return
+        self._kpi.clock_skew(ahead_s)
+        was_skewed, self._is_skewed = self._is_skewed, abs(ahead_s) > _TOLERATED_SKEW_S
+        if self._is_skewed and not was_skewed:
+            log.warning("the machine's clock is not the database's", extra={"ahead_s": round(ahead_s, 3)})
+        elif was_skewed and not self._is_skewed:
+            log.info("the machine's clock is the database's again", extra={"ahead_s": round(ahead_s, 3)})
+
+
+def _key(record: ExchangeRecord, beats: Collection[str]) -> str:
+    """The exchange's key in the census: its owner or, if that has no beat, its own id."""
+    return record.owner if record.owner is not None and record.owner in beats else record.id
+
+
+async def _forever(purpose: str, every_s: float, work: Callable[[], Awaitable[None]]) -> None:
+    """Start `work` every `every_s` seconds; if it takes longer, after a short pause."""
+    is_failing, clock, took_s = False, asyncio.get_running_loop().time, 0.0
+    while not is_cancelled():
+        await asyncio.sleep(max(every_s - took_s, every_s / 10))
+        began = clock()
+        try:
+            await work()
+        except Exception as error:
+            # If the loop ended, nothing would maintain this instance's exchanges or recover those of others.
+            if not is_failing:
+                code = error.code if isinstance(error, AgenticError) else None
+                log.warning(
+                    "maintenance fails", exc_info=None if code else error, extra={"purpose": purpose, "code": code}
+                )
+            is_failing = True
+        else:
+            if is_failing:
+                log.info("maintenance works again", extra={"purpose": purpose})
+            is_failing = False
+        took_s = clock() - began

@@ -1,0 +1,136 @@
+"""SessionService: opens, lists, reads, renames, completes, cancels and deletes a user's sessions.
+
+Every method checks that the session is the user's, and raises SessionNotFound if it is not.
+"""
+
+import asyncio
+from uuid import uuid4
+
+from agentic_backend.agents.agent_factory import AgentFactory
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.auth.user import User
+from agentic_backend.errors import Internal, SessionNotFound
+from agentic_backend.protocol.messages import ChatMessage, Session, SessionState
+from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.access import owned_exchange, owned_session
+from agentic_backend.sessions.bulkhead import Bulkhead
+from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
+from agentic_backend.sessions.titles import UNNAMED
+from agentic_backend.sessions.user_limits import UserLimits
+from agentic_backend.stores.base import SessionPage, SessionQuery, Store
+from agentic_backend.stores.records import ExchangeRecord, SessionRecord, shown
+
+# Long enough for an exchange of a dead instance: another instance ends it once the lease has expired.
+_STOP_S = 60
+PAGE_BYTES = 1024 * 1024
+"""The most bytes of a page of messages, unless a single message has more."""
+# How many searches, each over all texts of its user, run at once, and how long in seconds one waits for others.
+_SEARCHES_PER_USER, _SEARCHES, _SEARCH_WAIT_S = 1, 2, 5.0
+
+
+class SessionService:
+    def __init__(
+        self,
+        store: Store,
+        agents: AgentManager,
+        factory: AgentFactory,
+        relay: Relay,
+        orchestrator: SessionOrchestrator,
+        user_limits: UserLimits,
+    ) -> None:
+        self._store = store
+        self._agents = agents
+        self._factory = factory
+        self._relay = relay
+        self._orchestrator = orchestrator
+        self._user_limits = user_limits
+        content = "Too many of your searches go on; wait until some are answered."
+        self._searches = Bulkhead(per_user=_SEARCHES_PER_USER, in_all=_SEARCHES, wait_s=_SEARCH_WAIT_S, content=content)
+
+    async def open(self, user: User, agent_id: str | None, title: str | None, chat_profile: str) -> Session:
+        """A new session. Raises AgentNotFound, AgentUnavailable, Forbidden or RateLimited."""
+        agent, now = self._agents.get(agent_id, user), self._store.now()
+        await self._user_limits.check_empty_sessions(user.id)
+        session = SessionRecord(
+            id=uuid4().hex,
+            user_id=user.id,
+            agent_id=agent.settings.id,
+            title=title or UNNAMED,
+            created_at=now,
+            updated_at=now,
+            chat_profile=chat_profile,
+        )
+        await self._store.create_session(session)
+        return session.shown()
+
+    async def page(self, query: SessionQuery) -> SessionPage:
+        """A page of sessions. Raises BadFrame, and RateLimited if too many searches run or one takes too long."""
+        if not query.text:
+            return await self._store.list_sessions(query)
+        async with self._searches.entered(query.user_id):
+            return await self._store.list_sessions(query)
+
+    async def get(self, user: User, session_id: str) -> Session:
+        return (await owned_session(self._store, user.id, session_id)).shown()
+
+    async def messages(
+        self, user: User, session_id: str, after_rank: int, limit: int
+    ) -> tuple[Session, list[ChatMessage]]:
+        """The session, and its messages after `after_rank`, by rank.
+
+        At most `limit` messages, and no more than fit into PAGE_BYTES, but at least one if there is any.
+        """
+        await owned_session(self._store, user.id, session_id)
+        messages = await self._store.messages_after(session_id, after_rank, limit, PAGE_BYTES)
+        # Read again: if the session still exists, no message was missing because of a deletion.
+        return (await owned_session(self._store, user.id, session_id)).shown(), shown(messages)
+
+    async def rename(self, user: User, session_id: str, title: str) -> Session:
+        await owned_session(self._store, user.id, session_id)
+        renamed = await self._store.rename_session(session_id, title)
+        if renamed is None:
+            raise SessionNotFound
+        self._relay.session_changed(renamed.shown())
+        return renamed.shown()
+
+    async def complete(self, user: User, session_id: str) -> Session:
+        """Complete the session: it takes no more asks, and its running or waiting exchange is stopped."""
+        session = await owned_session(self._store, user.id, session_id)
+        # The state first, so that no exchange begins after the stop.
+        await self._store.complete_session(session_id, self._store.now())
+        # Also if it is completed already: the request that completed it may still wait for the exchange's end.
+        await self._stop(user, session_id)
+        await self._factory.teardown_session_agents(session_id)
+        completed = (await owned_session(self._store, user.id, session_id)).shown()
+        if session.state is not SessionState.COMPLETED:
+            self._relay.session_changed(completed)
+        return completed
+
+    async def cancel(self, user: User, session_id: str) -> bool:
+        """Stop the running or waiting exchange and wait for its end; False if there was none."""
+        await owned_session(self._store, user.id, session_id)
+        return await self._stop(user, session_id)
+
+    async def delete(self, user: User, session_id: str) -> None:
+        """Stop the session's exchange, close its agents, and delete all its data."""
+        await owned_session(self._store, user.id, session_id)
+        await self._store.complete_session(session_id, self._store.now())
+        await self._stop(user, session_id)
+        await self._factory.teardown_session_agents(session_id)
+        await self._store.delete_session(session_id)
+        self._relay.evict_session(session_id)
+
+    async def exchange(self, user: User, exchange_id: str) -> ExchangeRecord:
+        return await owned_exchange(self._store, user.id, exchange_id)
+
+    async def _stop(self, user: User, session_id: str) -> bool:
+        stopped = await self._orchestrator.stop(user, session_id, None)
+        if not isinstance(stopped, ExchangeLog):
+            return False
+        try:
+            async with asyncio.timeout(_STOP_S):
+                await stopped.wait_ended()
+        except TimeoutError:
+            raise Internal("The exchange did not end in time.") from None
+        return True

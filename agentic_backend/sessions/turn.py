@@ -1,0 +1,61 @@
+"""Turn: a person's ask, independent of its transport. Transports build it from their frame or body."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.errors import BadFrame, MessageTooLarge
+from agentic_backend.protocol.messages import Channel, Role
+from agentic_backend.protocol.parts import Part, text_of
+from agentic_backend.redaction import credential_in
+from agentic_backend.stores.records import MessageDraft, Parent
+
+_SHOWN_KEY = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    parts: Sequence[Part] = field(repr=False)
+    """The person's message; at least one part."""
+    mode: Literal["chat", "query"] = "chat"
+    """A query has no session and no history."""
+    session_id: str | None = None
+    """The id of the session; None opens a new one, unless it is a query."""
+    agent_id: str | None = None
+    """The id of the agent; None means the session's agent, or the catalog's default."""
+    chat_profile: str = "default"
+    """The chat profile of a new session."""
+    scope: Mapping[str, str] = field(default_factory=dict)
+    """Whose settings apply to a new session beside the user's: an id by the kind of scope, such as a class."""
+    parent: Parent | None = None
+    """The session that a new session is a branch of."""
+    client_exchange_id: str | None = None
+    """The client's id for the exchange: a repeated ask with the same id starts nothing."""
+    runtime_context: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The client's data for the agent; never used as identity."""
+
+    @property
+    def text(self) -> str:
+        return text_of(list(self.parts))
+
+    @property
+    def message(self) -> MessageDraft:
+        """The first message of its exchange."""
+        return MessageDraft(role=Role.USER, channel=Channel.FINAL, parts=list(self.parts))
+
+    def check(self, limits: LimitsSettings) -> None:
+        """Check the sizes and the context. Raises MessageTooLarge or BadFrame, which name the field and the reason."""
+        if len(self.text.encode()) > limits.message_bytes:
+            raise MessageTooLarge(f"message: larger than the limit of {limits.message_bytes} bytes")
+        try:
+            runtime_context = orjson.dumps(self.runtime_context)
+        except orjson.JSONEncodeError:
+            raise BadFrame("runtime_context: nested too deeply") from None
+        if len(runtime_context) > limits.runtime_context_bytes:
+            raise BadFrame(f"runtime_context: larger than the limit of {limits.runtime_context_bytes} bytes")
+        # The context is stored, so it may hold no credential. After the size check, which bounds its depth.
+        if (key := credential_in(self.runtime_context)) is not None:
+            raise BadFrame(f"runtime_context: the key {key[:_SHOWN_KEY]!r} names a credential")

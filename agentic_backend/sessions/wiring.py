@@ -1,0 +1,98 @@
+"""Builds this package's parts: the services for transports, and the maintenance that runs beside them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from agentic_backend.agents.agent_factory import AgentFactory
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.models import ChatModels
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.exchange.closing import Closing
+from agentic_backend.exchange.instance import Instance
+from agentic_backend.exchange.launcher import ExchangeLauncher
+from agentic_backend.exchange.services import ExchangeServices
+from agentic_backend.kpi import Kpi
+from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.exchange_views import ExchangeViews
+from agentic_backend.sessions.kpi_report import KpiReports
+from agentic_backend.sessions.maintenance import Maintenance
+from agentic_backend.sessions.recovery import Recovery
+from agentic_backend.sessions.resumption import Resumption
+from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
+from agentic_backend.sessions.session_service import SessionService
+from agentic_backend.sessions.titles import Titles
+from agentic_backend.sessions.user_limits import UserLimits
+from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
+from agentic_backend.stores.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class WiredSessions:
+    orchestrator: SessionOrchestrator
+    service: SessionService
+    reports: KpiReports
+    maintenance: Maintenance
+
+
+def wire_sessions(
+    instance: Instance,
+    store: Store,
+    relay: Relay,
+    *,
+    agents: AgentManager,
+    factory: AgentFactory,
+    models: ChatModels,
+    kpi: Kpi,
+    limits: LimitsSettings,
+) -> WiredSessions:
+    titles = Titles(models, store, relay, limits.titles_timeout_s)
+    views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi)
+    services = ExchangeServices(
+        instance=instance,
+        store=store,
+        relay=relay,
+        factory=factory,
+        kpi=kpi,
+        limits=limits,
+        show_stored=views.refresh,
+        on_first_token=titles.name_after_first,
+    )
+    launcher = ExchangeLauncher(services)
+    waiting = WaitingExchanges(services, agents, launcher, views, closing)
+    resumption = Resumption(services, agents, launcher)
+    user_limits = UserLimits(store, limits)
+    recovery = Recovery(closing, resumption.resume_by_itself)
+    orchestrator = SessionOrchestrator(
+        services,
+        agents,
+        launcher=launcher,
+        views=views,
+        waiting=waiting,
+        resumption=resumption,
+        recovery=recovery,
+        user_limits=user_limits,
+    )
+    return WiredSessions(
+        orchestrator=orchestrator,
+        service=SessionService(store, agents, factory, relay, orchestrator, user_limits),
+        reports=KpiReports(store),
+        maintenance=Maintenance(instance, store, relay, recovery=recovery, waiting=waiting, views=views, kpi=kpi),
+    )
+
+
+@asynccontextmanager
+async def open_sessions(services: WiredSessions, *, alone: bool) -> AsyncIterator[None]:
+    """Run the maintenance while the context is open.
+
+    An instance that is `alone` on its store first ends all exchanges left in it. Raises StoreUnavailable.
+    """
+    if alone:
+        await services.maintenance.recover_all()
+    maintenance = asyncio.create_task(services.maintenance.run())
+    try:
+        yield
+    finally:
+        maintenance.cancel()
+        await asyncio.wait({maintenance})

@@ -1,0 +1,161 @@
+"""The ownership of exchanges in MongoDB: pauses, decisions, fences, checkpoints and partial texts.
+
+The exchange's document holds its status and its owner; the session's holds the owner that may write. One
+compare-and-set on the exchange's document decides which instance claims a waiting exchange, and counts each decision
+once:
+
+- A pause ends its owner's run. The session keeps that owner, which has nothing left to write, until the next claim.
+- A claim writes the exchange's document first, with the decisions and the owner, then the session. If the process dies
+  between the two, the exchange has a dead owner, and the session still the previous one; `fence` returns that one, so
+  any instance that finds the owner dead can end the exchange. The decisions are kept.
+- No other claim can come in between, since the exchange no longer waits. Only an end can, once the owner is taken for
+  dead; the session then no longer names the exchange, and the claim is refused.
+- A pause and a claim leave their token in the exchange's document, by which a repeated one is recognized.
+- Partial texts change an exchange only while it runs for their owner.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from pymongo import UpdateOne
+
+from agentic_backend.errors import ApprovalNotFound, Internal
+from agentic_backend.protocol.events import PartialText
+from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.seq import next_epoch
+from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Pause
+from agentic_backend.stores.mongo.documents import LARGEST_STATE, Database, Document, checkpoint_changes, held_by
+from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.sessions import session_with
+from agentic_backend.stores.mongo.settling import exchange_with
+from agentic_backend.stores.records import ExchangeRecord, HumanDecision
+from agentic_backend.stores.rows import json_text, partial_of, rfc3339, unstored
+
+
+class Claims(Part):
+    @operation
+    async def set_waiting(self, database: Database, fence: Fence, pause: Pause, token: str | None = None) -> None:
+        # If the exchange ends in between, its end overwrites this.
+        kept = checkpoint_changes(fence.exchange_id, pause.checkpoint)
+        if not kept:
+            raise Internal("The agent can't wait for a person: its state is too large to be kept.")
+        waiting = {
+            "status": ExchangeStatus.AWAITING_HUMAN.value,
+            "owner": None,
+            "deadline": None if pause.deadline is None else rfc3339(pause.deadline),
+            "partial": None,
+            "pending": json_text(pause.pending),
+            "usage": json_text(pause.usage),
+            "last_seq": pause.last_seq,
+            "ran_ms": pause.ran_ms,
+            "first_token_ms": pause.first_token_ms,
+            "last_write": token,
+            **kept,
+        }
+        async with self.turn(fence.session_id):
+            if await database["sessions"].find_one(held_by(fence), {"_id": 1}) is None:
+                raise FencedOut
+            running = {"_id": fence.exchange_id, **_run_by(fence.owner)}
+            if (await database["exchanges"].update_one(running, {"$set": waiting})).matched_count:
+                return
+            if not await _is_last_write(database, fence.exchange_id, token):
+                raise FencedOut
+
+    @operation
+    async def decide(
+        self,
+        database: Database,
+        waiting: ExchangeRecord,
+        decisions: Sequence[HumanDecision],
+        owner: str | None = None,
+        token: str | None = None,
+    ) -> None:
+        undecided = {
+            "_id": waiting.id,
+            "status": ExchangeStatus.AWAITING_HUMAN.value,
+            "last_seq": waiting.last_seq,
+            "decisions": json_text(waiting.decisions),
+        }
+        changes: Document = {"decisions": json_text([*waiting.decisions, *decisions]), "last_write": token}
+        if owner is not None:
+            changes |= _run_by(owner) | {"deadline": None, "last_seq": next_epoch(waiting.last_seq)}
+        active = {"_id": waiting.session_id, "active_exchange_id": waiting.id}
+        async with self.turn(waiting.session_id):
+            if await database["sessions"].find_one(active, {"_id": 1}) is None:
+                # The exchange has ended; only its own document doesn't show that yet.
+                raise ApprovalNotFound
+            decided = (await database["exchanges"].update_one(undecided, {"$set": changes})).matched_count
+            if not decided and not await _is_last_write(database, waiting.id, token):
+                raise ApprovalNotFound
+            if owner is not None:
+                claimed = await database["sessions"].update_one(active, {"$set": {"active_owner": owner}})
+                if claimed.matched_count == 0:
+                    raise ApprovalNotFound
+
+    @operation
+    async def keep_partials(
+        self, database: Database, owner: str, partials: Mapping[str, Sequence[PartialText]]
+    ) -> None:
+        kept = {exchange_id: json_text(texts) for exchange_id, texts in partials.items()}
+        updates = [
+            UpdateOne({"_id": exchange_id, **_run_by(owner)}, {"$set": {"partial": text}})
+            for exchange_id, text in kept.items()
+            # A text that fits into no document would make the others fail too.
+            if text is None or len(text.encode()) <= LARGEST_STATE
+        ]
+        if updates:
+            await database["exchanges"].bulk_write(updates, ordered=False)
+
+    @operation
+    async def partial(self, database: Database, exchange_id: str) -> list[PartialText]:
+        # Read the text before the messages, so that a block stored in between is left out of it.
+        kept = await database["exchanges"].find_one({"_id": exchange_id}, {"partial": 1, "session_id": 1})
+        if kept is None or kept.get("partial") is None:
+            return []
+        session = await session_with(database, kept["session_id"])
+        counted = {"exchange_id": exchange_id, "rank": {"$lt": session.next_rank if session is not None else 0}}
+        rows = await database["messages"].find(counted, {"block": 1}).to_list(None)
+        return unstored(partial_of(kept["partial"]), [row.get("block") for row in rows])
+
+    @operation
+    async def fence(self, database: Database, session_id: str) -> Fence | None:
+        found = await database["sessions"].find_one({"_id": session_id})
+        if found is None or found["active_exchange_id"] is None:
+            return None
+        after = datetime.fromisoformat(found["updated_at"])
+        return Fence(session_id, found["active_exchange_id"], found["next_rank"], found.get("active_owner"), after)
+
+    @operation
+    async def checkpoint(self, database: Database, exchange_id: str) -> Checkpoint | None:
+        record = await exchange_with(database, {"_id": exchange_id})
+        if record is None or record.checkpoint is None:
+            return None
+        if record.status.ended and not await _can_be_resumed(database, record):
+            return None
+        found = await database["exchanges"].find_one({"_id": exchange_id}, {"checkpoint": 1})
+        if found is None or found["checkpoint"] is None:
+            return None
+        return Checkpoint(record.checkpoint, bytes(found["checkpoint"]))
+
+    @operation
+    async def count_waiting(self, database: Database, user_id: str) -> int:
+        waiting = {"user_id": user_id, "status": ExchangeStatus.AWAITING_HUMAN.value}
+        return await database["exchanges"].count_documents(waiting)
+
+
+async def _can_be_resumed(database: Database, ended: ExchangeRecord) -> bool:
+    """Whether it was interrupted and no other exchange follows, which may not have dropped its state yet."""
+    session = await session_with(database, ended.session_id)
+    if session is None or ended.status is not ExchangeStatus.INTERRUPTED:
+        return False
+    later = {"session_id": session.id, "first_rank": {"$gt": ended.first_rank, "$lt": session.next_rank}}
+    return await database["exchanges"].find_one(later, {"_id": 1}) is None
+
+
+async def _is_last_write(database: Database, exchange_id: str, token: str | None) -> bool:
+    written = {"_id": exchange_id, "last_write": token}
+    return token is not None and await database["exchanges"].find_one(written, {"_id": 1}) is not None
+
+
+def _run_by(owner: str | None) -> Document:
+    return {"owner": owner, "status": ExchangeStatus.RUNNING.value}

@@ -1,0 +1,199 @@
+"""MongoDB's documents for rows, the collections' indexes, and the end that a session keeps of its last exchange.
+
+A document is the row of its record (see tables), with a key of one column as `_id`, and these additional fields:
+
+- A session's `user_id` is null while it is being deleted; it no longer counts then. `ended` is the end of its last
+  exchange, `state_id` the id of its document in `session_states`; for `reserved_rank` and `reserved_by` see batches.
+- An exchange's `asked_as` is unique per user and `client_exchange_id`; its `holds` is its session's id until it has
+  ended. Otherwise both are its own id, since not every server has partial indexes. Its `checkpoint` is the state from
+  which it continues; it may be large, and so is read separately.
+- A message's `batch` is the token of the attempt that inserted it.
+- A document of `session_states` holds the state of a session's graphs after an exchange; `rank` was the session's next
+  rank then. It `counts` once the exchange's end does. If it doesn't and is not the `state_id`, a dead writer left it.
+- Pipelines aggregate a KPI record's `at`, `figures` and `groups`, since they can't read JSON texts.
+- `last_write` is the token of the last write for a session's active exchange, and of an exchange's last pause, claim or
+  end.
+
+Documents of an older schema lack newer fields; comparisons of these fields compare with null.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from pymongo.asynchronous.database import AsyncDatabase
+
+from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, KeptState
+from agentic_backend.stores.kpi_figures import FIELDS, GROUPS
+from agentic_backend.stores.records import ExchangeRecord, KpiRecord, SessionRecord
+from agentic_backend.stores.rows import Row, json_text, rfc3339
+from agentic_backend.stores.tables import EXCHANGES, KPI_RECORDS, MESSAGES, SESSIONS, TABLES, Table
+
+R = TypeVar("R")
+Document = dict[str, Any]
+Database = AsyncDatabase[Document]
+"""PyMongo's; motor's has the same calls, except that only PyMongo's `aggregate` is awaited."""
+
+UNENDED = ["running", "awaiting_human"]
+WITHOUT_STATE = {"checkpoint": 0}
+NOTHING_TO_GO_ON_FROM = {"checkpoint": None, "runtime_context": None}
+# A document may have 16 MB; the other fields of an exchange need some of it.
+LARGEST_STATE = 12_000_000
+
+_LOG = logging.getLogger("agentic_backend.stores.mongo")
+
+
+def document(table: Table[R], record: R, **own: Any) -> Document:
+    """The document of `record`; `own` replaces initial values of the additional fields."""
+    row = _stored_row(table, table.row(record))
+    return row | _OWN.get(table.name, lambda _: {})(record) | own
+
+
+def record_in(table: Table[R], found: Mapping[str, Any]) -> R:
+    if len(table.key) == 1:
+        found = {**found, table.key[0]: found["_id"]}
+    return table.record_of(found)
+
+
+def session_in(found: Mapping[str, Any] | None) -> SessionRecord | None:
+    """The session of a document; None if there is none, or it is being deleted."""
+    if found is None or found["user_id"] is None:
+        return None
+    return record_in(SESSIONS, found)
+
+
+def stored_name(table: Table[Any], column: str) -> str:
+    return "_id" if table.key == (column,) else column
+
+
+def _stored_row(table: Table[Any], row: Row) -> Document:
+    return {stored_name(table, name): value for name, value in row.items()}
+
+
+def _own_of_session(session: SessionRecord) -> Document:
+    unreserved = {"reserved_rank": None, "reserved_by": None}
+    return {**unreserved, "state_id": None, "ended": None, "last_write": None}
+
+
+def _own_of_exchange(exchange: ExchangeRecord) -> Document:
+    asked = [exchange.user_id, exchange.client_exchange_id]
+    return {
+        "checkpoint": None,
+        "asked_as": exchange.id if exchange.client_exchange_id is None else json.dumps(asked),
+        "holds": exchange.id if exchange.status.ended else exchange.session_id,
+    }
+
+
+def _own_of_kpi(record: KpiRecord) -> Document:
+    values = record.model_dump(mode="json")
+    figures = {name: value(values) for name, value in FIELDS.items()}
+    return {
+        "at": int(record.started_at.timestamp()),
+        # As floating point numbers, whose sum can't overflow.
+        "figures": {name: None if value is None else float(value) for name, value in figures.items()},
+        "groups": {name: values[name] for name in GROUPS},
+    }
+
+
+_OWN: dict[str, Callable[[Any], Document]] = {
+    SESSIONS.name: _own_of_session,
+    EXCHANGES.name: _own_of_exchange,
+    MESSAGES.name: lambda _: {"batch": None},
+    KPI_RECORDS.name: _own_of_kpi,
+}
+_OWN_INDEXES = [
+    ("exchanges", [("asked_as", 1)], True),
+    ("exchanges", [("holds", 1)], True),
+    ("exchanges", [("status", 1), ("owner", 1)], False),
+    ("session_states", [("session_id", 1), ("rank", 1)], False),
+]
+
+
+def indexes() -> Iterator[tuple[str, list[tuple[str, int]], bool]]:
+    """All indexes: the collection, the keys, and whether they are unique."""
+    for table in TABLES:
+        if len(table.key) > 1:
+            yield table.name, [(column, 1) for column in table.key], True
+        for columns in table.indexes.values():
+            keys = [(stored_name(table, column.removeprefix("-")), column.startswith("-")) for column in columns]
+            yield table.name, [(column, -1 if is_descending else 1) for column, is_descending in keys], False
+    yield from _OWN_INDEXES
+
+
+async def make_indexes(database: Database) -> None:
+    """Create the missing indexes; can be repeated."""
+    for collection, keys, unique in indexes():
+        # One command each: FerretDB 1.x miscounts if several indexes of one command exist already.
+        await database[collection].create_index(keys, unique=unique)
+
+
+def checkpoint_changes(exchange_id: str, checkpoint: Checkpoint) -> Document:
+    """The changes that store `checkpoint` in its exchange's document; none, and a warning, if it is too large."""
+    if checkpoint.state is not None and len(checkpoint.state) > LARGEST_STATE:
+        log_fields = {"exchange_id": exchange_id, "bytes": len(checkpoint.state)}
+        _LOG.warning("a checkpoint is too large to be kept", extra=log_fields)
+        return {}
+    return {"checkpoint": checkpoint.state, "checkpoint_record": json_text(checkpoint.record)}
+
+
+def end_document(
+    exchange_id: str,
+    end: ExchangeEnd,
+    at: datetime,
+    state: Document | None,
+    checkpoint: Checkpoint | None,
+    token: str | None,
+    *,
+    can_go_on: bool,
+) -> Document:
+    """The end of its last exchange, at `at`, that a session keeps; `changes` are for the exchange's document.
+
+    If the exchange `can_go_on`, the changes leave its stored state alone; otherwise they keep only the record of
+    `checkpoint`.
+    """
+    kept: Document = {} if can_go_on else dict(NOTHING_TO_GO_ON_FROM)
+    if kept and checkpoint is not None:
+        kept["checkpoint_record"] = json_text(checkpoint.record)
+    return {
+        "exchange_id": exchange_id,
+        "changes": {
+            "status": end.status,
+            "ended_at": rfc3339(at),
+            "usage": json_text(end.usage),
+            "error": json_text(end.error),
+            "last_seq": end.last_seq,
+            "owner": None,
+            "deadline": None,
+            "partial": None,
+            "pending": None,
+            "last_write": token,
+            **kept,
+            "holds": exchange_id,
+        },
+        "kpi": None if end.kpi is None else document(KPI_RECORDS, end.kpi),
+        "state": None if state is None else {"_id": state["_id"], "rank": state["rank"]},
+    }
+
+
+def state_document(session_id: str, kept: KeptState, *, counts: bool) -> Document:
+    return {
+        "_id": uuid4().hex,
+        "session_id": session_id,
+        "rank": kept.rank,
+        "exchange_id": kept.exchange_id,
+        "state": kept.state,
+        "counts": counts,
+    }
+
+
+def held_by(fence: Fence) -> Document:
+    """The conditions on the session's document for a valid fence."""
+    return {
+        "_id": fence.session_id,
+        "active_exchange_id": fence.exchange_id,
+        "active_owner": fence.owner,
+        "next_rank": fence.next_rank,
+    }

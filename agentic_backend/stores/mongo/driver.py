@@ -1,0 +1,218 @@
+"""A MongoDB database over PyMongo's asynchronous client or motor's, which share the calls used here; the store owns it.
+
+Invariants: an operation ends within its timeout, whatever the network does. It is never cancelled: a caller that gives
+up leaves it to its own deadline. On Python 3.11 `asyncio.wait_for` can leave a task behind if it is cancelled twice;
+PyMongo's client waits for a server by it, and would then hold its lock for good. A write counts as done only if a
+majority of the servers has it in their journals. Neither an error nor the log holds the URL's credentials, or a text of
+the driver, which may quote a document.
+
+Clock gives the database's time, which all its instances share. The clocks of machines may be hours apart, and may be
+set while a process runs; so once the clock knows the database's time, it uses only the process's monotonic clock to
+advance it.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Literal, Self, TypeVar, cast
+
+import pymongo
+from pymongo.asynchronous.mongo_client import AsyncMongoClient
+from pymongo.errors import (
+    BulkWriteError,
+    ConfigurationError,
+    ConnectionFailure,
+    DuplicateKeyError,
+    ExecutionTimeout,
+    OperationFailure,
+    PyMongoError,
+)
+from pymongo.write_concern import WriteConcern
+
+from agentic_backend.errors import AgenticError, StoreUnavailable
+from agentic_backend.protocol.messages import utc_now
+from agentic_backend.stores.base import Observer, observed
+from agentic_backend.stores.mongo.documents import Database, Document
+
+T = TypeVar("T")
+Driver = Literal["pymongo", "motor"]
+
+_LOG = logging.getLogger("agentic_backend.stores.mongo")
+DATABASE = "agentic"
+# The driver's share of an operation's timeout, for all its round trips: so the client hears within the whole timeout
+# that the store is away. Opening gets less, so that a missing server is reported sooner.
+_SHARE, _SHARE_OF_OPENING = 0.7, 0.3
+# The driver keeps its deadlines itself; if it doesn't, nobody waits for it any longer than this.
+_SHARE_OF_GRACE = 0.1
+_DUPLICATE_KEY = 11_000
+# The precision of the database's time.
+_TOLD_TO_S = 0.001
+
+
+class Clock:
+    """The database's time; until `hear` is called, that of `wall`, the machine's clock."""
+
+    def __init__(self, wall: Callable[[], datetime] = utc_now, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._wall = wall
+        self._monotonic = monotonic
+        self._offset_s: float | None = None
+        """The database's time, in Unix seconds, minus the monotonic clock's; None before it is known."""
+
+    def now(self) -> datetime:
+        if self._offset_s is None:
+            return self._wall()
+        return datetime.fromtimestamp(self._offset_s + self._monotonic(), UTC)
+
+    def hear(self, told: datetime, asked_at: float, heard_at: float) -> float:
+        """Adopt the time that the database sent between two times of the monotonic clock.
+
+        Returns how many seconds the machine's clock is ahead of it. A slow answer allows a range of offsets; the one
+        nearest to the previous offset is taken, so that the time doesn't waver.
+        """
+        told_s = told.timestamp()
+        least, most = told_s - heard_at, told_s + _TOLD_TO_S - asked_at
+        before = (least + most) / 2 if self._offset_s is None else self._offset_s
+        self._offset_s = min(max(before, least), most)
+        return (self._wall() - self.now()).total_seconds()
+
+
+class MongoDriver:
+    def __init__(self, client: Any, timeout_s: float, observe: Observer | None) -> None:
+        self._client = client
+        self._timeout_s = timeout_s
+        self._observe = observe
+        self._at_work: set[asyncio.Task[Any]] = set()
+        """The operations that have not ended, also those that no caller waits for any more."""
+        self.database = cast(
+            Database,
+            client.get_default_database(DATABASE).with_options(write_concern=WriteConcern("majority", j=True)),
+        )
+
+    @classmethod
+    async def open(
+        cls, url: str, *, driver: Driver, timeout_s: float, observe: Observer | None, **options: Any
+    ) -> Self:
+        """Connect to the server that `url` names; `options` go to the driver's client. Raises StoreUnavailable."""
+        with _unavailable("open"):
+            # In a thread: both clients read files first.
+            client = await asyncio.to_thread(_client, url, driver, timeout_s, options)
+            opened = cls(client, timeout_s, observe)
+            try:
+                await opened._in_time(lambda database: database.command("ping"), timeout_s * _SHARE_OF_OPENING)
+            except BaseException:
+                await opened.aclose()
+                raise
+        return opened
+
+    async def compare_clocks(self, clock: Clock) -> float:
+        """Set `clock` to the server's time; return how many seconds the machine's clock is ahead of it."""
+        asked_at = time.monotonic()
+        told: datetime = (await self.database.command("hello"))["localTime"]
+        return clock.hear(told if told.tzinfo else told.replace(tzinfo=UTC), asked_at, time.monotonic())
+
+    async def aclose(self) -> None:
+        with _unavailable("close"):
+            # Operations that no caller waits for end by their own deadlines.
+            if self._at_work:
+                await asyncio.wait(self._at_work, timeout=self._timeout_s)
+            async with asyncio.timeout(self._timeout_s):
+                if isinstance(self._client, AsyncMongoClient):
+                    await self._client.close()
+                else:
+                    await asyncio.to_thread(self._client.close)
+
+    async def run(
+        self,
+        operation: str,
+        work: Callable[[Database], Awaitable[T]],
+        *,
+        late: Callable[[], AgenticError] = StoreUnavailable,
+    ) -> T:
+        """The result of `work`, which has one timeout for all its commands; the server gets it too.
+
+        Raises StoreUnavailable, `late` if the server reports the timeout, and what `work` raises.
+        """
+        with observed(self._observe, operation), _unavailable(operation, late):
+            return await self._in_time(work, self._timeout_s * _SHARE)
+
+    async def _in_time(self, work: Callable[[Database], Awaitable[T]], timeout_s: float) -> T:
+        """The result of `work`, whose deadline the driver keeps. Raises TimeoutError if it doesn't."""
+
+        async def at_work() -> T:
+            return await work(self.database)
+
+        # The task takes the deadline with its context.
+        with pymongo.timeout(timeout_s):
+            operation = asyncio.create_task(at_work())
+        self._at_work.add(operation)
+        operation.add_done_callback(self._has_ended)
+        await asyncio.wait({operation}, timeout=timeout_s + self._timeout_s * _SHARE_OF_GRACE)
+        if not operation.done():
+            raise TimeoutError
+        return operation.result()
+
+    def _has_ended(self, operation: asyncio.Task[Any]) -> None:
+        self._at_work.discard(operation)
+        if not operation.cancelled():
+            # Look at the error of an operation that nobody waits for, so that asyncio doesn't report it.
+            operation.exception()
+
+
+async def inserted(insertion: Awaitable[object]) -> bool:
+    """Await the insertion; False if a unique index already has a key of it."""
+    try:
+        await insertion
+    except DuplicateKeyError:
+        return False
+    except BulkWriteError as error:
+        if any(problem["code"] != _DUPLICATE_KEY for problem in error.details["writeErrors"]):
+            raise
+        return False
+    return True
+
+
+def blocking_client(url: str) -> pymongo.MongoClient[Document]:
+    """A blocking client for the heartbeat's thread, with either driver; it connects at its first use."""
+    return pymongo.MongoClient(url, appname="agentic-backend heartbeat", maxPoolSize=1)
+
+
+def reason_of(error: BaseException | None) -> str:
+    """Why MongoDB can't be used, in words that quote neither the URL nor a document."""
+    match error:
+        case ConfigurationError():
+            return f"the URL is wrong, or its name is unknown ({type(error).__name__})"
+        case OperationFailure():
+            return f"the server refused ({(error.details or {}).get('codeName', error.code)})"
+        case FileNotFoundError() | PermissionError():
+            return f"{error.filename}: {error.strerror}"
+        case ConnectionFailure() | OSError():
+            return "no server answers there"
+    return type(error).__name__
+
+
+def _client(url: str, driver: Driver, timeout_s: float, options: dict[str, Any]) -> Any:
+    connect_ms = int(timeout_s * _SHARE * 1000)
+    settings: dict[str, Any] = {"appname": "agentic-backend", "connectTimeoutMS": connect_ms} | options
+    if driver == "motor":
+        # motor is an extra, which most installations don't have.
+        from motor.motor_asyncio import AsyncIOMotorClient
+
+        return AsyncIOMotorClient(url, **settings)
+    return AsyncMongoClient(url, **settings)
+
+
+@contextmanager
+def _unavailable(operation: str, late: Callable[[], AgenticError] = StoreUnavailable) -> Iterator[None]:
+    try:
+        yield
+    except ExecutionTimeout as error:
+        _LOG.warning("MongoDB took too long in %s", operation)
+        raise late() from error
+    except (PyMongoError, OSError) as error:
+        # TimeoutError is an OSError.
+        code = getattr(error, "code", None)
+        _LOG.warning("MongoDB failed in %s: %s%s", operation, type(error).__name__, f" {code}" if code else "")
+        raise StoreUnavailable from error

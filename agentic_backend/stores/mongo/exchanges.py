@@ -1,0 +1,298 @@
+"""Exchanges in MongoDB: each write changes several documents, in an order in which nothing incomplete counts.
+
+The session's document decides: one compare-and-set on it begins an exchange, counts a batch, or ends an exchange.
+Writes before it don't count yet; any instance can repeat the writes after it:
+
+- An exchange begins with its own document, whose `holds` and `asked_as` are unique: this admits it into its session,
+  and detects a repeated ask. Then comes its first message, then the session. If the session's write is missing, the
+  document doesn't count; an instance that has seen it until its writer must have given up removes it. If it counts, the
+  checkpoint of an interrupted exchange before it is dropped. Even before that this checkpoint is no longer returned,
+  since its exchange is not the session's last one.
+- A checkpoint that comes with messages is written once they count. If the process dies in between, the exchange
+  continues from the previous checkpoint, and repeats the steps since then.
+- The end writes the state and the last messages, then the session, which keeps it as `ended`. Then come the KPIs, and
+  last the exchange's own document, which gives up `holds`. So before all of that is done, no other exchange begins, and
+  no other end replaces `ended`. An instance that finds a session whose ended exchange still holds it repeats these
+  writes.
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound
+from agentic_backend.protocol.messages import ExchangeStatus, SessionState
+from agentic_backend.stores.base import AlreadyAsked, Checkpoint, ExchangeEnd, Fence, FencedOut, KeptState, Written
+from agentic_backend.stores.mongo.batches import count_batch
+from agentic_backend.stores.mongo.documents import (
+    LARGEST_STATE,
+    NOTHING_TO_GO_ON_FROM,
+    WITHOUT_STATE,
+    Database,
+    Document,
+    checkpoint_changes,
+    document,
+    end_document,
+    held_by,
+    record_in,
+    session_in,
+    state_document,
+)
+from agentic_backend.stores.mongo.driver import inserted
+from agentic_backend.stores.mongo.messages import messages_of
+from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.sessions import session_with
+from agentic_backend.stores.mongo.settling import (
+    HalfBegun,
+    exchange_with,
+    finish_end,
+    has_ended,
+    settled,
+    settled_all,
+)
+from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord, SessionRecord, place
+from agentic_backend.stores.rows import rfc3339
+from agentic_backend.stores.tables import EXCHANGES, MESSAGES, SESSIONS
+
+# The interval at which a writer checks whether another writer has begun its exchange.
+_LOOK_S = 0.05
+
+
+class Exchanges(Part):
+    half_begun: HalfBegun
+
+    @operation
+    async def begin_exchange(
+        self,
+        database: Database,
+        exchange: ExchangeRecord,
+        opening: MessageDraft,
+        new_session: SessionRecord | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Written:
+        first_rank = exchange.first_rank if new_session is None else new_session.next_rank
+        exchange = replace(exchange, first_rank=first_rank)
+        kept = {} if checkpoint is None else checkpoint_changes(exchange.id, checkpoint)
+        async with self.turn(exchange.session_id):
+            await _admit(database, document(EXCHANGES, exchange, **kept), self.half_begun)
+            try:
+                if new_session is not None:
+                    return await _open_with(database, exchange, opening, new_session, self.now())
+                return await _open_in(database, exchange, opening, self.now())
+            except (SessionNotFound, SessionCompleted, SessionBusy, ValueError):
+                # ValueError: the message's text can't be stored.
+                await database["exchanges"].delete_one({"_id": exchange.id})
+                raise
+
+    @operation
+    async def append(
+        self,
+        database: Database,
+        fence: Fence,
+        drafts: Sequence[MessageDraft],
+        end: ExchangeEnd | None = None,
+        checkpoint: Checkpoint | None = None,
+        *,
+        blocks: Sequence[int | None] = (),
+        token: str | None = None,
+    ) -> Written:
+        at = self.now() if fence.after is None else max(self.now(), fence.after)
+        messages = place(
+            drafts,
+            session_id=fence.session_id,
+            exchange_id=fence.exchange_id,
+            next_rank=fence.next_rank,
+            at=at,
+            blocks=blocks,
+        )
+        changes: dict[str, Any] = {"updated_at": rfc3339(at), "last_write": token}
+        can_go_on = False
+        async with self.turn(fence.session_id):
+            if end is not None:
+                state = await _keep_state(database, fence, fence.next_rank + len(messages), end.session_state)
+                can_go_on = end.status is ExchangeStatus.INTERRUPTED and await _has_state(database, fence, checkpoint)
+                ended = end_document(fence.exchange_id, end, at, state, checkpoint, token, can_go_on=can_go_on)
+                changes |= {"active_exchange_id": None, "active_owner": None, "ended": ended}
+                if state is not None:
+                    changes["state_id"] = state["_id"]
+            counted = await count_batch(database, held_by(fence), messages, changes)
+            if counted is None:
+                await database["session_states"].delete_many({"_id": changes.get("state_id")})
+                counted, messages = await _written(database, fence, token)
+            if checkpoint is not None and (end is None or can_go_on):
+                await _keep_checkpoint(database, fence, checkpoint)
+            if has_ended(counted, fence.exchange_id):
+                await finish_end(database, counted)
+        return Written(record_in(SESSIONS, counted), messages)
+
+    @operation
+    async def get_exchange(self, database: Database, exchange_id: str) -> ExchangeRecord | None:
+        return await exchange_with(database, {"_id": exchange_id})
+
+    @operation
+    async def find_exchange(self, database: Database, user_id: str, client_exchange_id: str) -> ExchangeRecord | None:
+        return await exchange_with(database, {"user_id": user_id, "client_exchange_id": client_exchange_id})
+
+    @operation
+    async def running_exchanges(
+        self,
+        database: Database,
+        *,
+        not_of: Collection[str] = (),
+        not_among: Collection[str] = (),
+        limit: int = 1000,
+    ) -> list[ExchangeRecord]:
+        running: Document = {"status": ExchangeStatus.RUNNING.value}
+        if not_of:
+            running["owner"] = {"$nin": list(not_of)}
+        if not_among:
+            running["_id"] = {"$nin": list(not_among)}
+        found = await database["exchanges"].find(running, WITHOUT_STATE).limit(limit).to_list(None)
+        return await settled_all(database, found, self.half_begun)
+
+    @operation
+    async def running_among(self, database: Database, owner: str, exchange_ids: Collection[str]) -> set[str]:
+        running = {"_id": {"$in": list(exchange_ids)}, "status": ExchangeStatus.RUNNING.value, "owner": owner}
+        return {found["_id"] for found in await database["exchanges"].find(running, {"_id": 1}).to_list(None)}
+
+    @operation
+    async def expired_exchanges(self, database: Database, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
+        # A null deadline never expires.
+        expired = {"status": ExchangeStatus.AWAITING_HUMAN.value, "deadline": {"$lt": rfc3339(at)}}
+        due = database["exchanges"].find(expired, WITHOUT_STATE).sort("deadline", 1).limit(limit)
+        return await settled_all(database, await due.to_list(None), self.half_begun)
+
+
+async def _written(database: Database, fence: Fence, token: str | None) -> tuple[Document, list[MessageRecord]]:
+    """The session and the messages of the last write, if it has this token. Raises FencedOut if it has not.
+
+    The session is read first: once it has another exchange's token, the exchange's document has the token of its end.
+    """
+    session = await database["sessions"].find_one({"_id": fence.session_id})
+    exchange = await database["exchanges"].find_one({"_id": fence.exchange_id}, {"last_write": 1})
+    if token is None or exchange is None or session_in(session) is None:
+        raise FencedOut
+    assert session is not None
+    if token not in (session.get("last_write"), exchange.get("last_write")):
+        raise FencedOut
+    messages = await messages_of(database, fence.exchange_id)
+    return session, [message for message in messages if message.rank >= fence.next_rank]
+
+
+async def _admit(database: Database, exchange: Document, half_begun: HalfBegun) -> None:
+    """Insert the exchange's document, the only one with its `asked_as` and its `holds`.
+
+    Raises AlreadyAsked, SessionNotFound, SessionCompleted, SessionBusy.
+    """
+    while not await inserted(database["exchanges"].insert_one(exchange)):
+        asked = await database["exchanges"].find_one({"asked_as": exchange["asked_as"]}, WITHOUT_STATE)
+        other = asked or await database["exchanges"].find_one({"holds": exchange["holds"]}, WITHOUT_STATE)
+        if other is None:
+            continue
+        session = await database["sessions"].find_one({"_id": other["session_id"]})
+        met = await settled(database, other, session, half_begun)
+        if met is None:
+            # It is about to begin, or never will: look again.
+            await asyncio.sleep(_LOOK_S)
+        elif asked is not None:
+            raise AlreadyAsked(met.id)
+        elif not met.status.ended:
+            await _open_session(database, record_in(EXCHANGES, exchange))
+
+
+async def _open_session(database: Database, exchange: ExchangeRecord) -> SessionRecord:
+    """The session, if the exchange may begin in it. Raises SessionNotFound, SessionCompleted, SessionBusy."""
+    session = await session_with(database, exchange.session_id)
+    if session is None or session.user_id != exchange.user_id:
+        raise SessionNotFound
+    if session.state is SessionState.COMPLETED:
+        raise SessionCompleted
+    active = {"_id": session.active_exchange_id}
+    if session.active_exchange_id is not None and await database["exchanges"].find_one(active, {"_id": 1}) is not None:
+        raise SessionBusy
+    return session
+
+
+async def _open_in(database: Database, exchange: ExchangeRecord, opening: MessageDraft, now: datetime) -> Written:
+    """Insert the exchange's first message, and put the exchange into its session."""
+    held: Document = {
+        "_id": exchange.session_id,
+        "next_rank": exchange.first_rank,
+        "user_id": exchange.user_id,
+        "state": SessionState.ACTIVE.value,
+        "active_exchange_id": None,
+    }
+    # The caller has read the session before, so `started_at` is no earlier than its `updated_at`.
+    at = max(now, exchange.started_at)
+    while True:
+        messages = place(
+            [opening],
+            session_id=exchange.session_id,
+            exchange_id=exchange.id,
+            next_rank=held["next_rank"],
+            at=at,
+        )
+        changes = {"active_exchange_id": exchange.id, "active_owner": exchange.owner, "updated_at": rfc3339(at)}
+        counted = await count_batch(database, held, messages, changes)
+        if counted is not None and (session := session_in(counted)) is not None:
+            await _drop_checkpoint(database, counted)
+            return Written(session, messages)
+        found = await _open_session(database, exchange)
+        # The caller expected another rank, or the session's active exchange doesn't exist.
+        held |= {"next_rank": found.next_rank, "active_exchange_id": found.active_exchange_id}
+        at = max(at, found.updated_at)
+        begins = {"first_rank": found.next_rank, "started_at": rfc3339(max(exchange.started_at, found.updated_at))}
+        await database["exchanges"].update_one({"_id": exchange.id}, {"$set": begins})
+
+
+async def _open_with(
+    database: Database, exchange: ExchangeRecord, opening: MessageDraft, new_session: SessionRecord, now: datetime
+) -> Written:
+    """Insert the exchange's first message, then a session with the exchange in it."""
+    at = max(now, exchange.started_at, new_session.updated_at)
+    messages = place(
+        [opening], session_id=new_session.id, exchange_id=exchange.id, next_rank=new_session.next_rank, at=at
+    )
+    session = replace(
+        new_session,
+        active_exchange_id=exchange.id,
+        active_owner=exchange.owner,
+        updated_at=at,
+        next_rank=new_session.next_rank + 1,
+        message_count=new_session.message_count + 1,
+    )
+    await database["messages"].insert_many([document(MESSAGES, message, batch=exchange.id) for message in messages])
+    await database["sessions"].insert_one(document(SESSIONS, session))
+    return Written(session, messages)
+
+
+async def _has_state(database: Database, fence: Fence, checkpoint: Checkpoint | None) -> bool:
+    """Whether a state to continue from exists: that of `checkpoint` or, if it is None or too large, an earlier one."""
+    if checkpoint is not None and (checkpoint.state is None or len(checkpoint.state) <= LARGEST_STATE):
+        return checkpoint.state is not None
+    kept = {"_id": fence.exchange_id, "checkpoint": {"$ne": None}}
+    return await database["exchanges"].find_one(kept, {"_id": 1}) is not None
+
+
+async def _keep_checkpoint(database: Database, fence: Fence, checkpoint: Checkpoint) -> None:
+    """Store the checkpoint, unless another instance has finished the exchange's end: the next one may run already."""
+    held = {"_id": fence.exchange_id, "owner": fence.owner, "status": ExchangeStatus.RUNNING.value}
+    if changes := checkpoint_changes(fence.exchange_id, checkpoint):
+        await database["exchanges"].update_one(held, {"$set": changes})
+
+
+async def _drop_checkpoint(database: Database, session: Document) -> None:
+    """Drop the checkpoint of the interrupted exchange before the session's active one."""
+    ended = session["ended"]
+    if ended is not None and ended["changes"]["status"] == ExchangeStatus.INTERRUPTED:
+        await database["exchanges"].update_one({"_id": ended["exchange_id"]}, {"$set": NOTHING_TO_GO_ON_FROM})
+
+
+async def _keep_state(database: Database, fence: Fence, rank: int, state: bytes | None) -> Document | None:
+    if state is None:
+        return None
+    kept = state_document(fence.session_id, KeptState(fence.exchange_id, rank, state), counts=False)
+    await database["session_states"].insert_one(kept)
+    return kept

@@ -1,0 +1,170 @@
+"""Sessions in MongoDB: read, listed, searched, renamed, completed, deleted.
+
+A deletion first clears the session's user, so that the session no longer counts and nothing is added to it; then it
+removes its rows, then its document. If the process dies, the next start completes the deletion.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import uuid4
+
+from pymongo import ReturnDocument
+
+from agentic_backend.errors import StoreUnavailable
+from agentic_backend.protocol.messages import SessionState
+from agentic_backend.stores.base import SessionPage, SessionQuery, took_too_long
+from agentic_backend.stores.mongo.documents import Database, Document, document, session_in
+from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.records import SessionRecord
+from agentic_backend.stores.rows import folded, rfc3339
+from agentic_backend.stores.tables import SESSIONS, session_tables
+
+_NEWEST_FIRST = [("updated_at", -1), ("_id", -1)]
+# Sessions per batch of a search.
+_SEARCHED = 100
+# Matching messages per read.
+_HITS = 1_000
+
+
+async def session_with(database: Database, session_id: str) -> SessionRecord | None:
+    return session_in(await database["sessions"].find_one({"_id": session_id}))
+
+
+class Sessions(Part):
+    @operation
+    async def create_session(self, database: Database, session: SessionRecord) -> None:
+        await database["sessions"].insert_one(document(SESSIONS, session))
+
+    @operation
+    async def get_session(self, database: Database, session_id: str) -> SessionRecord | None:
+        return await session_with(database, session_id)
+
+    async def list_sessions(self, query: SessionQuery) -> SessionPage:
+        late = took_too_long if query.text else StoreUnavailable
+        return await self.driver.run("list_sessions", lambda database: _page(database, query), late=late)
+
+    @operation
+    async def rename_session(
+        self, database: Database, session_id: str, title: str, *, only_if: str | None = None
+    ) -> SessionRecord | None:
+        # A new title is no activity: `updated_at` stays, and so does the session's place in the list.
+        conditions = {"_id": session_id} if only_if is None else {"_id": session_id, "title": only_if}
+        async with self.turn(session_id):
+            return await _set(database, conditions, {"title": title, "search_title": folded(title)})
+
+    @operation
+    async def complete_session(self, database: Database, session_id: str, at: datetime) -> SessionRecord | None:
+        active = {"_id": session_id, "state": SessionState.ACTIVE.value}
+        async with self.turn(session_id):
+            while (session := await database["sessions"].find_one(active)) is not None:
+                latest = max(rfc3339(at), session["updated_at"])
+                changes = {"state": SessionState.COMPLETED.value, "ended_at": latest, "updated_at": latest}
+                as_read = {**active, "updated_at": session["updated_at"]}
+                if (completed := await _set(database, as_read, changes)) is not None:
+                    return completed
+            return await session_with(database, session_id)
+
+    @operation
+    async def delete_session(self, database: Database, session_id: str) -> None:
+        async with self.turn(session_id):
+            await delete(database, session_id)
+
+    @operation
+    async def session_state(self, database: Database, session_id: str, up_to_rank: int | None = None) -> bytes | None:
+        session = await database["sessions"].find_one({"_id": session_id}, {"state_id": 1})
+        if session is None or session["state_id"] is None:
+            return None
+        # The state of the last end counts as soon as the end does.
+        conditions: Document = {
+            "session_id": session_id,
+            "$or": [{"_id": session["state_id"]}, {"counts": True}],
+        }
+        if up_to_rank is not None:
+            conditions["rank"] = {"$lte": up_to_rank}
+        found = await database["session_states"].find(conditions).sort([("rank", -1)]).limit(1).to_list(None)
+        return bytes(found[0]["state"]) if found else None
+
+    @operation
+    async def count_empty_sessions(self, database: Database, user_id: str) -> int:
+        return await database["sessions"].count_documents({"user_id": user_id, "next_rank": 0})
+
+    @operation
+    async def prove_write(self, database: Database) -> None:
+        # Changes a document that exists only for this.
+        proof = {"$set": {"proof": uuid4().hex}}
+        await database["write_proofs"].update_one({"_id": "proof"}, proof, upsert=True)
+
+
+async def delete(database: Database, session_id: str) -> None:
+    goes = {"user_id": None, "state": SessionState.COMPLETED.value, "active_exchange_id": None}
+    await database["sessions"].update_one({"_id": session_id}, {"$set": goes})
+    for collection in collections_of_session():
+        await database[collection].delete_many({"session_id": session_id})
+    await database["sessions"].delete_one({"_id": session_id})
+
+
+def collections_of_session() -> list[str]:
+    """The collections whose documents are deleted with their session."""
+    return ["session_states", *(table.name for table in session_tables())]
+
+
+async def finish_deletions(database: Database) -> None:
+    """Complete the deletions of sessions that a dead process has begun."""
+    for session in await database["sessions"].find({"user_id": None}, {"_id": 1}).to_list(None):
+        await delete(database, session["_id"])
+
+
+async def _set(database: Database, conditions: Document, changes: Document) -> SessionRecord | None:
+    found = await database["sessions"].find_one_and_update(
+        conditions, {"$set": changes}, return_document=ReturnDocument.AFTER
+    )
+    return session_in(found)
+
+
+async def _page(database: Database, query: SessionQuery) -> SessionPage:
+    # One session more than the page holds shows whether another page follows.
+    wanted = query.limit + 1
+    text = folded(query.text) if query.text else None
+    place = query.place
+    found: list[SessionRecord] = []
+    while len(found) < wanted:
+        size = wanted if text is None else _SEARCHED
+        documents = await _sessions_behind(database, query, place, size)
+        sessions = [session for session in map(session_in, documents) if session is not None]
+        found += sessions if text is None else await _holding(database, sessions, text)
+        if len(documents) < size:
+            break
+        place = sessions[-1].updated_at, sessions[-1].id
+    return SessionPage.of(found, query.limit)
+
+
+async def _sessions_behind(
+    database: Database, query: SessionQuery, place: tuple[datetime, str] | None, limit: int
+) -> list[Document]:
+    conditions: Document = {"user_id": query.user_id}
+    if place is not None:
+        at, session_id = rfc3339(place[0]), place[1]
+        conditions["$or"] = [{"updated_at": {"$lt": at}}, {"updated_at": at, "_id": {"$lt": session_id}}]
+    if query.agent_id is not None:
+        conditions["agent_id"] = query.agent_id
+    if query.state is not None:
+        conditions["state"] = query.state.value
+    return await database["sessions"].find(conditions).sort(_NEWEST_FIRST).limit(limit).to_list(None)
+
+
+async def _holding(database: Database, sessions: Sequence[SessionRecord], text: str) -> list[SessionRecord]:
+    """The `sessions` whose title or messages contain `text`, which is case-folded."""
+    titled = {session.id for session in sessions if text in folded(session.title)}
+    others = [session for session in sessions if session.id not in titled and session.next_rank]
+    texted: set[str] = set()
+    # MongoDB refuses a NUL in a regular expression, and `re.escape` keeps it.
+    pattern = re.escape(text).replace("\x00", r"\x00")
+    while others:
+        counted = [{"session_id": session.id, "rank": {"$lt": session.next_rank}} for session in others]
+        conditions = {"$or": counted, "search_text": {"$regex": pattern}}
+        rows = await database["messages"].find(conditions, {"_id": 0, "session_id": 1}).limit(_HITS).to_list(None)
+        texted |= {row["session_id"] for row in rows}
+        # The matches of one session may fill a whole read; then look at the other sessions again.
+        others = [session for session in others if session.id not in texted] if len(rows) == _HITS else []
+    return [session for session in sessions if session.id in titled | texted]

@@ -1,0 +1,63 @@
+"""The Store on MongoDB: for data that outlives its machine.
+
+The composition root opens it, and closes it with `aclose`. It needs no transactions, so a single server or FerretDB is
+enough: a compare-and-set on one document takes the place of a transaction (see exchanges, batches and claims).
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import Any, Self
+
+from agentic_backend.protocol.messages import utc_now
+from agentic_backend.stores.base import Observer
+from agentic_backend.stores.mongo.claims import Claims
+from agentic_backend.stores.mongo.copies import Copies
+from agentic_backend.stores.mongo.documents import make_indexes
+from agentic_backend.stores.mongo.driver import Clock, Driver, MongoDriver, blocking_client
+from agentic_backend.stores.mongo.exchanges import Exchanges
+from agentic_backend.stores.mongo.instances import Connect, Instances
+from agentic_backend.stores.mongo.kpis import Kpis
+from agentic_backend.stores.mongo.messages import Messages
+from agentic_backend.stores.mongo.sessions import Sessions, finish_deletions
+from agentic_backend.stores.mongo.settling import HalfBegun
+
+
+class MongoStore(Sessions, Exchanges, Claims, Messages, Kpis, Instances, Copies):
+    """Implements `Store`, and `Target` of a transfer; these document the methods of its parts."""
+
+    def __init__(self, driver: MongoDriver, clock: Clock, half_begun: HalfBegun, connect: Connect) -> None:
+        super().__init__(driver, clock)
+        self.half_begun = half_begun
+        self.connect = connect
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        *,
+        driver: Driver = "pymongo",
+        timeout_s: float,
+        observe: Observer | None = None,
+        wall: Callable[[], datetime] = utc_now,
+        **options: Any,
+    ) -> Self:
+        """Open the database that `url` names, `agentic` by default, and create its indexes.
+
+        Every operation has `timeout_s`; `options` go to the driver's client. `wall` is the machine's clock. Raises
+        StoreUnavailable.
+        """
+        clock = Clock(wall)
+        opened = await MongoDriver.open(url, driver=driver, timeout_s=timeout_s, observe=observe, **options)
+        try:
+            await opened.run("open", make_indexes)
+            await opened.run("open", finish_deletions)
+            await opened.run("open", lambda _: opened.compare_clocks(clock))
+        except BaseException:
+            await opened.aclose()
+            raise
+        # A session is read before its exchange begins: two operations.
+        return cls(opened, clock, HalfBegun(2 * timeout_s), partial(blocking_client, url))
+
+    async def aclose(self) -> None:
+        await self.driver.aclose()

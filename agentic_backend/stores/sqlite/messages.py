@@ -1,0 +1,70 @@
+"""Reads messages from SQLite; they are written with their exchange."""
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+from agentic_backend.stores.records import MessageRecord
+from agentic_backend.stores.rows import row_bytes
+from agentic_backend.stores.sqlite.operations import Part, columns, reads
+from agentic_backend.stores.tables import MESSAGES
+
+_OF_EXCHANGE = f"SELECT {columns(MESSAGES)} FROM messages WHERE exchange_id = ? ORDER BY rank"
+
+_AFTER = f"SELECT {columns(MESSAGES)} FROM messages WHERE session_id = ? AND rank > ? ORDER BY rank LIMIT ?"
+
+_LAST_ENDED = """
+    SELECT id FROM exchanges WHERE session_id = ? AND status NOT IN ('running', 'awaiting_human')
+    ORDER BY first_rank DESC LIMIT ?
+"""
+
+
+class Messages(Part):
+    @reads
+    def exchange_messages(
+        self, db: sqlite3.Connection, exchange_id: str, max_bytes: int | None = None
+    ) -> list[MessageRecord]:
+        if max_bytes is None:
+            return _messages(db.execute(_OF_EXCHANGE, (exchange_id,)))
+        last = _fitting(db.execute(f"{_OF_EXCHANGE} DESC", (exchange_id,)), max_bytes)[::-1]
+        first = db.execute(f"{_OF_EXCHANGE} LIMIT 1", (exchange_id,)).fetchall()
+        is_whole = not last or last[0]["rank"] == first[0]["rank"]
+        return _messages(last if is_whole else [*first, *last])
+
+    @reads
+    def messages_after(
+        self, db: sqlite3.Connection, session_id: str, after_rank: int, limit: int, max_bytes: int | None = None
+    ) -> list[MessageRecord]:
+        return _messages(_fitting(db.execute(_AFTER, (session_id, after_rank, limit)), max_bytes))
+
+    @reads
+    def last_exchanges(
+        self, db: sqlite3.Connection, session_id: str, count: int, max_bytes: int | None = None
+    ) -> list[MessageRecord]:
+        exchanges: list[list[MessageRecord]] = []
+        for (exchange_id,) in db.execute(_LAST_ENDED, (session_id, count)).fetchall():
+            messages = []
+            for row in db.execute(_OF_EXCHANGE, (exchange_id,)):
+                if max_bytes is not None and (max_bytes := max_bytes - row_bytes(row)) < 0:
+                    return _joined(exchanges)
+                messages.append(MESSAGES.record_of(row))
+            exchanges.append(messages)
+        return _joined(exchanges)
+
+
+def _joined(newest_first: list[list[MessageRecord]]) -> list[MessageRecord]:
+    return [message for exchange in reversed(newest_first) for message in exchange]
+
+
+def _messages(rows: Iterable[Any]) -> list[MessageRecord]:
+    return [MESSAGES.record_of(row) for row in rows]
+
+
+def _fitting(rows: Iterable[Any], max_bytes: int | None) -> list[Any]:
+    """The first of `rows` that fit, at least one. Reads only these and one more."""
+    found: list[Any] = []
+    for row in rows:
+        if max_bytes is not None and (max_bytes := max_bytes - row_bytes(row)) < 0 and found:
+            break
+        found.append(row)
+    return found

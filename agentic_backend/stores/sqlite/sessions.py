@@ -1,0 +1,104 @@
+"""Sessions in SQLite."""
+
+import sqlite3
+from datetime import datetime
+
+from agentic_backend.stores.base import SessionPage, SessionQuery
+from agentic_backend.stores.records import SessionRecord
+from agentic_backend.stores.rows import folded, rfc3339
+from agentic_backend.stores.sqlite.operations import Part, columns, count, first, insert, reads, select, writes
+from agentic_backend.stores.tables import SESSIONS
+
+# The approximate size of the rows of a short ask.
+_PROOF_BYTES = 32_768
+
+_RENAME = f"""
+    UPDATE sessions SET title = :title, search_title = :search_title
+    WHERE id = :id AND title = coalesce(:only_if, title)
+    RETURNING {columns(SESSIONS)}
+"""
+
+_COMPLETE = """
+    UPDATE sessions SET state = 'completed', ended_at = max(updated_at, :at), updated_at = max(updated_at, :at)
+    WHERE id = :id AND state = 'active'
+"""
+
+_STATE = """
+    SELECT state FROM session_states WHERE session_id = :session_id AND rank <= coalesce(:rank, 1 << 62)
+    ORDER BY rank DESC LIMIT 1
+"""
+
+_HOLDS_TEXT = """(instr(search_title, :text) OR EXISTS (
+    SELECT 1 FROM messages WHERE messages.session_id = sessions.id AND instr(messages.search_text, :text)))"""
+
+
+def session_with(db: sqlite3.Connection, session_id: str) -> SessionRecord | None:
+    return first(db, SESSIONS, "id = ?", (session_id,))
+
+
+class Sessions(Part):
+    @writes
+    def create_session(self, db: sqlite3.Connection, session: SessionRecord) -> None:
+        insert(db, SESSIONS, [session])
+
+    @reads
+    def get_session(self, db: sqlite3.Connection, session_id: str) -> SessionRecord | None:
+        return session_with(db, session_id)
+
+    async def list_sessions(self, query: SessionQuery) -> SessionPage:
+        connection = self.searcher if query.text else self.lister
+        return await connection.read("list_sessions", lambda db: _page(db, query))
+
+    @writes
+    def rename_session(
+        self, db: sqlite3.Connection, session_id: str, title: str, *, only_if: str | None = None
+    ) -> SessionRecord | None:
+        # A new title is no activity: `updated_at` stays, and so does the session's place in the list.
+        names = {"id": session_id, "title": title, "search_title": folded(title), "only_if": only_if}
+        row = db.execute(_RENAME, names).fetchone()
+        return None if row is None else SESSIONS.record_of(row)
+
+    @writes
+    def complete_session(self, db: sqlite3.Connection, session_id: str, at: datetime) -> SessionRecord | None:
+        db.execute(_COMPLETE, {"id": session_id, "at": rfc3339(at)})
+        return session_with(db, session_id)
+
+    @writes
+    def delete_session(self, db: sqlite3.Connection, session_id: str) -> None:
+        # Foreign keys delete the session's other rows too.
+        db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+
+    @reads
+    def session_state(self, db: sqlite3.Connection, session_id: str, up_to_rank: int | None = None) -> bytes | None:
+        row = db.execute(_STATE, {"session_id": session_id, "rank": up_to_rank}).fetchone()
+        return None if row is None else row["state"]
+
+    @reads
+    def count_empty_sessions(self, db: sqlite3.Connection, user_id: str) -> int:
+        return count(db, "sessions WHERE user_id = ? AND next_rank = 0", [user_id])
+
+    @writes
+    def prove_write(self, db: sqlite3.Connection) -> None:
+        # Fills some pages of a table that exists only for this, and belongs to no schema version.
+        db.execute("CREATE TABLE IF NOT EXISTS write_proofs (id INTEGER PRIMARY KEY, filler BLOB NOT NULL) STRICT")
+        db.execute("INSERT OR REPLACE INTO write_proofs VALUES (0, randomblob(?))", (_PROOF_BYTES,))
+
+
+def _page(db: sqlite3.Connection, query: SessionQuery) -> SessionPage:
+    # One row more than the page holds shows whether another page follows.
+    parameters: dict[str, object] = {"user_id": query.user_id, "limit": query.limit + 1}
+    conditions = ["user_id = :user_id"]
+    if (place := query.place) is not None:
+        conditions.append("(updated_at, id) < (:updated_at, :session_id)")
+        parameters |= {"updated_at": rfc3339(place[0]), "session_id": place[1]}
+    if query.agent_id is not None:
+        conditions.append("agent_id = :agent_id")
+        parameters["agent_id"] = query.agent_id
+    if query.state is not None:
+        conditions.append("state = :state")
+        parameters["state"] = query.state
+    if query.text:
+        conditions.append(_HOLDS_TEXT)
+        parameters["text"] = folded(query.text)
+    order = "ORDER BY updated_at DESC, id DESC LIMIT :limit"
+    return SessionPage.of(select(db, SESSIONS, f"{' AND '.join(conditions)} {order}", parameters), query.limit)

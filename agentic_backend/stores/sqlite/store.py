@@ -1,0 +1,82 @@
+"""The Store on SQLite: one file, for a server that runs as one instance.
+
+The composition root opens it, and closes it with `aclose`. One connection writes, one transaction per write. Others
+read, so that a read waits for neither a write nor a list, and a list for neither a search nor a report. Transactions
+make batches atomic. If the process dies, no write that was reported as saved is lost; if the machine loses power, the
+last moments may be.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from agentic_backend.errors import AgenticError, StoreUnavailable
+from agentic_backend.protocol.messages import utc_now
+from agentic_backend.stores.base import Observer, took_too_long
+from agentic_backend.stores.private_files import private_database
+from agentic_backend.stores.sqlite.claims import Claims
+from agentic_backend.stores.sqlite.connection import SqliteConnection
+from agentic_backend.stores.sqlite.copies import Copies
+from agentic_backend.stores.sqlite.exchanges import Exchanges
+from agentic_backend.stores.sqlite.kpis import Kpis
+from agentic_backend.stores.sqlite.messages import Messages
+from agentic_backend.stores.sqlite.migrations import migrate
+from agentic_backend.stores.sqlite.sessions import Sessions
+
+
+class SqliteStore(Sessions, Exchanges, Claims, Messages, Kpis, Copies):
+    """Implements `Store`, and `Source` of a transfer; these document the methods of its parts."""
+
+    def __init__(self, closing: AsyncExitStack, wall: Callable[[], datetime], *connections: SqliteConnection) -> None:
+        """`closing` closes the connections."""
+        super().__init__(wall, *connections)
+        self._closing = closing
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        *,
+        timeout_s: float,
+        observe: Observer | None = None,
+        wall: Callable[[], datetime] = utc_now,
+    ) -> Self:
+        """Open or create the file at `path`, and bring its schema up to date.
+
+        Every operation has `timeout_s`; rows get the time of `wall`. Raises StoreUnavailable, and SchemaTooNew if a
+        newer server wrote the file.
+        """
+        # If the file can't be used, opening it reports the reason.
+        with suppress(OSError):
+            await asyncio.to_thread(private_database, path)
+        async with AsyncExitStack() as opened:
+
+            async def connect(late: Callable[[], AgenticError] = StoreUnavailable) -> SqliteConnection:
+                connection = await SqliteConnection.open(path, timeout_s=timeout_s, observe=observe, late=late)
+                opened.push_async_callback(connection.aclose)
+                return connection
+
+            writer = await connect()
+            await migrate(writer)
+            readers = [await connect(), await connect(), await connect(took_too_long), await connect(took_too_long)]
+            return cls(opened.pop_all(), wall, writer, *readers)
+
+    async def aclose(self) -> None:
+        await self._closing.aclose()
+
+    # Only one process uses the file: it is the only instance, and its clock the only one.
+
+    def heartbeat(self, instance_id: str, every_s: float) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    async def beats(self) -> dict[str, int]:
+        return {}
+
+    async def forget_instance(self, instance_id: str, last_beat: int) -> None:
+        pass
+
+    async def compare_clocks(self) -> float | None:
+        return None

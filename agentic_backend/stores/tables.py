@@ -1,0 +1,230 @@
+"""Tables: every kind of stored row, declared once for all databases.
+
+A Table is derived from its record. It defines SQLite's columns, MongoDB's documents, the indexes, the mapping between
+records and rows, and whether rows are deleted with their session; `migrate` copies every table. So a new kind of row
+needs a record, a Table, and its special operations.
+
+A row is flat. A nested value of a record becomes JSON text, which holds any key and any number, or None if it is
+empty. Times are RFC 3339 texts in UTC, which keep their microseconds and sort chronologically; `search_…` columns are
+case-folded.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from datetime import datetime
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from pydantic import TypeAdapter
+
+from agentic_backend.protocol.parts import text_of
+from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageRecord, SessionRecord
+from agentic_backend.stores.rows import Row, folded, json_text, rfc3339
+
+R = TypeVar("R")
+
+_Form = tuple[str, Callable[[Any], Any] | None, Callable[[Any], Any] | None]
+"""A column's `type`, `write` and `read`."""
+
+_FLAT: dict[Any, _Form] = {
+    str: ("TEXT", None, None),
+    int: ("INTEGER", None, None),
+    bool: ("INTEGER", None, bool),
+    float: ("REAL", None, float),
+    bytes: ("BLOB", None, bytes),
+    datetime: ("TEXT", rfc3339, datetime.fromisoformat),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column `name`, for the record's `field`, which has a default unless it is `required`.
+
+    `type` is SQLite's. `write` converts the field to the stored value, `read` converts it back; None: no conversion.
+    """
+
+    name: str
+    field: str
+    type: str
+    write: Callable[[Any], Any] | None
+    read: Callable[[Any], Any] | None
+    nullable: bool
+    required: bool
+
+    def stored(self, record: object) -> Any:
+        value = getattr(record, self.field)
+        return value if self.write is None or value is None else self.write(value)
+
+
+class Table(Generic[R]):
+    """Rows of one kind of record.
+
+    `key` are the unique columns: one, or `session_id` and `order`. `order` is the column that pages are sorted by; it
+    is unique, among the rows of one session if they belong to one. Rows `of_session` have a `session_id`, and are
+    deleted with their session. `indexes` are columns by the name of their index; a leading `-` means descending.
+    `renamed` maps fields to columns with another name. `searched` makes columns that are only searched. `modern`
+    upgrades a record that an older server has written. `label` is the name of the rows in reports.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        record: type[R],
+        *,
+        of_session: bool,
+        label: str | None = None,
+        key: tuple[str, ...] = ("id",),
+        order: str | None = None,
+        indexes: Mapping[str, tuple[str, ...]] | None = None,
+        renamed: Mapping[str, str] | None = None,
+        searched: Callable[[R], Row] = lambda record: {},
+        modern: Callable[[R], R] = lambda record: record,
+    ) -> None:
+        self.name = name
+        self.record = record
+        self.label = label or name
+        self.of_session = of_session
+        self.key = key
+        self.order = order or key[-1]
+        self.indexes = dict(indexes or {})
+        if of_session and not any(columns[0] == "session_id" for columns in (key, *self.indexes.values())):
+            self.indexes["by_session"] = ("session_id", self.order)
+        self._searched = searched
+        self._modern = modern
+        self.columns = tuple(_columns(record, renamed or {}))
+        self._reading = [(column.name, column.field, column.read, column.required) for column in self.columns]
+        """The columns as `record_of` needs them, computed once: pages have hundreds of rows."""
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that a record is read from."""
+        return [column.name for column in self.columns]
+
+    def row(self, record: R) -> Row:
+        """The row of `record`. Raises ValueError if a text is not valid Unicode."""
+        return {column.name: column.stored(record) for column in self.columns} | self._searched(record)
+
+    def record_of(self, row: Mapping[str, Any]) -> R:
+        """The record of a row. Fields that are None, or missing in a row of an older schema, get their defaults."""
+        found = dict(row)
+        values: Row = {}
+        for name, field, read, required in self._reading:
+            value = found.get(name)
+            if value is not None:
+                values[field] = value if read is None else read(value)
+            elif required:
+                values[field] = None
+        return self._modern(self.record(**values))
+
+
+class WholeTable(Table[R]):
+    """Rows that hold their record as one JSON text, `record`, beside the `columns` that queries need."""
+
+    def __init__(self, name: str, record: type[R], *, columns: Iterable[str], **options: Any) -> None:
+        super().__init__(name, record, **options)
+        wanted = set(columns)
+        self._kept = tuple(column for column in self.columns if column.name in wanted)
+        self._adapter: TypeAdapter[R] = TypeAdapter(record)
+        self.columns = (*self._kept, Column("record", "record", "TEXT", None, None, nullable=False, required=True))
+
+    def row(self, record: R) -> Row:
+        values = {column.name: column.stored(record) for column in self._kept}
+        return values | {"record": self._adapter.dump_json(record).decode()}
+
+    def record_of(self, row: Mapping[str, Any]) -> R:
+        return self._adapter.validate_json(row["record"])
+
+
+def _columns(record: type[Any], renamed: Mapping[str, str]) -> Iterable[Column]:
+    types, plain_types = get_type_hints(record, include_extras=True), get_type_hints(record)
+    for field, required in _fields(record).items():
+        flat = _flat(plain_types[field])
+        nullable = NoneType in _members(plain_types[field]) or (flat is None and not required)
+        form = flat or _nested(types[field], required)
+        yield Column(renamed.get(field, field), field, *form, nullable=nullable, required=required)
+
+
+def _fields(record: type[Any]) -> dict[str, bool]:
+    """The record's fields, and whether they have no default."""
+    if is_dataclass(record):
+        return {each.name: each.default is MISSING and each.default_factory is MISSING for each in fields(record)}
+    return {name: field.is_required() for name, field in record.model_fields.items()}
+
+
+def _members(type_: Any) -> tuple[Any, ...]:
+    return get_args(type_) if get_origin(type_) in (Union, UnionType) else (type_,)
+
+
+def _flat(type_: Any) -> _Form | None:
+    """The form of a type that is stored as a plain value; None for a nested one."""
+    [member, *more] = [member for member in _members(type_) if member is not NoneType]
+    if more:
+        return None
+    if get_origin(member) is Literal:
+        return "TEXT", None, None
+    if isinstance(member, type) and issubclass(member, Enum):
+        return "TEXT", lambda value: value.value, {each.value: each for each in member}.__getitem__
+    return _FLAT.get(member)
+
+
+def _nested(type_: Any, required: bool) -> _Form:
+    """The form of a type that is stored as JSON; an empty value is None if the record has a default for it."""
+    adapter: TypeAdapter[Any] = TypeAdapter(type_)
+    return "TEXT", (lambda value: adapter.dump_json(value).decode()) if required else json_text, adapter.validate_json
+
+
+def _with_marks(message: MessageRecord) -> MessageRecord:
+    """Move the marks of a message's reach, which older servers kept in its metadata, to their own fields."""
+    extras = message.metadata.extras
+    if marks := {name: extras[name] for name in ("inner", "reached") if name in extras}:
+        others = {name: value for name, value in extras.items() if name not in marks}
+        return replace(message, metadata=message.metadata.model_copy(update={"extras": others}), **marks)
+    return message
+
+
+SESSIONS = Table(
+    "sessions",
+    SessionRecord,
+    of_session=False,
+    indexes={"by_activity": ("user_id", "-updated_at", "-id"), "empty": ("user_id", "next_rank")},
+    searched=lambda session: {"search_title": folded(session.title)},
+)
+EXCHANGES = Table(
+    "exchanges",
+    ExchangeRecord,
+    of_session=True,
+    order="first_rank",
+    renamed={"checkpoint": "checkpoint_record"},
+    indexes={
+        "by_rank": ("session_id", "-first_rank"),
+        "due": ("status", "deadline"),
+        "waiting": ("user_id", "status"),
+    },
+)
+MESSAGES = Table(
+    "messages",
+    MessageRecord,
+    of_session=True,
+    key=("session_id", "rank"),
+    indexes={"by_exchange": ("exchange_id", "rank")},
+    searched=lambda message: {"search_text": folded(text_of(message.parts))},
+    modern=_with_marks,
+)
+KPI_RECORDS = WholeTable(
+    "kpi_records",
+    KpiRecord,
+    of_session=False,
+    label="KPI records",
+    key=("exchange_id",),
+    columns=("exchange_id", "user_id", "started_at"),
+    indexes={"by_time": ("started_at",), "by_user": ("user_id", "started_at")},
+)
+
+TABLES: list[Table[Any]] = [SESSIONS, EXCHANGES, MESSAGES, KPI_RECORDS]
+"""All tables, in the order of reports."""
+
+
+def session_tables() -> list[Table[Any]]:
+    """The tables whose rows are deleted with their session."""
+    return [table for table in TABLES if table.of_session]

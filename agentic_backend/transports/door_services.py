@@ -1,0 +1,26 @@
+"""DoorServices: the services that every transport uses to authenticate, bound, count and serve clients."""
+
+from dataclasses import dataclass
+
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.auth.user import Authenticator
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.kpi import Kpi
+from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.kpi_report import KpiReports
+from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
+from agentic_backend.sessions.session_service import SessionService
+from agentic_backend.transports.open_connections import OpenConnections
+
+
+@dataclass(frozen=True, slots=True)
+class DoorServices:
+    authenticator: Authenticator
+    agents: AgentManager
+    orchestrator: SessionOrchestrator
+    sessions: SessionService
+    reports: KpiReports
+    relay: Relay
+    connections: OpenConnections
+    kpi: Kpi
+    limits: LimitsSettings

@@ -1,0 +1,3 @@
+from support.session_fixtures import hold, mongodb, sessions
+
+__all__ = ["hold", "mongodb", "sessions"]

@@ -1,0 +1,265 @@
+"""What a model is given of a session's past: whole exchanges, in the form that providers want."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_openai_messages
+from support.drafts import Transcript, ai, result, token, update
+from support.phrase_model import check_history
+from support.streams import interleaved, lanes
+
+from agentic_backend.exchange.history import History, restore_exchange
+from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageMetadata, Role, TokenUsage, utc_now
+from agentic_backend.protocol.parts import Part, TextPart, ToolCallPart, ToolResultPart
+from agentic_backend.stores.base import ExchangeEnd, Fence
+from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord, SessionRecord, place
+from agentic_backend.stores.sqlite import SqliteStore
+
+NOW = utc_now()
+
+
+def draft(role: Role, channel: Channel, *parts: Part, **metadata: Any) -> MessageDraft:
+    return MessageDraft(role=role, channel=channel, parts=list(parts), metadata=MessageMetadata(**metadata))
+
+
+def asked(text: str = "What is it?") -> MessageDraft:
+    return draft(Role.USER, Channel.FINAL, TextPart(text=text))
+
+
+def said(text: str, channel: Channel = Channel.FINAL, **metadata: Any) -> MessageDraft:
+    return draft(Role.ASSISTANT, channel, TextPart(text=text), **metadata)
+
+
+def called(*call_ids: str) -> MessageDraft:
+    return draft(
+        Role.ASSISTANT,
+        Channel.TOOL_CALL,
+        *[ToolCallPart(call_id=call_id, name="search", args={"q": call_id}) for call_id in call_ids],
+    )
+
+
+def gave(call_id: str, content: str = "found", *, ok: bool = True) -> MessageDraft:
+    return draft(Role.TOOL, Channel.TOOL_RESULT, ToolResultPart(call_id=call_id, ok=ok, content=content))
+
+
+def rows(*drafts: MessageDraft, exchange_id: str = "e", first_rank: int = 0) -> list[MessageRecord]:
+    return place(list(drafts), session_id="s", exchange_id=exchange_id, next_rank=first_rank, at=NOW)
+
+
+def in_short(messages: Sequence[BaseMessage]) -> list[str]:
+    """Each message as `type: text -> calls`."""
+    return [
+        f"{message.type}: {message.text}" + "".join(f" -> {call['id']}" for call in getattr(message, "tool_calls", []))
+        for message in messages
+    ]
+
+
+def test_a_question_and_its_answer() -> None:
+    restored = restore_exchange(rows(asked("Hi"), said("Hello")))
+    assert in_short(restored) == ["human: Hi", "ai: Hello"]
+    assert [message.id for message in restored] == ["e:0", "e:1"]
+
+
+def test_text_and_calls_are_one_message_directly_followed_by_their_results() -> None:
+    restored = restore_exchange(
+        rows(
+            asked(),
+            said("Let me see", Channel.OBSERVATION),
+            called("c1", "c2"),
+            gave("c2", "b"),
+            gave("c1", "a"),
+            said("So"),
+        )
+    )
+    assert in_short(restored) == ["human: What is it?", "ai: Let me see -> c1 -> c2", "tool: a", "tool: b", "ai: So"]
+    [calls] = [message for message in restored if isinstance(message, AIMessage) and message.tool_calls]
+    assert calls.tool_calls[0] == {"name": "search", "args": {"q": "c1"}, "id": "c1", "type": "tool_call"}
+    results = [message for message in restored if isinstance(message, ToolMessage)]
+    assert [(one.tool_call_id, one.name, one.status) for one in results] == [
+        ("c1", "search", "success"),
+        ("c2", "search", "success"),
+    ]
+
+
+def test_a_text_of_its_own_stays_its_own() -> None:
+    alone = said("I hand over", Channel.OBSERVATION, finish_reason="stop")
+    restored = restore_exchange(rows(asked(), alone, called("c1"), gave("c1"), said("So")))
+    assert in_short(restored) == ["human: What is it?", "ai: I hand over", "ai:  -> c1", "tool: found", "ai: So"]
+
+
+def test_a_failed_result_is_told_as_such() -> None:
+    [_, _, failed] = restore_exchange(rows(asked(), called("c1"), gave("c1", "broke", ok=False)))
+    assert isinstance(failed, ToolMessage) and failed.status == "error"
+
+
+def test_a_call_without_a_result_and_a_result_without_a_call_are_left_out() -> None:
+    restored = restore_exchange(
+        rows(
+            asked(),
+            said("Two things", Channel.OBSERVATION),
+            called("c1", "lost"),
+            gave("c1"),
+            gave("stray"),
+            said("So"),
+        )
+    )
+    assert in_short(restored) == ["human: What is it?", "ai: Two things -> c1", "tool: found", "ai: So"]
+
+
+def test_of_calls_without_any_result_the_text_is_left() -> None:
+    restored = restore_exchange(rows(asked(), said("Let me see", Channel.OBSERVATION), called("c1")))
+    assert in_short(restored) == ["human: What is it?", "ai: Let me see"]
+
+
+def test_results_move_up_to_their_calls_over_what_was_said_meanwhile() -> None:
+    meanwhile = said("While we wait", Channel.OBSERVATION, finish_reason="stop")
+    restored = restore_exchange(rows(asked(), called("c1"), meanwhile, called("c2"), gave("c2", "b"), gave("c1", "a")))
+    assert in_short(restored) == [
+        "human: What is it?",
+        "ai:  -> c1",
+        "tool: a",
+        "ai: While we wait",
+        "ai:  -> c2",
+        "tool: b",
+    ]
+
+
+def test_a_call_id_that_is_used_again_has_a_result_each_time() -> None:
+    restored = restore_exchange(rows(asked(), called("0"), gave("0", "a"), called("0"), gave("0", "b"), said("So")))
+    assert in_short(restored) == ["human: What is it?", "ai:  -> 0", "tool: a", "ai:  -> 0", "tool: b", "ai: So"]
+
+
+def test_a_call_id_that_is_used_again_in_another_exchange_has_that_ones_result() -> None:
+    first = rows(asked(), called("0"), said("No answer"), exchange_id="e1")
+    second = rows(asked(), called("0"), gave("0"), said("So"), exchange_id="e2", first_rank=3)
+    assert in_short(History(9, 7, [*first, *second]).messages) == [
+        "human: What is it?",
+        "ai: No answer",
+        "human: What is it?",
+        "ai:  -> 0",
+        "tool: found",
+        "ai: So",
+    ]
+
+
+@pytest.mark.parametrize("channel", [Channel.THOUGHT, Channel.PLAN, Channel.ERROR, Channel.SYSTEM_NOTE])
+def test_what_is_no_part_of_the_conversation_is_not_seen_again(channel: Channel) -> None:
+    hidden = [draft(role, channel, TextPart(text="hidden")) for role in (Role.ASSISTANT, Role.SYSTEM)]
+    restored = restore_exchange(rows(asked(), said("Look", Channel.OBSERVATION), *hidden, called("c1"), gave("c1")))
+    assert "hidden" not in str(restored)
+    assert in_short(restored) == ["human: What is it?", "ai: Look -> c1", "tool: found"]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n"])
+def test_a_message_without_a_word_is_left_out(text: str) -> None:
+    assert in_short(restore_exchange(rows(asked(), said(text)))) == ["human: What is it?"]
+
+
+def test_what_only_a_sub_agent_had_is_left_out() -> None:
+    transcript = Transcript(
+        update(ai("", "m1", ("c1", "delegate"))),
+        token("Secret", "i1", within=("tools:1",), last=True),
+        update(ai("Secret", "i1"), within=("tools:1",)),
+        update(result("c1", "Report"), node="tools"),
+        update(ai("So it is", "m2")),
+    ).finish()
+    restored = restore_exchange(rows(asked(), *transcript.messages))
+    assert in_short(restored) == ["human: What is it?", "ai:  -> c1", "tool: Report", "ai: So it is"]
+
+
+def test_what_a_parent_took_over_from_its_subgraph_is_kept() -> None:
+    within = ("worker:1",)
+    calls, found = ai("Look", "i1", ("c1", "search")), ai("Found", "i2")
+    transcript = Transcript(
+        update(calls, within=within),
+        update(result("c1"), within=within, node="tools"),
+        update(found, within=within),
+        update(calls, result("c1"), found, node="worker"),
+        update(ai("So it is", "m2")),
+    ).finish()
+    restored = restore_exchange(rows(asked(), *transcript.messages))
+    assert in_short(restored) == ["human: What is it?", "ai: Look -> c1", "tool: done", "ai: Found", "ai: So it is"]
+
+
+def test_what_a_parent_handed_on_as_its_own_is_kept() -> None:
+    """Before the row of its subgraph is stored, and after it."""
+    within = ("worker:1",)
+    transcript = Transcript(
+        update(ai("Early", "i1"), within=within),
+        update(AIMessage("Early", id="p1"), node="worker"),
+        update(ai("Late", "i2"), within=within),
+        update(ai("Secret", "i3"), within=within),
+        update(AIMessage("Late", id="p2"), node="worker"),
+        update(ai("So it is", "m2")),
+    ).finish()
+    restored = restore_exchange(rows(asked(), *transcript.messages))
+    assert in_short(restored) == ["human: What is it?", "ai: Early", "ai: Late", "ai: So it is"]
+
+
+@pytest.mark.parametrize(("window", "kept"), [(0, []), (1, ["3"]), (2, ["2", "3"]), (9, ["0", "1", "2", "3"])])
+def test_only_the_last_whole_exchanges_are_kept(window: int, kept: list[str]) -> None:
+    exchanges = [rows(asked(f"{n}"), said(f"{n}"), exchange_id=f"e{n}", first_rank=2 * n) for n in range(4)]
+    read = History(window, 8, [row for exchange in exchanges for row in exchange])
+    grown = History(window, 2, exchanges[0])
+    for number, exchange in enumerate(exchanges[1:], start=1):
+        grown.extend(exchange, 2 * number + 2)
+    for history in (read, grown):
+        assert [message.text for message in history.messages if isinstance(message, HumanMessage)] == kept
+        assert len(history.messages) == 2 * len(kept)
+        assert history.next_rank == 8
+
+
+@st.composite
+def exchanges(draw: st.DrawFn) -> list[MessageDraft]:
+    """What any graph gives, cut anywhere, as it is stored."""
+    parts = draw(interleaved(draw(lanes())))
+    transcript = Transcript(*parts[: draw(st.integers(0, len(parts)))])
+    return [asked(), *(transcript.finish() if draw(st.booleans()) else transcript.close()).messages]
+
+
+@given(st.lists(exchanges(), min_size=1, max_size=3))
+@settings(max_examples=60)
+def test_a_provider_accepts_whatever_was_stored(stored: list[list[MessageDraft]]) -> None:
+    history = History(2, 0)
+    for number, drafts in enumerate(stored):
+        history.extend(rows(*drafts, exchange_id=f"e{number}"), 0)
+    check_history([*history.messages, HumanMessage("And now?")])
+    assert len(convert_to_openai_messages(history.messages)) == len(history.messages)
+
+
+@given(st.lists(exchanges(), min_size=1, max_size=4), st.integers(0, 3))
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_a_history_that_grew_is_the_one_that_is_read_from_the_store(
+    tmp_path: Path, stored: list[list[MessageDraft]], window: int
+) -> None:
+    store = await SqliteStore.open(tmp_path / "store.db", timeout_s=10)
+    try:
+        session = SessionRecord(
+            id=NOW.isoformat(), user_id="u", agent_id="a", title="t", created_at=NOW, updated_at=NOW
+        )
+        grown = await run_exchanges(store, session, stored, window)
+        read = History(window, grown.next_rank, await store.last_exchanges(session.id, window) if window else [])
+        assert grown.messages == read.messages
+        await store.delete_session(session.id)
+    finally:
+        await store.aclose()
+
+
+async def run_exchanges(
+    store: SqliteStore, session: SessionRecord, stored: Sequence[Sequence[MessageDraft]], window: int
+) -> History:
+    grown, new_session = History(window, 0), session
+    for number, (opening, *others) in enumerate(stored):
+        record = ExchangeRecord(
+            id=f"e{number}", session_id=session.id, user_id="u", agent_id="a", request_id="r", started_at=NOW
+        )
+        begun = await store.begin_exchange(record, opening, new_session if number == 0 else None)
+        fence = Fence(session.id, record.id, begun.session.next_rank)
+        end = ExchangeEnd(ExchangeStatus.OK, TokenUsage(), 9)
+        written = await store.append(fence, others, end)
+        grown.extend([*begun.messages, *written.messages], written.session.next_rank)
+    return grown

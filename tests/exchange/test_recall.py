@@ -1,0 +1,169 @@
+"""Recall: what the next exchange starts from, with the agent still warm, built anew, and after a restart."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from support.chat_client import check_exchange, final_text
+from support.noting_agent import noting_graph
+from support.recorded_agents import metric
+from support.sessions import USER, Sessions, open_sessions
+
+from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
+from agentic_backend.protocol.parts import TextPart
+from agentic_backend.stores.base import STATES_KEPT, ExchangeEnd, Fence
+from agentic_backend.stores.records import ExchangeRecord, MessageDraft
+
+
+class Kept(MessagesState):
+    kept: str
+
+
+AGENTS = {"noting": noting_graph(), "other": noting_graph("other ")}
+
+
+async def say(sessions: Sessions, message: str, session_id: str | None = None, **fields: Any) -> tuple[str, str]:
+    """The answer to `message`, and the session's id."""
+    events = await sessions.ask(message, session_id=session_id, **fields)
+    check_exchange(events)
+    return final_text(events), events[0]["session_id"]
+
+
+async def test_a_graphs_own_channels_go_on_while_its_agent_is_warm(tmp_path: Path) -> None:
+    async with open_sessions(tmp_path, AGENTS) as sessions:
+        answer, session_id = await say(sessions, "note this")
+        assert answer == "1 this note this"
+        assert (await say(sessions, "a", session_id))[0] == "2 this note this|a"
+        assert (await say(sessions, "forget", session_id))[0] == "3 this note this|a|forget"
+        assert (await say(sessions, "b", session_id))[0] == "4 None note this|a|forget|b"
+        assert metric(sessions.kpi, "chat_agent_cache_total", outcome="hit") == 3
+
+
+async def test_a_graphs_own_channels_go_on_after_an_eviction(tmp_path: Path) -> None:
+    async with open_sessions(tmp_path, AGENTS, cache_size=1) as sessions:
+        session_id, answers = None, []
+        for message in ("note this", "a", "forget", "b"):
+            answer, session_id = await say(sessions, message, session_id)
+            answers.append(answer)
+            await say(sessions, "in another session")
+        assert [answer.split(" note")[0] for answer in answers] == ["1 this", "2 this", "3 this", "4 None"]
+        assert metric(sessions.kpi, "chat_agent_cache_total", outcome="hit") == 0
+
+
+async def test_a_graphs_own_channels_go_on_after_a_restart(tmp_path: Path) -> None:
+    session_id, answers = None, []
+    for message in ("note this", "a", "forget", "b"):
+        async with open_sessions(tmp_path, AGENTS) as sessions:
+            answer, session_id = await say(sessions, message, session_id)
+            answers.append(answer)
+    assert [answer.split(" note")[0] for answer in answers] == ["1 this", "2 this", "3 this", "4 None"]
+
+
+async def test_an_exchange_that_changes_nothing_leaves_no_state_of_its_own(tmp_path: Path) -> None:
+    def answer(state: Kept) -> dict[str, Any]:
+        text = state["messages"][-1].text
+        return {"messages": [AIMessage(f"{state.get('kept')}")]} | ({"kept": text} if text.startswith("keep") else {})
+
+    graph = StateGraph(Kept).add_node("answer", answer).add_edge(START, "answer").compile()
+    async with open_sessions(tmp_path, {"keeping": graph}) as sessions:
+        _, session_id = await say(sessions, "keep this")
+        for number in range(STATES_KEPT + 1):
+            assert (await say(sessions, f"{number}", session_id))[0] == "keep this"
+        first = await sessions.store.real.session_state(session_id, 2)
+        assert first is not None and first == await sessions.store.real.session_state(session_id)
+
+
+@pytest.mark.parametrize("cache_size", [1, 8])
+async def test_agents_that_take_turns_each_keep_their_own(tmp_path: Path, cache_size: int) -> None:
+    async with open_sessions(tmp_path, AGENTS, cache_size=cache_size) as sessions:
+        _, session_id = await say(sessions, "note mine")
+        turns = [("other", "note theirs"), ("noting", "a"), ("other", "b"), ("noting", "c")]
+        answers = [(await say(sessions, text, session_id, agent_id=agent))[0] for agent, text in turns]
+    assert [answer.split(" note mine")[0] for answer in answers] == [
+        "other 1 theirs",
+        "2 mine",
+        "other 2 theirs",
+        "3 mine",
+    ]
+    assert answers[-1].endswith("note mine|note theirs|a|b|c"), "the transcript is the session's"
+
+
+@pytest.mark.parametrize("warm", [True, False])
+async def test_an_exchange_that_fails_leaves_what_was_there(tmp_path: Path, warm: bool) -> None:
+    async with open_sessions(tmp_path, AGENTS, cache_size=8 if warm else 1) as sessions:
+        _, session_id = await say(sessions, "note this")
+        events = await sessions.ask("fail", session_id=session_id)
+        check_exchange(events)
+        assert events[-1]["status"] == "error"
+        if not warm:
+            await say(sessions, "in another session")
+        assert (await say(sessions, "a", session_id))[0].startswith("2 this")
+
+
+async def test_what_is_warm_is_not_used_once_another_has_written(tmp_path: Path) -> None:
+    """Another instance has run an exchange in the session: the store knows more than this process does."""
+    async with open_sessions(tmp_path, AGENTS) as sessions:
+        _, session_id = await say(sessions, "note this")
+        await write_elsewhere(sessions, session_id, "from elsewhere")
+        assert (await say(sessions, "a", session_id))[0] == "2 this note this|from elsewhere|a"
+
+
+async def write_elsewhere(sessions: Sessions, session_id: str, text: str) -> None:
+    store = sessions.store.real
+    record = ExchangeRecord(
+        id="elsewhere",
+        session_id=session_id,
+        user_id=USER.id,
+        agent_id="noting",
+        request_id="request",
+        started_at=utc_now(),
+    )
+    asked = MessageDraft(role=Role.USER, channel=Channel.FINAL, parts=[TextPart(text=text)])
+    written = await store.begin_exchange(record, asked)
+    answer = MessageDraft(role=Role.ASSISTANT, channel=Channel.FINAL, parts=[TextPart(text="answered there")])
+    end = ExchangeEnd(status=ExchangeStatus.OK, usage=TokenUsage(), last_seq=4)
+    await store.append(Fence(session_id, record.id, written.session.next_rank), [answer], end)
+
+
+async def test_a_query_neither_has_a_memory_nor_leaves_one(tmp_path: Path) -> None:
+    async with open_sessions(tmp_path, AGENTS) as sessions:
+        for _ in range(2):
+            assert (await say(sessions, "note this", mode="query"))[0] == "1 this note this"
+
+
+class Handle:
+    """What can't be serialized."""
+
+    def __reduce__(self) -> str:
+        raise TypeError("an open handle")
+
+
+@dataclasses.dataclass
+class Mood:
+    name: str
+
+
+class Mixed(MessagesState):
+    handle: Any
+    mood: Mood
+    count: int
+
+
+async def test_what_cannot_be_stored_keeps_nothing_else_from_being_kept(tmp_path: Path) -> None:
+    def answer(state: Mixed) -> dict[str, Any]:
+        count = state.get("count", 0) + 1
+        told = f"{count} {state.get('mood')} {'handle' in state and state['handle'] is not None}"
+        return {"messages": [AIMessage(told)], "handle": Handle(), "mood": Mood("good"), "count": count}
+
+    graph = StateGraph(Mixed)
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "answer")
+    async with open_sessions(tmp_path, {"mixed": graph.compile()}) as sessions:
+        answer_text, session_id = await say(sessions, "a")
+        assert answer_text == "1 None False"
+        assert (await say(sessions, "b", session_id))[0] == "2 Mood(name='good') False"
+    async with open_sessions(tmp_path, {"mixed": graph.compile()}) as sessions:
+        assert (await say(sessions, "c", session_id))[0] == "3 Mood(name='good') False"

@@ -1,0 +1,31 @@
+"""Fetches and builds the services of the tests, once per machine: this takes minutes, which no test has.
+
+Run as `python -m services.prepare` in `tests/`. Where a service can't be had, its tests are skipped; with CI=true this
+fails.
+"""
+
+import sys
+
+import pytest
+from services.ferretdb import ferretdb_build
+from services.keycloak import keycloak_distribution
+from services.mcp_everything import everything_program
+from services.mongo_java import mongo_java_build
+
+
+def prepare() -> int:
+    """The exit code: 1 if CI must not go on."""
+    failed = False
+    for build in (mongo_java_build, keycloak_distribution, everything_program, ferretdb_build):
+        try:
+            build()
+        except pytest.skip.Exception as missing:
+            print(f"without it tests are skipped: {missing}", file=sys.stderr)
+        except pytest.fail.Exception as missing:
+            print(missing, file=sys.stderr)
+            failed = True
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(prepare())

@@ -1,0 +1,59 @@
+"""Plugin: runs tests in lanes, one process each (pytest-xdist), which share services and run the slowest folders first.
+
+A test also gets a marker for each service it needs, so that `make quick` can leave it out.
+"""
+
+import os
+from collections.abc import Generator
+
+import pytest
+from services.shared import begin_run, end_run
+
+# Other folders follow these.
+_SLOWEST_FIRST = ("e2e", "hostile", "faults", "stores", "sessions", "relay", "transports", "auth")
+
+
+def in_lane() -> bool:
+    """Whether this process is a lane, and not the process that started the lanes."""
+    return "PYTEST_XDIST_WORKER" in os.environ
+
+
+def pytest_configure() -> None:
+    if not in_lane():
+        begin_run()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    if not in_lane():
+        end_run()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        for marker in {_NEEDS[name] for name in getattr(item, "fixturenames", []) if name in _NEEDS}:
+            item.add_marker(marker)
+    if in_lane():
+        items.sort(key=lambda item: _place(item.path.relative_to(config.rootpath).parts[1]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Escape lone surrogates in a test's output: reports are sent as UTF-8, which can't encode them."""
+    report = yield
+    report.sections = [(title, text.encode(errors="backslashreplace").decode()) for title, text in report.sections]
+    return report
+
+
+_NEEDS = {
+    **dict.fromkeys(["redis", "own_redis"], "redis"),
+    **dict.fromkeys(["keycloak", "own_keycloak"], "keycloak"),
+    **dict.fromkeys(["mongo_java", "ferretdb", "own_ferretdb"], "mongodb"),
+    "browser": "chromium",
+}
+"""The marker of a test that uses this fixture, by fixture."""
+
+
+def _place(folder: str) -> int:
+    return _SLOWEST_FIRST.index(folder) if folder in _SLOWEST_FIRST else len(_SLOWEST_FIRST)

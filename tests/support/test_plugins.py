@@ -1,0 +1,76 @@
+"""Tests the effect of the test plugins on a small run in a separate process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.figures import read, told_in, write
+from support.skips import summary
+
+TESTS = Path(__file__).parents[1]
+
+
+def run(directory: Path, code: str, *plugins: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    (directory / "test_it.py").write_text(code)
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "CI"))}
+    options = [option for plugin in plugins for option in ("-p", plugin)]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "test_it.py"],
+        cwd=directory,
+        env={**inherited, "PYTHONPATH": str(TESTS), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_a_test_that_leaves_a_thread_fails_and_the_run_ends(tmp_path: Path) -> None:
+    code = """
+import threading
+
+def test_leaves_one():
+    threading.Thread(target=threading.Event().wait, name="left behind").start()
+
+def test_leaves_none():
+    thread = threading.Thread(target=int)
+    thread.start()
+"""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nrun_ends_within_s = 2\n")
+    done = run(tmp_path, code, "support.lanes", "support.threads")
+    assert done.returncode == 1
+    assert "the test leaves threads: left behind" in done.stdout and "2 passed, 1 error" in done.stdout
+    assert "Timeout" in done.stderr and "in wait" in done.stderr, "what keeps the process alive is shown"
+
+
+def test_skips_are_told_by_service_and_fail_where_all_must_run(tmp_path: Path) -> None:
+    code = """
+import pytest
+
+@pytest.mark.parametrize("n", range(3))
+def test_needs(n):
+    pytest.skip("needs Keycloak: there is no `java`")
+"""
+    done = run(tmp_path, code, "support.skips")
+    assert done.returncode == 0 and "Keycloak: 3 tests, because there is no `java`" in done.stdout
+    assert run(tmp_path, code, "support.skips", CI="true").returncode == 1
+
+
+def test_a_skip_that_names_no_service_has_a_line_too() -> None:
+    reasons = ["Skipped: needs Redis: none", "Skipped: only here", "Skipped: needs Redis: none"]
+    assert summary(reasons) == ["Redis: 2 tests, because none", "something else: 1 tests, because Skipped: only here"]
+
+
+def test_figures_are_kept_by_test_beside_those_of_others(tmp_path: Path) -> None:
+    def report(name: str, *texts: str) -> pytest.TestReport:
+        properties: list[tuple[str, object]] = [("figure", text) for text in texts]
+        place = (name, 1, name)
+        return pytest.TestReport(name, place, {}, "passed", None, "call", user_properties=[*properties, ("x", 1)])
+
+    told = told_in([report("tests/faults/a.py::b[1]", "one"), report("tests/faults/a.py::b[2]", "two"), report("c")])
+    assert told == {"faults/a.py::b": ["one", "two"]}
+    write(tmp_path / "f.json", {"faults/a.py::b": ["before"], "faults/z.py::y": ["kept"]})
+    write(tmp_path / "f.json", told)
+    assert read(tmp_path / "f.json") == {"faults/a.py::b": ["one", "two"], "faults/z.py::y": ["kept"]}

@@ -1,0 +1,48 @@
+"""docs/architecture.md has every room, and each class, member, function, module and path that it names is there."""
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+PACKAGE = CHECKOUT / "agentic_backend"
+PROSE = re.sub(r"^```.*?^```", "", (CHECKOUT / "docs" / "architecture.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+NAMES = set(re.findall(r"`([\w./-]+)`", PROSE))
+SOURCES = [path.read_text() for path in PACKAGE.rglob("*.py")]
+WORDS = {word for source in SOURCES for word in re.findall(r"\w+", source)}
+OF_LIBRARIES = {"ClientSession"}
+
+
+def members_by_class() -> dict[str, set[str]]:
+    members = defaultdict(set)
+    for node in (node for source in SOURCES for node in ast.walk(ast.parse(source))):
+        if isinstance(node, ast.ClassDef):
+            members[node.name] |= {
+                part.name for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)
+            }
+    return members
+
+
+MEMBERS = members_by_class()
+
+
+@pytest.mark.parametrize("name", sorted(NAMES - OF_LIBRARIES))
+def test_every_name_is_there(name: str) -> None:
+    if "/" in name or name.endswith((".py", ".toml", ".js")):
+        assert (PACKAGE / name).exists() or (CHECKOUT / name).exists()
+    elif re.match(r"_?[A-Z]\w*[a-z]", name):
+        owner, _, member = name.partition(".")
+        assert owner in MEMBERS
+        assert not member or member in MEMBERS[owner]
+    elif "." not in name and "-" not in name:
+        assert name in WORDS
+
+
+def test_every_room_is_in_the_table() -> None:
+    rooms = {f"{path.name}/" for path in PACKAGE.iterdir() if path.is_dir() and not path.name.startswith("__")}
+    modules = {path.name for path in PACKAGE.glob("*.py") if path.name != "__init__.py"}
+    rows = {name for line in PROSE.splitlines() if line.startswith("| `") for name in re.findall(r"`([^`]+)`", line)}
+    assert rooms | modules <= rows

@@ -1,19 +1,37 @@
 """Two models that stream at the same time in parallel nodes, and a third that answers when both have ended."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
+from langchain_core.outputs import ChatGenerationChunk
 from langgraph.graph import START, MessagesState, StateGraph
 from support.phrase_model import PhraseModel
 
 WORDS = 20
 
-_slow = PhraseModel(words_per_second=200)
+_both_began = asyncio.Barrier(2)
+
+
+class _ParallelModel(PhraseModel):
+    """Goes on after its first word once the other one has said its own."""
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        began = False
+        async for chunk in super()._astream(*args, **kwargs):
+            yield chunk
+            if chunk.text and not began:
+                began = True
+                await _both_began.wait()
+
+
+_parallel = _ParallelModel()
 _last = PhraseModel()
 
 
 def _saying(word: str) -> Any:
     async def say(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [await _slow.ainvoke(f"repeat after me: {' '.join([word] * WORDS)}")]}
+        return {"messages": [await _parallel.ainvoke(f"repeat after me: {' '.join([word] * WORDS)}")]}
 
     return say
 

@@ -1,5 +1,6 @@
 """What a provider answers reaches whoever asked: text, calls of tools, titles, history."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,16 @@ from support.running_server import RunningServer, running_server
 
 
 async def test_an_answer_streams_through_the_provider(provider: ModelServer, model: str, server: RunningServer) -> None:
-    provider.reply = lambda messages: Reply("one two three four five", pause_s=0.04)
+    first_word_shown = asyncio.Event()
+    provider.reply = lambda messages: Reply("one two three four five", go_on=first_word_shown)
     async with chat(server.address) as client:
-        events = await client.ask("hello")
+        await client.send({"message": "hello"})
+        assert (await client.until("delta"))["text"] == "one"
+        first_word_shown.set()
+        await client.until("final")
+    events = [event for event in client.events if "seq" in event]
     check_exchange(events)
     assert final_text(events) == "one two three four five"
-    assert len([event for event in events if event["type"] == "delta"]) > 1
     [request] = provider.asked
     assert request.body["stream"] is True
     assert f":{request.body['model']}" in model

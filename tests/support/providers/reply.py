@@ -31,7 +31,7 @@ class Reply:
 
     After `hang_after` words it falls silent, after `cut_after` words its connection breaks, after `error_after` words
     the response reports an error. `cut_before_words` breaks a started response after this number of writes; the first
-    write contains no word.
+    write contains no word. With `go_on`, the words after the first wait until it is set.
     """
 
     text: str = ""
@@ -42,6 +42,7 @@ class Reply:
     cut_after: int | None = None
     cut_before_words: int | None = None
     error_after: int | None = None
+    go_on: asyncio.Event | None = None
 
     async def words(self) -> AsyncIterator[str]:
         for place, word in enumerate(self.text.split(" ") if self.text else ()):
@@ -49,6 +50,8 @@ class Reply:
                 return
             if self.hang_after == place:
                 await asyncio.Event().wait()
+            if self.go_on and place > 0:
+                await self.go_on.wait()
             await asyncio.sleep(self.pause_s)
             yield word if place == 0 else f" {word}"
 

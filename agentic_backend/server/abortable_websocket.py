@@ -95,6 +95,9 @@ class AbortableWebSocket(WebSocketsSansIOProtocol):
 
     async def send(self, message: ASGISendEvent) -> None:
         await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            # uvicorn otherwise logs an error: it does not count a refusal with a response as a handshake's end.
+            self.handshake_complete = self.close_sent
         if message["type"] != "websocket.send":
             # Parsing starts after `accept`. After `close` the pace no longer matters.
             self._input.go_on()

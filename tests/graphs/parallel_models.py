@@ -1,7 +1,8 @@
 """Two models that stream at the same time in parallel nodes, and a third that answers when both have ended."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from langchain_core.outputs import ChatGenerationChunk
@@ -10,19 +11,30 @@ from support.phrase_model import PhraseModel
 
 WORDS = 20
 
-_both_began = asyncio.Barrier(2)
+_first_words: asyncio.Barrier | None = None
+
+
+@contextmanager
+def first_words_together() -> Iterator[None]:
+    """In one exchange, each model waits after its first word until the other has said its own."""
+    global _first_words
+    _first_words = asyncio.Barrier(2)
+    try:
+        yield
+    finally:
+        _first_words = None
 
 
 class _ParallelModel(PhraseModel):
-    """Goes on after its first word once the other one has said its own."""
+    words_per_second: float = 200.0
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         began = False
         async for chunk in super()._astream(*args, **kwargs):
             yield chunk
-            if chunk.text and not began:
+            if chunk.text and not began and _first_words is not None:
                 began = True
-                await _both_began.wait()
+                await _first_words.wait()
 
 
 _parallel = _ParallelModel()

@@ -2,7 +2,7 @@
 
 import pytest
 from graphs.odd_names import NAMES
-from graphs.parallel_models import WORDS
+from graphs.parallel_models import WORDS, first_words_together
 from graphs.talk import ask, moves, told
 from support.chat_client import final_text
 from support.phrase_model import RECITE
@@ -65,7 +65,8 @@ async def test_a_message_in_a_short_form_is_told_once_though_it_is_handed_over_t
 
 
 async def test_models_that_speak_at_the_same_time_have_a_block_each(server: RunningServer) -> None:
-    events = await ask(server.address, "echo done", agent_id="parallel-models")
+    with first_words_together():
+        events = await ask(server.address, "echo done", agent_id="parallel-models")
     left, right = " ".join(["left"] * WORDS), " ".join(["right"] * WORDS)
     assert sorted(told(events)) == [("final", "done"), ("observation", left), ("observation", right)]
     blocks = [event["block"] for event in events if event["type"] == "delta"]

@@ -77,7 +77,11 @@ async def realm() -> AsyncIterator[SigningRealm]:
 @pytest.fixture
 async def strict_server(tmp_path: Path, realm: SigningRealm) -> AsyncIterator[RunningServer]:
     """A server whose users sign in."""
-    settings = {"auth": {"mode": "keycloak", "keycloak": {"realm_url": realm.url}}}
+    settings = {
+        "auth": {"mode": "keycloak", "keycloak": {"realm_url": realm.url}},
+        # Longer than any flood takes to be noticed.
+        "limits": {"authenticate_timeout_s": PATIENCE_S},
+    }
     async with running_server(tmp_path, agents=ENTRIES, settings=settings) as server:
         yield server
 

@@ -12,13 +12,16 @@ SERVICES := chromium or keycloak or mcp_everything or mongodb or redis
 # They start servers, processes or whole campaigns.
 SLOW := e2e faults hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py transports/test_slow_clients.py sessions/test_maintenance.py
 
-.PHONY: run test quick faults hostile tables check lint types imports bench profile lock clean
+.PHONY: run services test quick faults hostile tables check lint types imports bench profile lock clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
 
-test: .venv/.installed-dev
+# What tests need beside Python packages: fetched and built before a test's timeout runs.
+services: .venv/.installed-dev
 	cd tests && ../$(BIN)/python -m services.prepare
+
+test: services
 	$(BIN)/pytest $(IN_LANES)
 
 # What shows within two minutes that a change is sound: no services, no campaigns, no browser.
@@ -27,12 +30,12 @@ quick: .venv/.installed-dev
 	$(BIN)/pytest -n 8 --dist load -m "not ($(SERVICES))" $(SLOW:%=--ignore tests/%)
 
 # All that docs/reliability.md promises, at full length, some half an hour; then the table with what was measured.
-faults: .venv/.installed-dev
+faults: services
 	FAULTS=long $(BIN)/pytest tests/faults
 	$(MAKE) tables
 
 # All that docs/security.md promises of those who mean harm, in its long form; then its tables.
-hostile: .venv/.installed-dev
+hostile: services
 	HOSTILE=long $(BIN)/pytest tests/hostile
 	$(MAKE) tables
 
@@ -65,7 +68,7 @@ lock:
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q --group build -c requirements-dev.lock -o requirements.lock
 
 .venv/.installed: requirements.lock pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	touch $@

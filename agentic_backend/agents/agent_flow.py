@@ -160,7 +160,8 @@ class AgentFlow:
         return tokens.access_token
 
     async def aclose(self) -> None:
-        """Close the resources of `async_init`. Awaited once, when the agent is evicted or its session deleted.
+        """Close the resources of `async_init`. Awaited once: when the agent is evicted, its session is deleted, or the
+        server stops.
 
         An override must await `super().aclose()` too.
         """

@@ -146,11 +146,6 @@ ClientFrame = Annotated[
 _FRAMES: TypeAdapter[ClientFrame] = TypeAdapter(ClientFrame)
 
 
-def parse_frame(data: str | bytes) -> ClientFrame:
-    """Parse one frame. Raises BadFrame, which names the field."""
-    return validate_frame(decode_object(data))
-
-
 def validate_frame(raw: dict[str, Any]) -> ClientFrame:
     """The frame in a JSON object; one without `type` is an ask. Raises BadFrame, which names the field."""
     if len(raw) > _FIELDS_AT_MOST:

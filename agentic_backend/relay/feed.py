@@ -137,20 +137,22 @@ class Feed:
         """Show the session's running exchange from its beginning, and all later ones, until `unfollow_session`.
 
         `running` is the exchange that ran when the session was read; `seen` is an exchange and the seq up to which the
-        client has its events. If there is nothing to show, `idle` is sent.
+        client has its events. If there is nothing to show, `idle` is sent. Returns what comes first.
         """
         self._watch(session.id, exchanges_too=True)
-        if seen is not None:
-            self.follow(*seen)
+        replay: Replay = "live"
+        if seen is not None and not _has_stored_final(*seen):
+            replay = self.follow(*seen)
         # An exchange may have begun since the session was read.
         begun = self._relay.running_in(session.id)
         running = begun.log if begun is not None else running
         if running is None:
             if seen is None or seen[0].exchange_id not in self._cursors:
                 self.answer(_idle(session))
-            return "live"
-        if seen is None or seen[0].exchange_id != running.exchange_id:
-            self.follow(running, 0)
+            return replay
+        if seen is not None and seen[0].exchange_id == running.exchange_id:
+            return replay
+        self.follow(running, 0)
         return "replayed"
 
     def unfollow_session(self, session_id: str) -> None:
@@ -286,6 +288,11 @@ class Feed:
         self._stops.pop(exchange_id, None)
         self._queries.discard(exchange_id)
         self._room.set()
+
+
+def _has_stored_final(log: ExchangeLog, seq: int) -> bool:
+    """Whether the log holds only a final from the store, and the client that has the events up to `seq` has it."""
+    return log.is_stored_final and log.final is not None and log.final.seq <= seq
 
 
 def _idle(session: Session | None) -> Idle:

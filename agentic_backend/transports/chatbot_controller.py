@@ -10,7 +10,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import AgenticError, BadFrame, Unauthenticated
 from agentic_backend.protocol.close_codes import CONNECTION_LOST, closing_handshake
-from agentic_backend.protocol.frames import Authenticate, parse_frame
+from agentic_backend.protocol.frames import Authenticate, decode_object
 from agentic_backend.relay.feed import open_feed
 from agentic_backend.transports.codecs import ChatV2, Classic, Codec
 from agentic_backend.transports.connection import Connection
@@ -40,7 +40,7 @@ class ChatbotController:
         code: int = CONNECTION_LOST
         try:
             with self._door.connections.unauthenticated():
-                user, tokens = await self._identify(websocket)
+                user, tokens = await self._identify(websocket, codec)
             with self._door.connections.one(), self._door.connections.of_user(user.id):
                 _admit(websocket)
                 with open_feed(self._door.relay, codec.text_interval_s) as feed:
@@ -56,7 +56,7 @@ class ChatbotController:
         finally:
             self._door.kpi.socket_closed(code)
 
-    async def _identify(self, websocket: WebSocket) -> tuple[User, Tokens | None]:
+    async def _identify(self, websocket: WebSocket, codec: Codec) -> tuple[User, Tokens | None]:
         """The user, from the header, the query string, the anonymous user, or the first frame; and the tokens."""
         token = token_of(websocket, in_query=True)
         if token is not None:
@@ -65,7 +65,7 @@ class ChatbotController:
             return self._door.authenticator.anonymous, None
         try:
             async with asyncio.timeout(self._door.limits.authenticate_timeout_s):
-                frame = parse_frame(await websocket.receive_text())
+                frame = codec.read(decode_object(await websocket.receive_text()))
         except (TimeoutError, BadFrame, KeyError):
             raise Unauthenticated from None
         if not isinstance(frame, Authenticate):
@@ -78,7 +78,7 @@ class ChatbotController:
             async with asyncio.timeout(self._door.limits.send_timeout_s):
                 await websocket.close(code)
         except (TimeoutError, RuntimeError, WebSocketDisconnect):
-            # The client has already disconnected.
+            # The client has disconnected, or doesn't read.
             pass
 
 

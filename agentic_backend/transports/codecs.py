@@ -57,7 +57,9 @@ class Classic:
         self._open_blocks: dict[str, list[int]] = {}
 
     def read(self, raw: dict[str, Any]) -> ClientFrame:
-        """Older clients send every field they know, with null for a missing value; drop the nulls."""
+        """Older clients send every field they know, with null for a missing value: drop the nulls of fields that the
+        frame does not have too.
+        """
         return validate_frame({name: value for name, value in raw.items() if value is not None})
 
     def render(self, event: Event) -> str | None:

@@ -16,6 +16,7 @@ from agentic_backend.errors import AgenticError, Forbidden, Internal
 from agentic_backend.protocol.close_codes import CONNECTION_LOST, CloseCode, closing
 from agentic_backend.protocol.events import FrameRefused, Pong
 from agentic_backend.protocol.frames import (
+    LONGEST_ID,
     Ask,
     Authenticate,
     ClientFrame,
@@ -107,12 +108,12 @@ class Connection:
 
     async def _dispatch(self, frame: ClientFrame, request_id: str) -> None:
         first, self._may_sign_in = self._may_sign_in, False
+        if isinstance(frame, Ask | HumanResume) and frame.access_token is not None:
+            await self._renew(Tokens(frame.access_token, frame.refresh_token))
         match frame:
             case Authenticate():
                 await self._renew(Tokens(frame.access_token, frame.refresh_token), sign_in=first)
             case Ask():
-                if frame.access_token is not None:
-                    await self._renew(Tokens(frame.access_token, frame.refresh_token))
                 self._feed.follow_asked(
                     await self._door.orchestrator.ask(self._user, turn_of(frame), self._tokens, request_id)
                 )
@@ -123,8 +124,6 @@ class Connection:
             case Unfollow():
                 self._feed.unfollow_session(frame.session_id)
             case HumanResume():
-                if frame.access_token is not None:
-                    await self._renew(Tokens(frame.access_token, frame.refresh_token))
                 resumed = await self._door.orchestrator.human_resume(
                     self._user, frame.session_id, frame.exchange_id, frame.payload, self._tokens
                 )
@@ -151,7 +150,7 @@ class Connection:
     def _refuse(self, error: AgenticError, raw: dict[str, Any], request_id: str) -> None:
         def echoed(name: str) -> str | None:
             value = raw.get(name)
-            return value[:128] if isinstance(value, str) else None
+            return value[:LONGEST_ID] if isinstance(value, str) else None
 
         self._feed.answer(
             FrameRefused(

@@ -4,7 +4,7 @@ import time
 
 from starlette.requests import HTTPConnection
 
-from agentic_backend.auth.user import Authenticator, User
+from agentic_backend.auth.user import Authenticator, Tokens, User
 from agentic_backend.errors import Unauthenticated
 from agentic_backend.protocol.frames import LONGEST_TOKEN
 
@@ -28,6 +28,12 @@ def token_of(connection: HTTPConnection, *, in_query: bool = False) -> str | Non
     if token is not None and len(token) > LONGEST_TOKEN:
         raise Unauthenticated
     return token
+
+
+def tokens_of(request: HTTPConnection) -> Tokens | None:
+    """The tokens in a request's header, for the agent that it starts. Raises Unauthenticated, as `token_of`."""
+    token = token_of(request)
+    return Tokens(token) if token is not None else None
 
 
 def seconds_left(user: User) -> float | None:

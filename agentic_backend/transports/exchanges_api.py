@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agentic_backend.auth.user import Tokens, User
+from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame, ExchangeNotFound
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests
 from agentic_backend.protocol.frames import LONGEST_ID
@@ -18,7 +18,7 @@ from agentic_backend.protocol.seq import HIGHEST_SEQ
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.approvals import remaining
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
-from agentic_backend.transports.credentials import seconds_left, token_of
+from agentic_backend.transports.credentials import seconds_left, tokens_of
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest import PREFIX
 from agentic_backend.transports.rest_calls import RestCalls
@@ -85,8 +85,7 @@ class ExchangesApi:
     async def _resume(self, request: Request, user: User) -> Response:
         with self._door.kpi.refusals("resume"):
             body = await body_of(request, ResumeExchange, self._door.limits.frame_bytes)
-        exchange_id, token = request.path_params["id"], token_of(request)
-        tokens = Tokens(token) if token else None
+        exchange_id, tokens = request.path_params["id"], tokens_of(request)
         kind = "resume" if body.payload is None else "decision"
         with self._door.kpi.refusals(kind), self._door.connections.stream(user.id) as place:
             if body.payload is None:
@@ -110,7 +109,9 @@ class ExchangesApi:
                 seen = await self._door.orchestrator.view(user, last_id[0], session.id), last_id[1]
             except ExchangeNotFound:
                 raise BadFrame("Last-Event-ID: names no exchange of this session") from None
-        return session_events(self._door.relay, session, running, seen, seconds_left(user))
+        return session_events(
+            self._door.relay, session, running, seen, seconds_left(user), followed=self._door.kpi.followed
+        )
 
 
 def _last_event_id(request: Request) -> tuple[str, int] | None:

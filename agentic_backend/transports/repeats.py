@@ -14,6 +14,7 @@ _LOGGERS = (
     "agentic_backend.server.bounded_http",
     "agentic_backend.transports.chatbot_controller",
     "agentic_backend.transports.connection",
+    "agentic_backend.transports.rest_calls",
     "agentic_backend.transports.rest_errors",
     "agentic_backend.transports.sse",
     "uvicorn.error",

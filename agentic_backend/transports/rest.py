@@ -8,9 +8,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.auth.user import Tokens, User
-from agentic_backend.errors import BadFrame, SessionNotFound
-from agentic_backend.protocol.frames import LONGEST_ID, Frame
+from agentic_backend.auth.user import User
+from agentic_backend.errors import BadFrame
+from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.messages import (
     ChatMessage,
     Session,
@@ -20,7 +20,7 @@ from agentic_backend.protocol.messages import (
 from agentic_backend.protocol.parts import TextPart, Value, absent
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.stores.base import SessionQuery
-from agentic_backend.transports.credentials import seconds_left, token_of
+from agentic_backend.transports.credentials import seconds_left, tokens_of
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import json_response
@@ -137,13 +137,11 @@ class RestApi:
     async def _send(self, request: Request, user: User) -> Response:
         with self._door.kpi.refusals("ask"):
             body = await body_of(request, SendMessage, self._door.limits.frame_bytes)
-            token, session_id = token_of(request), request.path_params["id"]
-            if len(session_id) > LONGEST_ID:
-                raise SessionNotFound
             parts = [TextPart(text=body.content)]
+            session_id = request.path_params["id"]
             turn = Turn(parts=parts, session_id=session_id, client_exchange_id=body.client_exchange_id)
             with self._door.connections.stream(user.id) as place:
-                exchange = await self._door.orchestrator.ask(user, turn, Tokens(token) if token else None, uuid4().hex)
+                exchange = await self._door.orchestrator.ask(user, turn, tokens_of(request), uuid4().hex)
                 events = exchange_events(self._door.relay, exchange, seconds_left(user))
                 return EventStream(events, place.pop_all(), self._door.limits.send_timeout_s)
 

@@ -1,7 +1,7 @@
 """SSE: a feed as server-sent events: `event:` the type, `id:` `exchange_id:seq` if it has one, `data:` the event."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from agentic_backend.protocol.events import Event, ExchangeEvent
 from agentic_backend.protocol.messages import Session
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.exchange_log import ExchangeLog, Replay
 from agentic_backend.relay.feed import open_feed
 from agentic_backend.relay.relay import Relay
 
@@ -72,15 +72,17 @@ async def session_events(
     running: ExchangeLog | None,
     seen: tuple[ExchangeLog, int] | None,
     at_most_s: float | None,
+    followed: Callable[[Replay], None],
 ) -> AsyncIterator[ServerSentEvent]:
     """The events of a session: its running exchange, later exchanges, and its changes, for at most `at_most_s` seconds.
 
     `session` has the state in which `running` was found. `seen` is an exchange and the last seq that the client has of
-    it. When the server stops, the stream ends once no exchange of the session runs here.
+    it. `followed` is called with what comes first. When the server stops, the stream ends once no exchange of the
+    session runs here.
     """
     with open_feed(relay, _TEXT_INTERVAL_S) as feed:
         feed.end_after(at_most_s)
-        feed.follow_session(session, running, seen)
+        followed(feed.follow_session(session, running, seen))
         async for event in feed:
             yield _rendered(event)
 

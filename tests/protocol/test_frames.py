@@ -11,6 +11,7 @@ from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.frames import (
     Ask,
     Authenticate,
+    ClientFrame,
     Decision,
     Follow,
     HumanDecisions,
@@ -18,7 +19,8 @@ from agentic_backend.protocol.frames import (
     Ping,
     Stop,
     Unfollow,
-    parse_frame,
+    decode_object,
+    validate_frame,
 )
 
 SHA = "0f" * 32
@@ -107,6 +109,10 @@ WRONG: dict[str, dict[str, list[Any]]] = {
     },
     "unfollow": {"session_id": [None, *ID]},
 }
+
+
+def parse_frame(data: str | bytes) -> ClientFrame:
+    return validate_frame(decode_object(data))
 
 
 def refusal(frame: object) -> str:

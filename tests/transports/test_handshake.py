@@ -221,6 +221,9 @@ async def test_the_first_frame_may_authenticate(server: RunningServer, strict_se
         async with chat(address) as client:
             await client.send({"type": "authenticate", "access_token": "dev:alice"})
             assert await user_of(client) == "alice"
+        async with chat(address, subprotocols=None) as client:
+            await client.send({"type": "authenticate", "access_token": "dev:alice", "session_id": None})
+            assert (await client.ask("hello", agent_id="echo"))[-1]["session"]["user_id"] == "alice"
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,10 @@ def test_so_many_keys_are_kept() -> None:
     assert len(list(repeats.untold())) <= 1_000
 
 
-def test_records_of_one_kind_are_bounded_and_others_are_not(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("module", ["chatbot_controller", "connection", "rest_calls", "rest_errors", "sse"])
+def test_records_of_one_kind_are_bounded_and_others_are_not(module: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    log = logging.getLogger("agentic_backend.transports.rest_errors")
+    log = logging.getLogger(f"agentic_backend.transports.{module}")
     with bounded_records():
         for number in range(1_000):
             log.info("request refused", extra={"code": "bad_frame", "path": f"/{number}"})

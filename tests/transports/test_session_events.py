@@ -1,15 +1,18 @@
 """`GET /sessions/{id}/events`: what runs in a session, every later exchange, and its changes, as SSE."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx
 import pytest
 from support.chat_client import PATIENCE_S, ChatClient, Event, chat
 from support.rest_client import error_of, rest, sse_events
-from support.running_server import RunningServer
+from support.running_server import RunningServer, running_server
+from support.test_agents import ENTRIES
 
 from agentic_backend.transports import credentials
 
@@ -105,6 +108,37 @@ async def test_a_client_that_comes_back_after_the_end_gets_it(server: RunningSer
             again = await client.ask("hello again", session_id=final["session_id"])
             seen = await up_to(events, "final")
             assert seen[-1]["exchange_id"] == again[-1]["exchange_id"]
+
+
+async def test_who_has_the_final_is_told_idle_also_where_only_the_store_has_it(tmp_path: Path) -> None:
+    async with (
+        running_server(tmp_path, agents=ENTRIES, settings={"relay": {"keep_ended_bytes": 0}}) as server,
+        rest(server) as http,
+        chat(server.address) as client,
+    ):
+        final = (await client.ask("hello", agent_id="echo"))[-1]
+        async with following(http, final["session_id"], f"{final['exchange_id']}:{final['seq'] - 1}") as events:
+            assert (await up_to(events, "final"))[-1] == final
+        async with following(http, final["session_id"], f"{final['exchange_id']}:{final['seq']}") as events:
+            assert "final" not in [event["type"] for event in await up_to(events, "idle")]
+
+
+async def test_what_comes_first_is_counted_as_on_a_socket(server: RunningServer) -> None:
+    async with rest(server) as http, chat(server.address) as client:
+        final = (await client.ask("hello", agent_id="echo"))[-1]
+        place = f"{final['exchange_id']}:"
+        for seen, outcome in ((final["seq"], "live"), (1, "replayed"), (2**40, "reset")):
+            before = await follows(server, outcome)
+            async with following(http, final["session_id"], f"{place}{seen}") as events:
+                await anext(events)
+            assert await follows(server, outcome) == before + 1
+
+
+async def follows(server: RunningServer, outcome: str) -> float:
+    async with httpx.AsyncClient() as internal:
+        metrics = (await internal.get(f"{server.internal}/metrics")).text
+    counted = re.search(rf'^chat_follows_total{{outcome="{outcome}"}} (\S+)$', metrics, re.MULTILINE)
+    return float(counted[1]) if counted else 0.0
 
 
 @pytest.mark.parametrize("last_event_id", ["17", "x:", ":1", "x:-1", "x:y", "x:²", "no such exchange:1"])

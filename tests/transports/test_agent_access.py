@@ -13,19 +13,13 @@ from starlette.responses import Response
 from support.chat_client import PATIENCE_S, chat, final_text
 from support.rest_client import error_of, rest
 from support.running_server import RunningServer, running_server
-from support.signing_realm import SigningRealm, signing_realm
+from support.signing_realm import SigningRealm
 from support.test_agents import ENTRIES, MODULE
 from websockets.exceptions import ConnectionClosed
 
 ANALYSTS = {"id": "analysis", "class_path": f"{MODULE}:echo_graph", "access": {"roles": ["analyst", "auditor"]}}
 KEEPERS = {"id": "vault", "class_path": f"{MODULE}:echo_graph", "access": {"roles": ["keeper"]}}
 NOBODY: dict[str, object] = {"sub": "bob-id", "realm_access": None, "resource_access": None}
-
-
-@pytest.fixture
-async def realm() -> AsyncIterator[SigningRealm]:
-    async with signing_realm() as realm:
-        yield realm
 
 
 @asynccontextmanager

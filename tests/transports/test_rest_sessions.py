@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +29,6 @@ SESSION = {
     "message_count",
     "chat_profile",
 }
-
-
-@pytest.fixture
-def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
-    """Holds the tool of the agent `unmoved` until the test releases it, or ends."""
-    hold = Hold(ignores_cancel=True)
-    monkeypatch.setattr(wire_agents, "unmoved", hold)
-    yield hold
-    hold.released.set()
 
 
 @pytest.fixture

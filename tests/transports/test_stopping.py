@@ -1,6 +1,6 @@
 """`stop`: it always works, soon, and what was said until then is kept."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,15 +17,6 @@ from support.test_agents import ENTRIES
 async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
     async with running_server(tmp_path, agents=[*ENTRIES, *wire_agents.ENTRIES]) as server:
         yield server
-
-
-@pytest.fixture
-def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
-    """Holds the tool of the agent `unmoved` until the test releases it, or ends."""
-    hold = Hold(ignores_cancel=True)
-    monkeypatch.setattr(wire_agents, "unmoved", hold)
-    yield hold
-    hold.released.set()
 
 
 async def running(client: ChatClient, **fields: str) -> Event:

@@ -13,7 +13,7 @@ import pytest
 from support.attacker import UPGRADE, frame
 from support.chat_client import PATIENCE_S, chat
 from support.running_server import RunningServer, running_server
-from support.signing_realm import SigningRealm, signing_realm
+from support.signing_realm import SigningRealm
 from support.test_agents import ENTRIES
 
 CONTINUED, TEXT, CLOSE, PING, PONG = 0x0, 0x1, 0x8, 0x9, 0xA
@@ -66,12 +66,6 @@ async def raw_socket(server: RunningServer) -> AsyncIterator[RawSocket]:
         yield RawSocket(reader, writer)
     finally:
         writer.transport.abort()
-
-
-@pytest.fixture
-async def realm() -> AsyncIterator[SigningRealm]:
-    async with signing_realm() as realm:
-        yield realm
 
 
 @pytest.fixture

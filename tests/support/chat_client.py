@@ -10,6 +10,8 @@ from websockets.asyncio.client import ClientConnection, connect
 
 PATH = "/agentic/v1/chatbot/query/ws"
 PATIENCE_S = 30
+TOKEN_S = 6
+"""How long a token lasts, in whole seconds of the clock: longer than a slow machine takes to use it."""
 
 Event = dict[str, Any]
 

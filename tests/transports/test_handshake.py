@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from support.chat_client import PATH, PATIENCE_S, ChatClient, chat, final_text
+from support.chat_client import PATH, PATIENCE_S, TOKEN_S, ChatClient, chat, final_text
 from support.running_server import RunningServer, running_server
 from support.signing_realm import signing_realm
 from support.test_agents import ENTRIES
@@ -270,9 +270,6 @@ async def test_only_the_first_frame_may_say_who_it_is(server: RunningServer) -> 
 
 
 # Renewal and expiry
-
-TOKEN_S = 6
-"""How long a token lasts, in whole seconds of the clock: longer than a slow machine takes to use it."""
 
 
 async def test_a_token_of_another_user_is_forbidden_and_changes_nothing(server: RunningServer) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.chat_client import PATIENCE_S, ChatClient, Event, chat
+from support.chat_client import PATIENCE_S, TOKEN_S, ChatClient, Event, chat
 from support.rest_client import error_of, rest, sse_events
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
@@ -156,10 +156,6 @@ async def test_a_foreign_session_is_not_found(server: RunningServer) -> None:
         response = await http.get("/sessions/nobody's/events")
         assert response.status_code == 404
         assert error_of(response)["code"] == "session_not_found"
-
-
-TOKEN_S = 6
-"""How long a token lasts, in whole seconds of the clock: longer than a slow machine takes to use it."""
 
 
 async def test_it_ends_with_its_token(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:

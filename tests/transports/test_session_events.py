@@ -87,7 +87,7 @@ async def test_a_client_that_comes_back_goes_on_where_it_was(server: RunningServ
         started = await client.until("started")
         session_id = started["session_id"]
         async with following(http, session_id) as events:
-            first = [event for _ in range(3) if (event := await of_an_exchange(events))]
+            first = [await of_an_exchange(events) for _ in range(3)]
         last_event_id = f"{first[-1]['exchange_id']}:{first[-1]['seq']}"
         async with following(http, session_id, last_event_id) as events:
             await stop(client, session_id)

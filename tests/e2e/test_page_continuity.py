@@ -22,10 +22,10 @@ pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 NETWORK_ERRORS = r"net::ERR_|WebSocket connection to"
 
 
-async def ask_paced(page: ChatPage, text: str = ASK) -> None:
+async def ask_paced(page: ChatPage) -> None:
     """Ask the agent that writes no faster than its test wants."""
     await page.by("agent-picker").select_option("paced")
-    await page.ask(text)
+    await page.ask(ASK)
 
 
 async def assert_reads(page: ChatPage, words: int) -> None:

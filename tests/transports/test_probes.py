@@ -25,9 +25,9 @@ from agentic_backend.transports.readiness import Readiness
 
 
 @asynccontextmanager
-async def probed(directory: Path, hold: Hold, grace_s: float = 30) -> AsyncIterator[tuple[Sessions, httpx.AsyncClient]]:
+async def probed(directory: Path, hold: Hold) -> AsyncIterator[tuple[Sessions, httpx.AsyncClient]]:
     """Sessions whose store can go away, and a client of their internal listener."""
-    async with open_sessions(directory, {"held": held_graph(hold)}, grace_s=grace_s) as sessions:
+    async with open_sessions(directory, {"held": held_graph(hold)}, grace_s=30) as sessions:
         bound = bind("127.0.0.1", 0)
         application = internal_application(
             sessions.kpi,

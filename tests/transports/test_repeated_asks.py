@@ -19,8 +19,8 @@ def of_one_exchange(events: list[Event]) -> list[Event]:
     return [event for event in events if "seq" in event]
 
 
-async def sessions_of(server: RunningServer, token: str | None = None) -> list[dict[str, Any]]:
-    async with rest(server, token) as http:
+async def sessions_of(server: RunningServer) -> list[dict[str, Any]]:
+    async with rest(server) as http:
         sessions: list[dict[str, Any]] = (await http.get("/sessions")).json()["sessions"]
         return sessions
 

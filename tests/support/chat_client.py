@@ -56,6 +56,11 @@ class ChatClient:
             said += (await self.until("delta", exchange_id=started["exchange_id"]))["text"]
         return started
 
+    async def named(self) -> None:
+        """Wait for the new session's name, which may come at any time, even after the final."""
+        if "session" not in [event["type"] for event in self.events]:
+            await self.until("session")
+
     async def ended(self) -> Event:
         """The next final or refusal."""
         while True:

@@ -50,6 +50,7 @@ async def test_the_title_of_a_session_never_shows_up_in_its_exchange(server: Run
     async with chat(server.address) as client:
         events = await client.ask("write 300 words")
         check_exchange(events)
-        [named] = [event for event in client.events if event["type"] == "session"] or [await client.until("session")]
+        await client.named()
+        [named] = [event for event in client.events if event["type"] == "session"]
     assert len(events[-1]["messages"]) == 2
     assert named["session"]["title"] not in str(events[-1]["messages"])

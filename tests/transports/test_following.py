@@ -54,12 +54,6 @@ async def writing(client: ChatClient, pace: paced_agent.Pace) -> Event:
     return await running(client, paced_agent.ASK, agent_id="paced")
 
 
-async def named(client: ChatClient) -> None:
-    """Wait until the client has been told the new session's name, which may come at any time, even after the final."""
-    if "session" not in [event["type"] for event in client.events]:
-        await client.until("session")
-
-
 async def lines_until_final(client: ChatClient) -> list[str]:
     """The frames as they arrive, up to a final."""
     lines: list[str] = []
@@ -130,7 +124,7 @@ async def test_a_follow_from_any_place_gives_exactly_what_came_after_it(server: 
         for seq in [0, *(event["seq"] for event in events[:-1])]:
             again = await followed(client, exchange_id, seq)
             assert joined([json.dumps(event) for event in again]) == joined(after(events, seq))
-        await named(client)
+        await client.named()
         await client.send({"type": "follow", "exchange_id": exchange_id, "after_seq": events[-1]["seq"]})
         await client.silent()
 
@@ -224,7 +218,7 @@ async def test_unfollow_ends_the_events_of_what_runs_and_follow_brings_them_back
 ) -> None:
     async with chat(server.address) as client:
         started = await writing(client, pace)
-        await named(client)
+        await client.named()
         await client.send({"type": "unfollow", "session_id": started["session_id"]})
         await client.send({"type": "ping"})
         await client.until("pong")
@@ -248,7 +242,7 @@ async def test_another_follow_moves_the_one_cursor(server: RunningServer, pace: 
         await client.until("pong")
         pace.finish()
         final = await client.until("final")
-        await named(client)
+        await client.named()
         again = [event for event in client.events if event["type"] == "started"]
         assert 2 <= len(again) <= 6
         last = max(place for place, event in enumerate(client.events) if event["type"] == "started")

@@ -36,9 +36,7 @@ async def test_a_repeated_ask_on_the_same_socket_shows_the_running_exchange_once
         await client.until("final")
         check_exchange(of_one_exchange(client.events))
         assert started["client_exchange_id"] == "x1"
-        # The new session's name may come at any time, even after the final.
-        if "session" not in [event["type"] for event in client.events]:
-            await client.until("session")
+        await client.named()
         await client.silent()
     assert len(await sessions_of(server)) == 1
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.chat_client import ChatClient, chat, check_exchange
+from support.processes import children, runs
 from support.server_process import PATIENCE_S, ServerProcess, command, serving
 
 pytestmark = pytest.mark.redis
@@ -75,11 +76,11 @@ async def test_an_ask_that_is_sent_again_to_another_is_followed_there(servers: l
 async def test_workers_share_a_port_and_are_replaced(mongodb_url: str, redis_url: str, tmp_path: Path) -> None:
     arguments = ["--store", mongodb_url, "--broadcast", redis_url, "--workers", 2]
     async with serving(*arguments, cwd=tmp_path, environment=SLOW) as parent:
-        await told(parent, addresses=2)
+        await parent.started(times=2)
         workers = children(parent.pid)
         assert len(workers) == 2 and len({line.split(",")[0] for line in parent.stdout.splitlines()}) == 1
         os.kill(workers[0], signal.SIGKILL)
-        await told(parent, addresses=3)
+        await parent.started(times=3)
         assert "a worker has ended" in parent.stderr
         async with AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(chat(parent.address)) for _ in range(8)]
@@ -96,7 +97,7 @@ async def test_workers_end_with_their_parent(mongodb_url: str, redis_url: str, t
     arguments = ["--store", mongodb_url, "--broadcast", redis_url, "--workers", 2]
     async with serving(*arguments, cwd=tmp_path) as parent:
         # The first worker may have started before the parent comes to the second.
-        await told(parent, addresses=2)
+        await parent.started(times=2)
         workers = children(parent.pid)
         parent.process.kill()
         # Its output ends when nobody is left to write it.
@@ -145,22 +146,3 @@ async def test_a_wrong_address_of_redis_is_not_shown(tmp_path: Path) -> None:
     async with command("validate", "--broadcast", "http://ann:s3cret@redis", cwd=tmp_path) as server:
         assert await server.ended() == 2
         assert "broadcast: must be like redis://" in server.stderr and "s3cret" not in server.stderr
-
-
-async def told(parent: ServerProcess, *, addresses: int) -> None:
-    """Wait until the workers have told so many addresses."""
-    async with asyncio.timeout(PATIENCE_S):
-        while parent.stdout.count("Chat at") < addresses:
-            await asyncio.sleep(0.05)
-
-
-def runs(pid: int) -> bool:
-    """Whether there is such a process; one that has ended may lie there until somebody asks for its status."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -10,6 +10,7 @@ import yaml
 from services.mcp_echo import echo_over_stdio
 from support.chat_client import chat
 from support.mcp_agents import MODULE
+from support.processes import runs
 from support.recorded_agents import eventually
 from support.server_process import ServerProcess, serving
 from support.services import require
@@ -39,23 +40,14 @@ async def process_in_a_tool(server: ServerProcess, tool: str) -> int:
     return process_id
 
 
-def is_running(process_id: int) -> bool:
-    """A process that has ended, and that nobody has asked for its status, does not run."""
-    try:
-        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    # Also where it ends while this is read.
-    except OSError:
-        return False
-
-
 @pytest.mark.parametrize("tool", ["hang", "block"])
 async def test_no_process_outlives_a_server_that_is_told_to_stop(directory: Path, tool: str) -> None:
     async with serving(cwd=directory, environment={"PYTHONPATH": str(TESTS)}) as server:
         process_id = await process_in_a_tool(server, tool)
-        assert is_running(process_id)
+        assert runs(process_id)
         assert await server.stop() == 0
     # The kernel may still be at it.
-    await eventually(lambda: not is_running(process_id))
+    await eventually(lambda: not runs(process_id))
 
 
 @pytest.mark.parametrize("tool", ["hang", "block"])
@@ -63,9 +55,9 @@ async def test_no_process_outlives_a_server_that_is_killed(directory: Path, tool
     require("setpriv", shutil.which("setpriv") is not None, "it is part of util-linux, and so of every Linux")
     async with serving(cwd=directory, environment={"PYTHONPATH": str(TESTS)}) as server:
         process_id = await process_in_a_tool(server, tool)
-        assert is_running(process_id)
+        assert runs(process_id)
         os.kill(server.pid, signal.SIGKILL)
-        await eventually(lambda: not is_running(process_id))
+        await eventually(lambda: not runs(process_id))
 
 
 async def test_what_it_writes_is_in_the_debug_log(directory: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from hostile.sizes import sized
 from support.chat_client import ChatClient, Event, chat, check_exchange
 from support.figures import figure
+from support.processes import children, runs
 from support.rest_client import rest
 from support.server_process import ServerProcess, serving
 from websockets.exceptions import ConnectionClosed
@@ -191,8 +192,7 @@ async def test_a_worker_that_drains_alone_leaves_its_clients_to_the_others(
     """A refused ask that is sent again on a new socket is answered, while the worker still has an answer to end."""
     arguments = ["--store", mongodb_url, "--broadcast", redis_url, "--workers", 2]
     async with serving(*arguments, cwd=tmp_path) as parent:
-        while parent.stdout.count("Chat at") < 2:
-            await asyncio.sleep(0.05)
+        await parent.started(times=2)
         inside = [line.rsplit(" ", 1)[-1] for line in parent.stdout.splitlines()]
         async with chat(parent.address) as busy, httpx.AsyncClient(timeout=PATIENCE_S, verify=False) as http:
             await busy.send({"message": "count down slowly from 250"})
@@ -240,17 +240,6 @@ def worker_at(parent: ServerProcess, internal: str) -> int:
     raise AssertionError(f"no worker listens at {internal}")
 
 
-def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 @pytest.mark.mongodb
 @pytest.mark.redis
 @pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGINT, signal.SIGINT], [signal.SIGHUP]], ids=str)
@@ -259,8 +248,7 @@ async def test_what_a_terminal_sends_to_parent_and_workers_counts_once(
 ) -> None:
     arguments = ["--store", mongodb_url, "--broadcast", redis_url, "--workers", 2]
     async with serving(*arguments, cwd=tmp_path, start_new_session=True) as parent:
-        while parent.stdout.count("Chat at") < 2:
-            await asyncio.sleep(0.05)
+        await parent.started(times=2)
         async with clients(parent, 1) as [client]:
             await client.chat.send({"message": f"count down slowly from {600 if len(signals) > 1 else 15}"})
             await client.chat.until("delta")

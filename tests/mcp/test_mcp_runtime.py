@@ -1,7 +1,6 @@
 """Sessions with real servers over every transport: their tools, what is required of them, and their end."""
 
 import asyncio
-import os
 import sys
 from typing import Any
 
@@ -11,20 +10,13 @@ from langchain_core.runnables import RunnableConfig
 from services.mcp_echo import EchoServer, echo_over_stdio
 from services.mcp_raw import raw_server
 from support.mcp_agents import built, call, refused, told, tool_user, tools_of
+from support.processes import is_there
 from support.recorded_agents import eventually
 from support.turn_model import Turn, TurnModel
 from support.turn_model import call as tool_call
 
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.streaming.updates import messages_in
-
-
-def is_running(process_id: int) -> bool:
-    try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 async def test_tools_of_a_server_are_called_over_every_transport(echo_settings: dict[str, Any]) -> None:
@@ -165,9 +157,9 @@ async def test_a_process_ends_with_its_agent_though_another_task_closes_it() -> 
     before = asyncio.all_tasks()
     await asyncio.create_task(agent.async_init())
     process_id = int(await told(agent, "process_id"))
-    assert is_running(process_id)
+    assert is_there(process_id)
     await asyncio.create_task(agent.aclose())
-    assert not is_running(process_id)
+    assert not is_there(process_id)
     assert asyncio.all_tasks() == before
     assert "is not available" in await refused(agent, "echo", text="late")
 

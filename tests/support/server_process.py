@@ -37,10 +37,10 @@ class ServerProcess:
         """The printed address of the internal listener; None if it is off."""
         return self._addresses()[1]
 
-    async def started(self) -> None:
-        """Wait until it has printed its addresses."""
+    async def started(self, times: int = 1) -> None:
+        """Wait until it has printed its addresses so many times: each of its workers does."""
         async with asyncio.timeout(PATIENCE_S):
-            while not _ADDRESSES.search(self.stdout):
+            while len(_ADDRESSES.findall(self.stdout)) < times:
                 assert self.process.returncode is None, f"ended with {self.process.returncode}: {self.stderr}"
                 await asyncio.sleep(0.01)
 

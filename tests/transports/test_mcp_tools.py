@@ -1,7 +1,6 @@
 """MCP tools through the whole server: what people see of them, whose token they carry, and how they end."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from services.mcp_echo_server import fingerprint
 from services.mcp_everything import everything_program
 from support.chat_client import PATIENCE_S, ChatClient, Event, chat, check_exchange, final_text
 from support.mcp_agents import MODULE
+from support.processes import is_there
 from support.recorded_agents import eventually
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
@@ -75,14 +75,6 @@ async def result(client: ChatClient, message: str, agent_id: str, **fields: Any)
     [part] = await results(client, message, agent_id, **fields)
     assert part["ok"] is True, part
     return str(part["content"])
-
-
-def is_running(process_id: int) -> bool:
-    try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 async def test_a_tool_is_called_and_its_session_lasts_from_exchange_to_exchange(server: RunningServer) -> None:
@@ -240,16 +232,16 @@ async def test_a_deleted_session_and_an_evicted_agent_leave_no_process_behind(se
         for _ in range(2):
             process_ids.append(int(await result(client, "call process_id()", "local")))
             session_ids.append(client.events[-1]["session_id"])
-        assert all(map(is_running, process_ids))
+        assert all(map(is_there, process_ids))
 
         await http.delete(f"/sessions/{session_ids[1]}")
-        await eventually(lambda: not is_running(process_ids[1]))
-        assert is_running(process_ids[0])
+        await eventually(lambda: not is_there(process_ids[1]))
+        assert is_there(process_ids[0])
 
         # The cache holds two agents.
         for _ in range(2):
             await result(client, "what is 6*7?", "assistant")
-        await eventually(lambda: not is_running(process_ids[0]))
+        await eventually(lambda: not is_there(process_ids[0]))
 
 
 async def test_no_process_outlives_the_server(tmp_path: Path) -> None:
@@ -257,8 +249,8 @@ async def test_no_process_outlives_the_server(tmp_path: Path) -> None:
     async with running_server(tmp_path, agents=AGENTS[1:2], settings=settings) as server:
         async with chat(server.address) as client:
             process_id = int(await result(client, "call process_id()", "local"))
-            assert is_running(process_id)
-    assert not is_running(process_id)
+            assert is_there(process_id)
+    assert not is_there(process_id)
 
 
 async def test_a_client_can_not_define_a_server(server: RunningServer, tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import httpx
 import pytest
 from support.chat_client import ChatClient, chat, check_exchange
 from support.processes import children, runs
+from support.rest_client import plain_http
 from support.server_process import PATIENCE_S, ServerProcess, command, serving
 
 pytestmark = pytest.mark.redis
@@ -44,7 +44,7 @@ async def test_what_runs_on_one_is_followed_on_another(servers: list[ServerProce
         assert finals[0]["messages"] == finals[1]["messages"]
         for client in (running, following):
             check_exchange([event for event in client.events if "seq" in event])
-        async with httpx.AsyncClient(verify=False) as http:
+        async with plain_http() as http:
             metrics = (await http.get(f"{there.internal}/metrics")).text
         assert 'chat_dependency_up{dependency="broadcast"} 1.0' in metrics
 
@@ -136,7 +136,8 @@ async def test_a_server_starts_without_its_redis_and_says_so(mongodb_url: str, t
                 await asyncio.sleep(0.05)
         await asyncio.sleep(2)
         assert server.stderr.count("the broadcast is away") == 1
-        async with httpx.AsyncClient(verify=False) as http:
+        # Soon, though the broadcast is away.
+        async with plain_http(timeout=5) as http:
             assert 'dependency="broadcast"} 0.0' in (await http.get(f"{server.internal}/metrics")).text
         assert await server.stop() == 0
         assert "s3cret" not in server.stdout + server.stderr

@@ -5,12 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 from services.mongo_java import MongoJava
 from services.mongodb import fresh_database
 from support.chat_client import chat, check_exchange, final_text, is_refusal
-from support.rest_client import error_of, messages_of, rest
+from support.rest_client import error_of, messages_of, plain_http, rest
 from support.running_server import RunningServer, running_server
 from support.server_process import command, serving
 from support.tcp_line import TcpLine, tcp_line
@@ -37,13 +36,14 @@ async def line(mongo_java: MongoJava) -> AsyncIterator[TcpLine]:
 
 
 async def ready(server: RunningServer) -> tuple[int, str]:
-    async with httpx.AsyncClient(verify=False) as client:
+    async with plain_http() as client:
         response = await client.get(f"{server.internal}/health/ready", timeout=10)
     return response.status_code, response.json()["status"]
 
 
 async def metrics(server: RunningServer) -> str:
-    async with httpx.AsyncClient(verify=False) as client:
+    # Soon, also where the database is away.
+    async with plain_http(timeout=5) as client:
         return (await client.get(f"{server.internal}/metrics")).text
 
 
@@ -128,7 +128,7 @@ async def test_what_a_killed_server_was_running_is_interrupted(mongodb_url: str,
         server.process.kill()
     async with serving("--store", mongodb_url, cwd=tmp_path) as server, chat(server.address) as client:
         session_id = started["session"]["id"]
-        async with httpx.AsyncClient(base_url=server.address, verify=False) as http, asyncio.timeout(60):
+        async with plain_http(base_url=server.address) as http, asyncio.timeout(60):
             # Another server might run it: not before its lease is over is it known to be nobody's.
             while "active_exchange_id" in (await http.get(f"/agentic/v1/sessions/{session_id}")).json():
                 await asyncio.sleep(0.2)

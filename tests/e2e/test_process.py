@@ -5,11 +5,11 @@ import socket
 import sqlite3
 from pathlib import Path
 
-import httpx
 import pytest
 import yaml
-from support.chat_client import PATIENCE_S, chat, check_exchange, final_text
+from support.chat_client import chat, check_exchange, final_text
 from support.ports import free_port
+from support.rest_client import plain_http
 from support.server_process import ServerProcess, command, serving
 
 AGENT = """
@@ -51,7 +51,7 @@ async def answers(server: ServerProcess, message: str = "my name is Zorblax", **
 
 
 async def status_of(address: str) -> int:
-    async with httpx.AsyncClient(timeout=PATIENCE_S, verify=False) as client:
+    async with plain_http() as client:
         return (await client.get(address)).status_code
 
 

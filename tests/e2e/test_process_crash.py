@@ -17,7 +17,7 @@ import pytest
 from support.chat_client import PATIENCE_S, ChatClient, Event, chat, check_calls, check_exchange, final_text, text_of
 from support.process_agents import write_catalog
 from support.recorded_agents import eventually
-from support.rest_client import rest, sse_events
+from support.rest_client import plain_http, rest, sse_events
 from support.server_process import ServerProcess, serving
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
@@ -39,7 +39,7 @@ async def kill(server: ServerProcess) -> None:
 
 
 async def get(server: ServerProcess, path: str) -> dict[str, Any]:
-    async with httpx.AsyncClient(timeout=PATIENCE_S, verify=False) as http:
+    async with plain_http() as http:
         response = await http.get(f"{server.address}/agentic/v1{path}")
     assert response.status_code == 200, response.text
     body: dict[str, Any] = response.json()

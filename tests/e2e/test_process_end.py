@@ -16,14 +16,11 @@ from support.chat_client import PATH, PATIENCE_S, ChatClient, chat, check_exchan
 from support.ports import free_port
 from support.process_agents import write_catalog
 from support.recorded_agents import eventually
+from support.rest_client import plain_http
 from support.server_process import ServerProcess, serving
 from websockets.exceptions import ConnectionClosed
 
 RESTART = 1012
-
-
-def plain_http() -> httpx.AsyncClient:
-    return httpx.AsyncClient(timeout=PATIENCE_S, verify=False)
 
 
 async def closes_with(client: ChatClient) -> int | None:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx
 import pytest
 from faults.fleet import Fleet, fleet
 from faults.sizes import SIZES
@@ -17,7 +16,7 @@ from support.chat_client import chat, check_exchange
 from support.durable_client import DurableClient
 from support.fault_agents import notes, words
 from support.figures import figure
-from support.rest_client import PREFIX, rest
+from support.rest_client import PREFIX, plain_http, rest
 from support.stored_session import StoredExchange, stored_session
 
 pytestmark = pytest.mark.redis
@@ -77,7 +76,7 @@ class Chatting:
     async def stored(self) -> list[StoredExchange]:
         """Its exchanges as any instance has them; they have ended as the client saw it."""
         headers = {"authorization": f"Bearer dev:{self.client.user}"}
-        async with httpx.AsyncClient(base_url=self._address + PREFIX, headers=headers, verify=False) as http:
+        async with plain_http(base_url=self._address + PREFIX, headers=headers) as http:
             exchanges = await stored_session(http, self._session_id or "")
         assert {exchange.record["id"]: exchange.status for exchange in exchanges} == self.statuses
         return exchanges

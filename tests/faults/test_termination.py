@@ -12,7 +12,7 @@ import pytest
 from support.chat_client import PATH, PATIENCE_S, ChatClient, Event, chat, check_exchange, final_text
 from support.fault_agents import notes, words
 from support.figures import figure
-from support.rest_client import rest, sse_events
+from support.rest_client import plain_http, rest, sse_events
 from support.server_process import ServerProcess, serving
 from support.stored_session import stored_session
 from websockets.exceptions import ConnectionClosed
@@ -70,7 +70,7 @@ def exchange_of(client: ChatClient) -> list[Event]:
 
 async def not_ready(server: ServerProcess) -> float:
     """When readiness turned false."""
-    async with httpx.AsyncClient(timeout=PATIENCE_S, verify=False) as http, asyncio.timeout(PATIENCE_S):
+    async with plain_http() as http, asyncio.timeout(PATIENCE_S):
         while (await http.get(f"{server.internal}/health/ready")).status_code != 503:
             await asyncio.sleep(0.01)
         assert (await http.get(f"{server.internal}/health/live")).status_code == 200

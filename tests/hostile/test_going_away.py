@@ -16,7 +16,7 @@ from hostile.sizes import sized
 from support.chat_client import ChatClient, Event, chat, check_exchange
 from support.figures import figure
 from support.processes import children, runs
-from support.rest_client import rest
+from support.rest_client import plain_http, rest
 from support.server_process import ServerProcess, serving
 from websockets.exceptions import ConnectionClosed
 
@@ -194,7 +194,7 @@ async def test_a_worker_that_drains_alone_leaves_its_clients_to_the_others(
     async with serving(*arguments, cwd=tmp_path) as parent:
         await parent.started(times=2)
         inside = [line.rsplit(" ", 1)[-1] for line in parent.stdout.splitlines()]
-        async with chat(parent.address) as busy, httpx.AsyncClient(timeout=PATIENCE_S, verify=False) as http:
+        async with chat(parent.address) as busy, plain_http(timeout=PATIENCE_S) as http:
             await busy.send({"message": "count down slowly from 250"})
             await busy.until("delta")
             running = [await is_running(http, address) for address in inside]

@@ -14,6 +14,7 @@ from support import kpi_rows, large_sessions
 from support.bystander import bystander
 from support.chat_client import PATH
 from support.figures import figure
+from support.rest_client import plain_http
 from support.server_process import ServerProcess, serving
 from websockets.asyncio.client import connect
 
@@ -40,12 +41,11 @@ def database(directory: Path) -> Path:
 
 @asynccontextmanager
 async def of_user(server: ServerProcess, user: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(
+    async with plain_http(
         base_url=f"{server.address}/agentic/v1",
         headers={"Authorization": f"Bearer dev:{user}"},
         timeout=60,
         limits=httpx.Limits(max_connections=100),
-        verify=False,
     ) as client:
         yield client
 

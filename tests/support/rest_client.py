@@ -1,4 +1,4 @@
-"""The REST calls for tests: an HTTP client of one user, and readers of its responses."""
+"""HTTP for tests: a client of any address, one of a user's REST calls, and readers of what they get."""
 
 import json
 from collections.abc import AsyncIterator
@@ -13,14 +13,19 @@ from support.running_server import RunningServer
 PREFIX = "/agentic/v1"
 
 
+def plain_http(**options: Any) -> httpx.AsyncClient:
+    """An HTTP client with a test's patience, and these options.
+
+    There is no TLS in the tests, and loading the certificates of all authorities takes longer than most of them.
+    """
+    return httpx.AsyncClient(**{"timeout": PATIENCE_S, "verify": False, **options})
+
+
 @asynccontextmanager
 async def rest(server: RunningServer, token: str | None = None, **headers: str) -> AsyncIterator[httpx.AsyncClient]:
     """An HTTP client whose paths start after `/agentic/v1`."""
     authorization = {"Authorization": f"Bearer {token}"} if token else {}
-    # There is no TLS here, and loading the certificates of all authorities takes longer than most tests.
-    async with httpx.AsyncClient(
-        base_url=server.address + PREFIX, headers=authorization | headers, timeout=PATIENCE_S, verify=False
-    ) as client:
+    async with plain_http(base_url=server.address + PREFIX, headers=authorization | headers) as client:
         yield client
 
 

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import httpx
-from support.chat_client import PATIENCE_S
-from support.rest_client import rest
+from support.rest_client import plain_http, rest
 from support.running_server import RunningServer, running_server
 
 REALM = "http://127.0.0.1:9/realms/agentic"
@@ -34,7 +33,7 @@ async def test_a_page_is_told_of_its_realm_and_may_ask_it_and_nobody_else(tmp_pa
     settings = {"auth": {"mode": "keycloak", "keycloak": {**keycloak, "internal_url": "http://127.0.0.1:10/realms/x"}}}
     async with (
         running_server(tmp_path, settings=settings) as server,
-        httpx.AsyncClient(base_url=server.address, timeout=PATIENCE_S, verify=False) as client,
+        plain_http(base_url=server.address) as client,
     ):
         response = await client.get("/agentic/v1/sign-in")
         page = await client.get("/")

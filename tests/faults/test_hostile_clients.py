@@ -13,10 +13,10 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
 from faults.sizes import SIZES
 from support.chat_client import PATH, ChatClient, chat
 from support.figures import figure
+from support.rest_client import metric_at
 from support.server_process import ServerProcess, serving
 from websockets.exceptions import ConnectionClosed
 
@@ -44,13 +44,6 @@ def resident(server: ServerProcess) -> int:
     status = Path(f"/proc/{server.pid}/status").read_text()
     [kib] = [line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:")]
     return int(kib) * 1024
-
-
-async def open_sockets(server: ServerProcess) -> int:
-    async with httpx.AsyncClient() as http:
-        exposition = (await http.get(f"{server.internal}/metrics")).text
-    [line] = [line for line in exposition.splitlines() if line.startswith("chat_open_sockets ")]
-    return int(float(line.split()[1]))
 
 
 async def answers(server: ServerProcess) -> None:
@@ -150,7 +143,7 @@ async def test_one_stalled_client_among_many_holds_nobody_up(directory: Path) ->
                 stalled_at = time.monotonic()
                 beside.append(await talk(server))
                 async with asyncio.timeout(GONE_WITHIN_S):
-                    while await open_sockets(server):
+                    while await metric_at(server.internal, "chat_open_sockets"):
                         await asyncio.sleep(0.1)
                 gone_after_s.append(time.monotonic() - stalled_at)
     ratio = statistics.median(beside) / statistics.median(alone)

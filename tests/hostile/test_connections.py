@@ -15,6 +15,7 @@ from hostile.sizes import sized
 from support.attacker import UPGRADE
 from support.chat_client import PATIENCE_S, chat
 from support.figures import figure
+from support.rest_client import metric_at, plain_http
 from support.server_process import ServerProcess, serving
 
 DESCRIPTORS = 256
@@ -49,23 +50,17 @@ def lines(server: ServerProcess, message: str) -> list[dict[str, Any]]:
     return [line for line in told if line["message"] == message]
 
 
-async def metric(server: ServerProcess, name: str) -> float:
-    async with httpx.AsyncClient(timeout=PATIENCE_S, verify=False) as http:
-        exposition = (await http.get(f"{server.internal}/metrics")).text
-    return sum(float(line.rpartition(" ")[2]) for line in exposition.splitlines() if line.startswith(name))
-
-
 async def test_when_descriptors_run_out_health_answers_and_the_log_says_so(directory: Path) -> None:
     async with serving(cwd=directory, preexec_fn=few_descriptors) as server:
         async with chat(server.address) as client:
             with opened(server.address, 2 * DESCRIPTORS, UPGRADE):
                 dropped = await reaches(server, 'chat_connections_dropped_total{reason="descriptors"}', DESCRIPTORS)
                 used = descriptors(server)
-                async with httpx.AsyncClient(timeout=PATIENCE_S, verify=False) as http:
+                async with plain_http() as http:
                     for path in ("/health/live", "/health/ready", "/metrics", "/log"):
                         assert (await http.get(f"{server.internal}{path}")).status_code == 200
                 assert (await client.ask("words 3 0"))[-1]["status"] == "ok", "the store can still be opened"
-        async with asyncio.timeout(PATIENCE_S), httpx.AsyncClient(timeout=PATIENCE_S, verify=False) as http:
+        async with asyncio.timeout(PATIENCE_S), plain_http() as http:
             while not await served(http, server.address):
                 await asyncio.sleep(0.1)
         assert await server.stop() == 0
@@ -81,7 +76,7 @@ async def test_when_descriptors_run_out_health_answers_and_the_log_says_so(direc
 async def reaches(server: ServerProcess, name: str, at_least: int) -> float:
     """The value of a metric once it is so high."""
     async with asyncio.timeout(PATIENCE_S):
-        while (value := await metric(server, name)) < at_least:
+        while (value := await metric_at(server.internal, name)) < at_least:
             await asyncio.sleep(0.05)
     return value
 
@@ -101,7 +96,7 @@ async def test_connections_that_send_nothing_make_room_for_those_that_ask(direct
         with opened(server.address, 100), opened(server.address, 100, b"GET / HTTP/1.1\r\nHost: "):
             dropped = await reaches(server, 'chat_connections_dropped_total{reason="silent"}', 149)
             held = descriptors(server) - before
-            async with httpx.AsyncClient(timeout=PATIENCE_S, verify=False) as http:
+            async with plain_http() as http:
                 for _ in range(20):
                     assert await served(http, server.address)
         assert await server.stop() == 0
@@ -119,7 +114,7 @@ async def test_what_clients_are_refused_does_not_fill_the_log(directory: Path) -
             for _ in range(REFUSED):
                 await client.socket.send("rubbish")
                 await client.receive(60)
-        async with httpx.AsyncClient(timeout=PATIENCE_S, verify=False) as http:
+        async with plain_http() as http:
             for _ in range(REFUSED // 10):
                 await http.get(f"{server.address}/agentic/v1/sessions/nobody")
                 await http.get(server.address, headers={"Origin": "https://evil.example"})

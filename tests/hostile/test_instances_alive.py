@@ -17,7 +17,7 @@ from support.chat_client import chat
 from support.durable_client import DurableClient
 from support.fault_agents import notes, words
 from support.figures import figure
-from support.rest_client import rest
+from support.rest_client import metric_at, rest
 from support.server_process import ServerProcess, serving
 from support.skewed_clock import SkewedClock
 from support.stored_session import ended, stored_session
@@ -62,12 +62,6 @@ async def asked(server: ServerProcess, message: str, user: str = "ann", **fields
     return asking
 
 
-async def metric(server: ServerProcess, name: str) -> float:
-    async with httpx.AsyncClient() as http:
-        lines = (await http.get(f"{server.internal}/metrics")).text.splitlines()
-    return float(next(line.split()[1] for line in lines if line.startswith(f"{name} ")))
-
-
 async def asks_a_person(server: ServerProcess) -> str:
     """An exchange that waits for a person now; its id."""
     async with chat(server.address, token=USER) as client:
@@ -94,6 +88,11 @@ async def times_of(http: httpx.AsyncClient, session_id: str) -> list[str]:
         stamps = [message["timestamp"] for message in exchange.messages]
         times += [exchange.record["started_at"], *stamps, exchange.record["ended_at"]]
     return [*times, session["updated_at"]]
+
+
+async def skews_of(servers: list[ServerProcess]) -> list[float]:
+    """How far ahead each says its clock is, to a hundred seconds."""
+    return [round(await metric_at(server.internal, "chat_clock_skew_seconds"), -2) for server in servers]
 
 
 @pytest.mark.mongodb
@@ -123,7 +122,7 @@ async def test_clocks_an_hour_apart_end_nothing_and_order_everything(start: Star
     waited_s = [await expired_after(servers[place - 1], exchange_id) for place, exchange_id in enumerate(waiting)]
     assert min(waited_s) >= WAITS_S
     async with asyncio.timeout(30):
-        while [round(await metric(server, "chat_clock_skew_seconds"), -2) for server in servers] != list(SKEWS_S):
+        while await skews_of(servers) != list(SKEWS_S):
             await asyncio.sleep(0.5)
     warned = ["the machine's clock is not the database's" in server.stderr for server in servers]
     assert warned == [True, True, False]
@@ -173,8 +172,8 @@ async def test_an_owner_that_stood_still_in_a_tool_has_lost_its_exchange(start: 
     assert final["status"] == "interrupted" and final["messages"] == before.messages == after.messages
     again = await DurableClient(lambda: frozen.address).follow(exchange_id)
     assert again["messages"] == final["messages"]
-    async with asyncio.timeout(PATIENCE_S), httpx.AsyncClient() as http:
-        while await metric(frozen, "chat_running_exchanges"):
+    async with asyncio.timeout(PATIENCE_S):
+        while await metric_at(frozen.internal, "chat_running_exchanges"):
             await asyncio.sleep(0.1)
     assert notes(directory) == []
     figure(f"told {told_s:.1f} s after it was woken up, lease {LEASE_S} s; one end for both instances")

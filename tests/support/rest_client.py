@@ -21,6 +21,16 @@ def plain_http(**options: Any) -> httpx.AsyncClient:
     return httpx.AsyncClient(**{"timeout": PATIENCE_S, "verify": False, **options})
 
 
+async def metric_at(internal: str | None, name: str) -> float:
+    """The value of a metric, whose name has all its labels; with labels it may be missing until it counts."""
+    async with plain_http() as http:
+        exposition = (await http.get(f"{internal}/metrics")).text
+    shown = [line.rpartition(" ") for line in exposition.splitlines()]
+    values = [float(value) for metric, _, value in shown if metric == name]
+    assert len(values) == 1 or (not values and "{" in name), f"{name}: {values}"
+    return sum(values)
+
+
 @asynccontextmanager
 async def rest(server: RunningServer, token: str | None = None, **headers: str) -> AsyncIterator[httpx.AsyncClient]:
     """An HTTP client whose paths start after `/agentic/v1`."""

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 from support.chat_client import PATIENCE_S, ChatClient, chat, check_exchange, final_text
-from support.rest_client import PREFIX, messages_of, rest
+from support.rest_client import PREFIX, messages_of, metric_at, rest
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 from websockets.exceptions import ConnectionClosed
@@ -51,17 +50,10 @@ async def deaf_chat(address: str, **options: Any) -> AsyncIterator[ChatClient]:
         yield client
 
 
-async def open_sockets(server: RunningServer) -> int:
-    async with httpx.AsyncClient() as http:
-        exposition = (await http.get(f"{server.internal}/metrics")).text
-    [line] = [line for line in exposition.splitlines() if line.startswith("chat_open_sockets ")]
-    return int(float(line.split()[1]))
-
-
 async def until_closed(server: RunningServer) -> None:
     """Until the server has let go of every socket."""
     async with asyncio.timeout(PATIENCE_S):
-        while await open_sockets(server):
+        while await metric_at(server.internal, "chat_open_sockets"):
             await asyncio.sleep(0.05)
 
 
@@ -78,7 +70,7 @@ async def send_until_refused(client: ChatClient, frame: dict[str, Any]) -> None:
 
 async def test_a_client_that_sends_and_never_reads_is_let_go(server: RunningServer) -> None:
     async with deaf_chat(server.address) as client:
-        assert await open_sockets(server) == 1
+        assert await metric_at(server.internal, "chat_open_sockets") == 1
         await send_until_refused(client, {"type": "nonsense", "session_id": "s" * 128, "exchange_id": "e" * 128})
     await until_closed(server)
 

@@ -1,7 +1,6 @@
 """`GET /sessions/{id}/events`: what runs in a session, every later exchange, and its changes, as SSE."""
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.chat_client import PATIENCE_S, TOKEN_S, ChatClient, Event, chat
-from support.rest_client import error_of, rest, sse_events
+from support.rest_client import error_of, metric_at, rest, sse_events
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 
@@ -128,17 +127,11 @@ async def test_what_comes_first_is_counted_as_on_a_socket(server: RunningServer)
         final = (await client.ask("hello", agent_id="echo"))[-1]
         place = f"{final['exchange_id']}:"
         for seen, outcome in ((final["seq"], "live"), (1, "replayed"), (2**40, "reset")):
-            before = await follows(server, outcome)
+            counter = f'chat_follows_total{{outcome="{outcome}"}}'
+            before = await metric_at(server.internal, counter)
             async with following(http, final["session_id"], f"{place}{seen}") as events:
                 await anext(events)
-            assert await follows(server, outcome) == before + 1
-
-
-async def follows(server: RunningServer, outcome: str) -> float:
-    async with httpx.AsyncClient() as internal:
-        metrics = (await internal.get(f"{server.internal}/metrics")).text
-    counted = re.search(rf'^chat_follows_total{{outcome="{outcome}"}} (\S+)$', metrics, re.MULTILINE)
-    return float(counted[1]) if counted else 0.0
+            assert await metric_at(server.internal, counter) == before + 1
 
 
 @pytest.mark.parametrize("last_event_id", ["17", "x:", ":1", "x:-1", "x:y", "x:²", "no such exchange:1"])

@@ -281,47 +281,6 @@ async def test_a_departure_that_is_cut_short_interrupts_at_once(tmp_path: Path) 
             await interrupted(log)
 
 
-class Run:
-    """A run of an exchange, which ends when it is told to."""
-
-    client_exchange_id = None
-
-    def __init__(self, log: ExchangeLog) -> None:
-        self.log = log
-        self.settled = asyncio.Event()
-        self.over = asyncio.Event()
-        self.has_ended = asyncio.Event()
-
-    async def run(self) -> None:
-        await self.over.wait()
-        self.has_ended.set()
-
-    def stop(self) -> None: ...
-    def drain(self) -> None: ...
-    def interrupt(self) -> None: ...
-
-
-async def test_what_goes_on_before_its_former_run_is_over_stays_at_work() -> None:
-    """A paused run is settled a moment before its task ends; a decision may start the next run in between."""
-    relay = idle_relay()
-    log = relay.new_log("s", "e", USER.id)
-    former, run = Run(log), Run(log)
-    relay.start(former)
-    former.settled.set()
-    relay.start(run)
-    former.over.set()
-    await former.has_ended.wait()
-    await asyncio.sleep(0)
-    assert relay.running("e") is run
-    assert relay.running_in("s") is run
-    run.settled.set()
-    run.over.set()
-    await run.has_ended.wait()
-    await asyncio.sleep(0)
-    assert relay.running_count == 0
-    await relay.aclose()
-
-
 async def test_what_goes_on_while_its_last_run_still_has_a_task_is_found_when_that_ends() -> None:
     """A graph that has paused may ignore that it is over; meanwhile a person has decided, and the exchange goes on."""
     relay = idle_relay()
@@ -337,6 +296,7 @@ async def test_what_goes_on_while_its_last_run_still_has_a_task_is_found_when_th
     again.finish()
     await eventually(lambda: relay.running_count == 0)
     assert relay.running_in("s") is None
+    await relay.aclose()
 
 
 async def test_what_runs_in_a_session_is_found_though_the_exchange_before_has_a_task() -> None:

@@ -7,18 +7,15 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.broadcasting import a_log, ask, end, progress, reader, say, start
 from support.log_client import LogClient
 
-from agentic_backend.protocol.events import Activity, AwaitingHuman, Delta, Final, HumanRequests, Reset, Started, Stream
-from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Role, TokenUsage, utc_now
+from agentic_backend.protocol.events import Activity, AwaitingHuman, Delta, Final, Reset, Stream
+from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Role, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
 
 NOW = utc_now()
-
-
-def a_log(compact_after: int = 512) -> ExchangeLog:
-    return ExchangeLog("s", "e", compact_after=compact_after)
 
 
 def message(rank: int, text: str) -> ChatMessage:
@@ -33,37 +30,8 @@ def message(rank: int, text: str) -> ChatMessage:
     )
 
 
-def start(log: ExchangeLog) -> None:
-    log.append(Started(**log.next_place(), agent_id="agent", session=None))
-
-
 def stream(log: ExchangeLog, rank: int, text: str, block: int | None = None) -> None:
     log.append(Stream(**log.next_place(), message=message(rank, text), block=block))
-
-
-def progress(log: ExchangeLog, step: int) -> None:
-    log.append(Activity(**log.next_place(), kind="progress", data={"step": step}))
-
-
-def end(log: ExchangeLog) -> None:
-    log.append(
-        Final(
-            **log.next_place(),
-            status=ExchangeStatus.OK,
-            messages=log.messages,
-            session=None,
-            usage=TokenUsage(input_tokens=1),
-        )
-    )
-
-
-def say(log: ExchangeLog, *texts: str, block: int = 0) -> None:
-    for text in texts:
-        log.append_text(block, Channel.FINAL, text)
-
-
-def reader(log: ExchangeLog, after_seq: int = 0) -> Cursor:
-    return log.follow(after_seq, lambda: None)
 
 
 def deltas(cursor: Cursor) -> list[tuple[int, int, str]]:
@@ -172,7 +140,7 @@ def test_a_reset_of_an_ended_exchange_is_followed_by_its_final(after_seq: int) -
 def test_a_reset_of_a_waiting_exchange_is_followed_by_what_it_waits_for() -> None:
     log = a_log()
     say(log, "a", "b")
-    log.append(AwaitingHuman(**log.next_place(), payload=HumanRequests(requests=[])))
+    ask(log)
     assert [type(event) for event in reader(log, 1).take()] == [Reset, AwaitingHuman]
 
 
@@ -357,11 +325,9 @@ def test_every_reader_ends_with_the_same_transcript(data: st.DataObject) -> None
 
 
 def test_a_place_within_text_that_was_merged_elsewhere_gets_a_reset_and_nothing_twice() -> None:
-    owner, mirror = ExchangeLog("s", "e"), ExchangeLog("s", "e")
-    for text in "abcdef":
-        owner.append_text(0, Channel.FINAL, text)
-    cursor = owner.follow(0, lambda: None)
-    [merged] = cursor.take()
+    owner, mirror = a_log(), a_log()
+    say(owner, *"abcdef")
+    [merged] = reader(owner).take()
     mirror.take_over(merged)
     [reset] = mirror.read(3)
     assert isinstance(reset, Reset) and [text.text for text in reset.partial] == ["abcdef"]
@@ -369,7 +335,7 @@ def test_a_place_within_text_that_was_merged_elsewhere_gets_a_reset_and_nothing_
 
 
 def test_who_reads_a_log_that_is_being_filled_waits_until_it_is() -> None:
-    mirror, woken = ExchangeLog("s", "e"), []
+    mirror, woken = a_log(), []
     mirror.is_filling = True
     cursor = mirror.follow(2, lambda: woken.append(1))
     for seq, text in enumerate("abcd", start=1):

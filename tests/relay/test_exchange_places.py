@@ -1,27 +1,16 @@
 """Places in an exchange's log that come from elsewhere: another instance's log, another owner's, the store alone."""
 
-from agentic_backend.protocol.events import Activity, PartialText, Reset, Started
+from support.broadcasting import a_log, progress, reader, say, start
+
+from agentic_backend.protocol.events import PartialText, Reset
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.seq import next_epoch
-from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
-
-
-def progress(log: ExchangeLog, step: int) -> None:
-    log.append(Activity(**log.next_place(), kind="progress", data={"step": step}))
-
-
-def say(log: ExchangeLog, *texts: str) -> None:
-    for text in texts:
-        log.append_text(0, Channel.FINAL, text)
-
-
-def reader(log: ExchangeLog, after_seq: int = 0) -> Cursor:
-    return log.follow(after_seq, lambda: None)
+from agentic_backend.relay.exchange_log import ExchangeLog
 
 
 def mirrored(owner: ExchangeLog, *, up_to: int) -> ExchangeLog:
     """Another instance's log of the exchange, which lags behind."""
-    mirror = ExchangeLog("s", "e")
+    mirror = a_log()
     mirror.is_mirrored = True
     for event in owner.read(0):
         if event.seq <= up_to:
@@ -30,7 +19,7 @@ def mirrored(owner: ExchangeLog, *, up_to: int) -> ExchangeLog:
 
 
 def test_who_has_seen_more_than_a_mirror_waits_until_it_is_there() -> None:
-    owner = ExchangeLog("s", "e")
+    owner = a_log()
     for step in range(1, 11):
         progress(owner, step)
     mirror = mirrored(owner, up_to=4)
@@ -42,7 +31,7 @@ def test_who_has_seen_more_than_a_mirror_waits_until_it_is_there() -> None:
 
 
 def test_text_that_spans_the_place_of_who_waits_comes_as_a_reset_above_it() -> None:
-    owner = ExchangeLog("s", "e")
+    owner = a_log()
     say(owner, *"abcdefgh")
     mirror = mirrored(owner, up_to=0)
     cursor = reader(mirror, 5)
@@ -52,7 +41,7 @@ def test_text_that_spans_the_place_of_who_waits_comes_as_a_reset_above_it() -> N
 
 
 def test_who_waits_in_vain_gets_a_reset() -> None:
-    owner, woken = ExchangeLog("s", "e"), []
+    owner, woken = a_log(), []
     say(owner, "a")
     mirror = mirrored(owner, up_to=1)
     cursor = mirror.follow(7, lambda: woken.append(1))
@@ -66,7 +55,7 @@ def test_who_waits_in_vain_gets_a_reset() -> None:
 
 def test_what_another_owner_may_have_given_is_no_place_here() -> None:
     """Between what came here and the next owner's events, and where that one's epoch begins."""
-    log = ExchangeLog("s", "e")
+    log = a_log()
     say(log, "a", "b")
     known = log.last_seq
     log.jump_to(next_epoch(known))
@@ -81,8 +70,8 @@ def test_what_another_owner_may_have_given_is_no_place_here() -> None:
 
 
 def test_what_is_made_of_the_store_alone_is_no_place_in_the_owners_log() -> None:
-    owner, made = ExchangeLog("s", "e"), ExchangeLog("s", "e")
-    owner.append(Started(**owner.next_place(), agent_id="agent", session=None))
+    owner, made = a_log(), a_log()
+    start(owner)
     made.start_anew([], [PartialText(block=0, channel=Channel.FINAL, text="so far")], 0)
     for _ in range(2):
         cursor = reader(made)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from agentic_backend.protocol.events import (
+    Activity,
     AwaitingHuman,
     Final,
     HumanRequests,
@@ -20,7 +21,7 @@ from agentic_backend.protocol.messages import (
     utc_now,
 )
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
 from agentic_backend.relay.redis_broadcast import RedisBroadcast, redis_broadcast
 from support.log_client import LogClient
 from support.told_listener import ToldListener
@@ -100,6 +101,10 @@ def say(log: ExchangeLog, *texts: str, block: int = 0) -> None:
         log.append_text(block, Channel.FINAL, text)
 
 
+def progress(log: ExchangeLog, step: int) -> None:
+    log.append(Activity(**log.next_place(), kind="progress", data={"step": step}))
+
+
 def store(log: ExchangeLog, rank: int, text: str, block: int | None = None) -> None:
     message = ChatMessage(
         role=Role.ASSISTANT,
@@ -127,6 +132,10 @@ def end(log: ExchangeLog) -> None:
 
 def ask(log: ExchangeLog) -> None:
     log.append(AwaitingHuman(**log.next_place(), payload=HumanRequests(requests=[])))
+
+
+def reader(log: ExchangeLog, after_seq: int = 0) -> Cursor:
+    return log.follow(after_seq, lambda: None)
 
 
 def shown(log: ExchangeLog) -> list[str]:

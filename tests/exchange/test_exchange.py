@@ -140,20 +140,22 @@ async def test_a_tool_that_ignores_its_cancellation_is_left_behind(tmp_path: Pat
         events = await events_of(log)
         check_exchange(events)
         assert events[-1]["status"] == "stopped"
-        [result] = [part for message in events[-1]["messages"] for part in message["parts"] if "ok" in part]
+        messages = events[-1]["messages"]
+        [result] = [part for message in messages for part in message["parts"] if "ok" in part]
         assert not result["ok"] and "worked" not in result["content"]
         assert hold.held == 1
         await goes_on(sessions, log.session_id or "")
         again = await sessions.begin("call work()", session_id=log.session_id)
         await eventually(lambda: hold.held == 2)
-        before = [event for event in log.read(0)]
+        before = log.read(0)
         hold.released.set()
         events = await events_of(again)
         check_exchange(events)
         assert events[-1]["status"] == "ok"
         await eventually(lambda: hold.gone == 2)
         assert log.read(0) == before, "what comes too late is neither shown nor stored"
-        assert "worked" not in str((await sessions.stored(log.session_id))[: len(before)])
+        stored = (await sessions.stored(log.session_id))[: len(messages)]
+        assert stored == messages and "worked" not in str(stored)
 
 
 async def test_a_tool_in_a_thread_cannot_be_cut_and_holds_nothing_up(tmp_path: Path) -> None:

@@ -32,6 +32,14 @@ async def migrated(path: Path) -> None:
         await connection.aclose()
 
 
+async def migrated_to(path: Path, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an earlier server left it, which had neither the later migrations nor today's columns."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr(migrations, "MIGRATIONS", MIGRATIONS[:version])
+        earlier.setattr(migrations, "TABLES", [])
+        await migrated(path)
+
+
 async def test_an_empty_file_gets_the_newest_schema(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     await migrated(path)
@@ -88,10 +96,7 @@ async def test_exchanges_of_the_schema_without_leases_can_be_recovered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "store.db"
-    monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:2])
-    monkeypatch.setattr(migrations, "TABLES", [])
-    await migrated(path)
-    monkeypatch.undo()
+    await migrated_to(path, 2, monkeypatch)
     at, pending = "2026-01-01T00:00:00.000000Z", '{"requests":[]}'
     for status, checkpoint in (("running", "NULL"), ("awaiting_human", "x'01'")):
         await asyncio.to_thread(
@@ -125,10 +130,7 @@ async def test_rows_of_the_schema_without_private_columns_are_understood(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "store.db"
-    monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:5])
-    monkeypatch.setattr(migrations, "TABLES", [])
-    await migrated(path)
-    monkeypatch.undo()
+    await migrated_to(path, 5, monkeypatch)
     at, metadata = "2026-01-01T00:00:00.000000Z", '{"extras":{"agent":"a","inner":1,"reached":[0]}}'
     exchange = (
         "INSERT INTO exchanges (id, session_id, user_id, agent_id, status, request_id, first_rank, started_at,"
@@ -161,10 +163,7 @@ async def test_the_only_state_of_a_session_becomes_that_of_its_last_ended_exchan
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "store.db"
-    monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:6])
-    monkeypatch.setattr(migrations, "TABLES", [])
-    await migrated(path)
-    monkeypatch.undo()
+    await migrated_to(path, 6, monkeypatch)
     at = "2026-01-01T00:00:00.000000Z"
     for session_id, next_rank, active in (("idle", 4, None), ("busy", 5, "busy 2")):
         exchanges = [(f"{session_id} 1", 0, "ok"), (f"{session_id} 2", 4, "running")][: 1 if active is None else 2]

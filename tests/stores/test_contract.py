@@ -25,7 +25,7 @@ from agentic_backend.protocol.parts import (
     ToolCallPart,
     ToolResultPart,
 )
-from agentic_backend.stores.base import STATES_KEPT, AlreadyAsked, ExchangeEnd, Fence, FencedOut, SessionQuery, Store
+from agentic_backend.stores.base import AlreadyAsked, ExchangeEnd, Fence, FencedOut, SessionQuery, Store
 from agentic_backend.stores.records import MessageDraft
 from tests.stores.samples import (
     EPOCH,
@@ -228,38 +228,6 @@ async def test_the_end_is_written_with_the_last_messages(store: Store) -> None:
     assert await store.get_exchange(fence.exchange_id) == expected
     assert await store.session_state(fence.session_id) == end.session_state
     assert end.kpi is not None and await kpis_of(store, user) == as_kpis(end.kpi)
-
-
-async def test_an_end_without_a_state_leaves_the_one_before(store: Store) -> None:
-    session = a_session()
-    await store.create_session(session)
-    for state, expected in ((None, None), (b"one", b"one"), (None, b"one"), (b"", b""), (b"two", b"two")):
-        await store.append(await begin(store, session), [], an_end(session_state=state))
-        assert await store.session_state(session.id) == expected
-
-
-async def test_each_exchange_leaves_its_own_state(store: Store) -> None:
-    session = a_session()
-    await store.create_session(session)
-    after: list[tuple[int, bytes | None]] = [(0, None)]
-    for state in (None, b"one", b"two", None, b"three"):
-        written = await store.append(await begin(store, session), [answer(), answer()], an_end(session_state=state))
-        after.append((written.session.next_rank, after[-1][1] if state is None else state))
-    for rank, left in after:
-        assert await store.session_state(session.id, rank) == left
-        assert await store.session_state(session.id, rank + 2) == left, "an exchange that has not ended has left none"
-    assert await store.session_state(session.id) == b"three"
-
-
-async def test_the_last_states_of_a_session_are_kept(store: Store) -> None:
-    session = a_session()
-    await store.create_session(session)
-    ranks: list[int] = []
-    for number in range(STATES_KEPT + 2):
-        written = await store.append(await begin(store, session), [], an_end(session_state=str(number).encode()))
-        ranks.append(written.session.next_rank)
-    left = [await store.session_state(session.id, rank) for rank in ranks]
-    assert left == [None, None, *(str(number).encode() for number in range(2, STATES_KEPT + 2))]
 
 
 async def test_a_writer_without_the_fence_writes_nothing(store: Store) -> None:

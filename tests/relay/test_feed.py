@@ -1,7 +1,7 @@
 """What a client is shown, whatever door it came through, and when its feed ends."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 
 import pytest
@@ -43,9 +43,6 @@ class Client:
     def types(self) -> list[str]:
         return [event.type for event in self.seen]
 
-    async def until(self, condition: Callable[[], object]) -> None:
-        await eventually(condition)
-
 
 @asynccontextmanager
 async def reading(relay: Relay) -> AsyncIterator[Client]:
@@ -86,15 +83,15 @@ async def test_it_shows_any_number_of_exchanges_each_up_to_its_final(relay: Rela
             client.feed.follow(log, 0)
             start(log)
             say(log, "hello")
-        await client.until(lambda: client.types.count("delta") == 3)
+        await eventually(lambda: client.types.count("delta") == 3)
         for log in logs:
             end(log)
-        await client.until(lambda: client.types.count("final") == 3)
+        await eventually(lambda: client.types.count("final") == 3)
         for log in logs:
             own = [
                 event
                 for event in client.seen
-                if isinstance(event, ExchangeEvent) and event.exchange_id in log.exchange_id
+                if isinstance(event, ExchangeEvent) and event.exchange_id == log.exchange_id
             ]
             assert [event.type for event in own] == ["started", "delta", "final"]
             assert not log.is_followed
@@ -164,11 +161,11 @@ async def test_every_stop_but_the_first_is_answered_by_idle_after_the_end(relay:
         for _ in range(3):
             client.feed.stopped(run.log)
         run.finish()
-        await client.until(lambda: client.types.count("idle") == 2)
+        await eventually(lambda: client.types.count("idle") == 2)
         assert client.types == ["final", "idle", "idle"]
         client.feed.stopped(a_session())
         client.feed.stopped(None)
-        await client.until(lambda: client.types.count("idle") == 4)
+        await eventually(lambda: client.types.count("idle") == 4)
         assert [event.session_id for event in client.seen if isinstance(event, Idle)][2:] == ["s", None]
 
 
@@ -177,18 +174,18 @@ async def test_a_session_is_followed_from_what_runs_in_it_to_every_later_exchang
         assert client.feed.follow_session(a_session(), None) == "live"
         first = ScriptedRun.begin(relay, "first")
         first.finish()
-        await client.until(lambda: "final" in client.types)
+        await eventually(lambda: "final" in client.types)
         assert client.types == ["idle", "started", "final"]
         second = ScriptedRun.begin(relay, "second")
         async with reading(relay) as late:
             # It began after the session was read.
             assert late.feed.follow_session(a_session(), None) == "replayed"
-            await late.until(lambda: late.types == ["started"])
+            await eventually(lambda: late.types == ["started"])
         client.feed.unfollow_session("s")
         relay.session_changed(a_session(title="Another"))
         second.finish()
         client.feed.answer(Pong())
-        await client.until(lambda: "pong" in client.types)
+        await eventually(lambda: "pong" in client.types)
         assert client.types.count("final") == 1 and "session" not in client.types
 
 
@@ -284,7 +281,7 @@ async def test_of_many_changes_of_a_session_the_latest_is_shown(relay: Relay) ->
         for number in range(100):
             relay.session_changed(a_session(title=f"title {number}"))
         run.finish()
-        await client.until(lambda: "session" in client.types)
+        await eventually(lambda: "session" in client.types)
         [changed] = [event for event in client.seen if isinstance(event, SessionChanged)]
         assert changed.session.title == "title 99"
 

@@ -12,26 +12,18 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import StructuredTool
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import MessagesState
 from langgraph.types import interrupt
 from support.chat_client import check_exchange, final_text, text_of
 from support.held_agents import Hold, held_graph, held_tool_graph
-from support.recorded_agents import Journal, echoing_graph, eventually, metric
+from support.recorded_agents import Journal, echoing_graph, eventually, metric, one_node
 from support.sessions import USER, Event, Sessions, events_of, open_sessions, until
 
-from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.offline.model import OfflineChatModel
 
 SECRET = "the secret of the graph"
-
-
-def graph_of(node: Any) -> CompiledGraph:
-    graph = StateGraph(MessagesState)
-    graph.add_node("answer", node)
-    graph.add_edge(START, "answer")
-    return graph.compile()
 
 
 def failed(events: list[Event], code: str) -> list[Event]:
@@ -70,7 +62,7 @@ async def return_nonsense(state: MessagesState) -> dict[str, Any]:
 
 @pytest.mark.parametrize("node", [raise_error, raise_group, cancel_itself, return_nonsense])
 async def test_a_graph_that_fails_ends_its_exchange_with_an_error(tmp_path: Path, node: Any) -> None:
-    async with open_sessions(tmp_path, {"echo": echoing_graph(), "failing": graph_of(node)}) as sessions:
+    async with open_sessions(tmp_path, {"echo": echoing_graph(), "failing": one_node(node)}) as sessions:
         events = await sessions.ask("hello", agent_id="failing")
         messages = failed(events, "internal")
         assert [message["channel"] for message in messages] == ["final", "error"]
@@ -81,7 +73,7 @@ async def test_a_graph_that_fails_ends_its_exchange_with_an_error(tmp_path: Path
 
 
 async def test_a_graph_that_ends_without_a_word_repeats_its_last_message(tmp_path: Path) -> None:
-    async with open_sessions(tmp_path, {"silent": graph_of(lambda state: {"messages": []})}) as sessions:
+    async with open_sessions(tmp_path, {"silent": one_node(lambda state: {"messages": []})}) as sessions:
         events = await sessions.ask("hello")
         check_exchange(events)
         assert final_text(events) == "hello"
@@ -250,7 +242,7 @@ async def test_a_query_that_wants_a_person_fails(tmp_path: Path) -> None:
         interrupt("Which one?")
         return {"messages": []}
 
-    async with open_sessions(tmp_path, {"asking": graph_of(ask_person)}) as sessions:
+    async with open_sessions(tmp_path, {"asking": one_node(ask_person)}) as sessions:
         failed(await sessions.ask("hello", mode="query"), "internal")
 
 
@@ -296,7 +288,7 @@ async def test_many_exchanges_at_once_each_end_once(tmp_path: Path) -> None:
 
 async def test_a_long_message_of_a_node_is_whole(tmp_path: Path) -> None:
     text = "long " * 100_000
-    async with open_sessions(tmp_path, {"long": graph_of(lambda state: {"messages": [AIMessage(text)]})}) as sessions:
+    async with open_sessions(tmp_path, {"long": one_node(lambda state: {"messages": [AIMessage(text)]})}) as sessions:
         events = await sessions.ask("hello")
         check_exchange(events)
         assert final_text(events) == text

@@ -9,11 +9,10 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
-from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from pydantic import Field
 from support.chat_client import check_exchange
-from support.recorded_agents import agent_services, context_of, entry_of
+from support.recorded_agents import agent_services, context_of, entry_of, one_node
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
@@ -166,7 +165,7 @@ async def test_a_run_that_goes_on_after_a_pause_has_its_prompt(tmp_path: Path) -
                 interrupt("Which one?")
                 return {"messages": [(await agent.ainvoke(state, context=self.runtime_context))["messages"][-1]]}
 
-            self._graph = single_node(answer)
+            self._graph = one_node(answer)
 
     async with open_sessions(tmp_path, {"asking": hearing(Asking, "asking")}, models={"hearing": model}) as sessions:
         log = await sessions.begin("Hi")
@@ -176,10 +175,6 @@ async def test_a_run_that_goes_on_after_a_pause_has_its_prompt(tmp_path: Path) -
         await sessions.orchestrator.human_resume(USER, log.session_id, log.exchange_id, payload, None)
         assert (await events_of(log))[-1]["status"] == "ok"
     assert model.systems == [["You are asking, asked 2 times."]]
-
-
-def single_node(answer: Any) -> CompiledGraph:
-    return StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile()
 
 
 async def test_without_a_context_of_the_server_the_prompt_is_the_agents_own() -> None:

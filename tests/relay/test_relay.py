@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import MessagesState
 from langgraph.types import interrupt
 from support.chat_client import check_exchange, final_text, text_of
 from support.held_agents import Hold, held_graph, held_tool_graph
-from support.recorded_agents import echoing_graph, eventually, metric
+from support.recorded_agents import echoing_graph, eventually, metric, one_node
 from support.scripted_run import ScriptedRun
 from support.sessions import USER, Event, Sessions, events_of, idle_relay, open_sessions, until
 
+from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import ShuttingDown, TooManyRuns
@@ -21,15 +22,12 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import SessionQuery
 
 
-def asking_graph() -> Any:
+def asking_graph() -> CompiledGraph:
     def answer(state: MessagesState) -> dict[str, Any]:
         interrupt("Which one?")
         return {"messages": []}
 
-    graph = StateGraph(MessagesState)
-    graph.add_node("answer", answer)
-    graph.add_edge(START, "answer")
-    return graph.compile()
+    return one_node(answer)
 
 
 async def begin_held(sessions: Sessions, hold: Hold, count: int, **fields: Any) -> list[ExchangeLog]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from langchain_core.messages import AIMessage
-from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
+from support.recorded_agents import one_node
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 
 from agentic_backend.agents.agent_flow import CompiledGraph
@@ -17,17 +17,11 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 
 
 def asking_graph() -> CompiledGraph:
-    graph = StateGraph(MessagesState)
-    graph.add_node("ask", lambda _: {"messages": [AIMessage(f"I may: {interrupt('May I?')}.")]})
-    graph.add_edge(START, "ask")
-    return graph.compile()
+    return one_node(lambda _: {"messages": [AIMessage(f"I may: {interrupt('May I?')}.")]})
 
 
 def greeting_graph() -> CompiledGraph:
-    graph = StateGraph(MessagesState)
-    graph.add_node("greet", lambda _: {"messages": [AIMessage("hello")]})
-    graph.add_edge(START, "greet")
-    return graph.compile()
+    return one_node(lambda _: {"messages": [AIMessage("hello")]})
 
 
 @pytest.fixture

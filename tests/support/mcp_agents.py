@@ -11,14 +11,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langchain_mcp_adapters.tools import load_mcp_tools
-from langgraph.graph import START, MessagesState, StateGraph
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.auth.user import Tokens
 from agentic_backend.config.settings import McpServerSettings
 from agentic_backend.mcp.mcp_runtime import MCPRuntime
-from support.recorded_agents import agent_services, context_of
+from support.recorded_agents import agent_services, context_of, one_node
 
 MODULE = "support.mcp_agents"
 PATIENCE_S = 40
@@ -80,13 +79,6 @@ def own_client(agent: AgentFlow) -> MultiServerMCPClient:
     """An author's client with the user's current token."""
     headers = {"Authorization": f"Bearer {agent.runtime_context.access_token}"}
     return MultiServerMCPClient({"own": {"transport": "http", "url": agent.tuned("server", ""), "headers": headers}})
-
-
-def one_node(node: Any) -> CompiledGraph:
-    graph = StateGraph(MessagesState)
-    graph.add_node("answer", node)
-    graph.add_edge(START, "answer")
-    return graph.compile()
 
 
 Exchange = Callable[[str, str], Awaitable[Tokens]]

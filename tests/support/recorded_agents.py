@@ -26,14 +26,19 @@ _EVENTUALLY_S = 30
 Step = Callable[[], Awaitable[None]]
 
 
+def one_node(node: Any) -> CompiledGraph:
+    """A graph whose only node is `node`."""
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", node)
+    graph.add_edge(START, "answer")
+    return graph.compile()
+
+
 def echoing_graph() -> CompiledGraph:
     def answer(state: MessagesState) -> dict[str, Any]:
         return {"messages": [AIMessage(f"echo: {state['messages'][-1].text}")]}
 
-    graph = StateGraph(MessagesState)
-    graph.add_node("answer", answer)
-    graph.add_edge(START, "answer")
-    return graph.compile()
+    return one_node(answer)
 
 
 async def _at_once() -> None:

@@ -8,23 +8,17 @@ from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import MessagesState
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from support.held_agents import Hold, held_tool_graph
+from support.recorded_agents import one_node
 from support.test_agents import echo_graph
 
 MODULE = "support.wire_agents"
 
 closed: list[str] = []
 """The sessions of the closed Recorded agents, in order."""
-
-
-def _one_node(node: Any) -> CompiledGraph:
-    graph = StateGraph(MessagesState)
-    graph.add_node("answer", node)
-    graph.add_edge(START, "answer")
-    return graph.compile()
 
 
 class Recorded(AgentFlow):
@@ -72,7 +66,7 @@ def breaks_in_the_middle(model: BaseChatModel) -> CompiledGraph:
         await model.ainvoke("write 60 words")
         raise ValueError(f"the secret of the graph, which was told {state['messages'][-1].text!r}")
 
-    return _one_node(answer)
+    return one_node(answer)
 
 
 def breaks_with_a_text_of_the_conversation(model: BaseChatModel) -> CompiledGraph:
@@ -84,7 +78,7 @@ def breaks_with_a_text_of_the_conversation(model: BaseChatModel) -> CompiledGrap
             return {"messages": [AIMessage("I keep it.")]}
         raise ValueError(f"{texts[0]} {texts!r} {texts[-1][:20]} {texts[-1].upper()}")
 
-    return _one_node(answer)
+    return one_node(answer)
 
 
 class TellsTokens(AgentFlow):
@@ -96,7 +90,7 @@ class TellsTokens(AgentFlow):
         def answer(state: MessagesState) -> dict[str, Any]:
             raise ValueError(f"401 for {context.access_token} and {context.refresh_token}")
 
-        return _one_node(answer)
+        return one_node(answer)
 
 
 class SilentTool(AgentFlow):
@@ -121,7 +115,7 @@ def strange_texts(state: MessagesState) -> dict[str, Any]:
     return {"messages": [AIMessage("text \ud800 text", tool_calls=[call])]}
 
 
-strange_texts_graph = _one_node(strange_texts)
+strange_texts_graph = one_node(strange_texts)
 
 ENTRIES: list[dict[str, Any]] = [
     {"id": "recorded", "class_path": f"{MODULE}:Recorded"},

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from services.mongodb import ON_MONGODB, fresh_database, server_url
+from services.mongodb import fresh_database
 from support.recorded_agents import echoing_graph
 from support.sessions import USER, Sessions, open_sessions
 
@@ -17,18 +17,12 @@ from agentic_backend.stores.mongo import MongoStore
 Read = Callable[[Sessions, str, str], Awaitable[Any]]
 
 
-@pytest.fixture(params=["sqlite", *ON_MONGODB])
-def server(request: pytest.FixtureRequest) -> str | None:
-    """MongoDB's server; None for SQLite."""
-    return None if request.param == "sqlite" else server_url(request.param, request)
-
-
 @pytest.fixture
-async def sessions(server: str | None, tmp_path: Path) -> AsyncIterator[Sessions]:
+async def sessions(mongodb: str | None, tmp_path: Path) -> AsyncIterator[Sessions]:
     async with AsyncExitStack() as stack:
         database = None
-        if server is not None:
-            database = await MongoStore.open(await stack.enter_async_context(fresh_database(server)), timeout_s=20)
+        if mongodb is not None:
+            database = await MongoStore.open(await stack.enter_async_context(fresh_database(mongodb)), timeout_s=20)
         agents = {"echo": echoing_graph()}
         yield await stack.enter_async_context(open_sessions(tmp_path, agents, database=database, keep_ended_bytes=0))
 

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.records import CheckpointKind, ExchangeRecord
+from agentic_backend.stores.records import CheckpointKind
 
 
 class State(TypedDict):
@@ -54,12 +54,6 @@ async def sessions(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
         yield await opened.enter_async_context(open_sessions(tmp_path, agents, database=database))
 
 
-async def record_of(sessions: Sessions, exchange_id: str) -> ExchangeRecord:
-    record = await sessions.store.real.get_exchange(exchange_id)
-    assert record is not None
-    return record
-
-
 async def test_a_paused_graph_keeps_a_checkpoint_without_secrets(sessions: Sessions) -> None:
     log = await sessions.begin("hello")
     await until(log, "awaiting_human")
@@ -68,7 +62,7 @@ async def test_a_paused_graph_keeps_a_checkpoint_without_secrets(sessions: Sessi
     assert ExchangeCheckpoints.unpack(stored.state).thread_id == log.exchange_id
     record = stored.record
     assert (record.version, record.kind, record.exchange_id) == (1, CheckpointKind.APPROVAL_PENDING, log.exchange_id)
-    assert record.request_id == (await record_of(sessions, log.exchange_id)).request_id
+    assert record.request_id == (await sessions.record(log.exchange_id)).request_id
 
 
 async def test_an_ended_exchange_keeps_only_its_record(sessions: Sessions) -> None:
@@ -77,7 +71,7 @@ async def test_an_ended_exchange_keeps_only_its_record(sessions: Sessions) -> No
     await sessions.orchestrator.stop(USER, log.session_id, None)
     await sessions.idle(log.session_id)
     assert await sessions.store.real.checkpoint(log.exchange_id) is None
-    record = await record_of(sessions, log.exchange_id)
+    record = await sessions.record(log.exchange_id)
     assert record.checkpoint is not None and record.checkpoint.kind is CheckpointKind.FINAL_RESULT
 
 

@@ -153,8 +153,8 @@ async def test_what_waits_for_a_person_needs_no_grace_and_waits_on(tmp_path: Pat
         await until(log, "awaiting_human")
         await asyncio.wait_for(sessions.relay.aclose(), 10)
         assert log.final is None
-        record = await sessions.store.real.get_exchange(log.exchange_id)
-        assert record is not None and record.status == "awaiting_human" and record.pending is not None
+        record = await sessions.record(log.exchange_id)
+        assert record.status == "awaiting_human" and record.pending is not None
 
 
 async def test_a_tool_that_ignores_its_cancellation_does_not_hold_up_the_end(tmp_path: Path) -> None:

@@ -81,8 +81,7 @@ async def test_a_stop_of_what_waits(sessions: Sessions) -> None:
 
 async def test_what_is_resumed(sessions: Sessions) -> None:
     log = await paused(sessions)
-    record = await sessions.store.real.get_exchange(log.exchange_id)
-    assert record is not None
+    record = await sessions.record(log.exchange_id)
     await sessions.store.real.decide(record, (), "a dead instance")
     await sessions.maintenance.recover_all()
     assert (await events_of(log))[-1]["status"] == "interrupted"

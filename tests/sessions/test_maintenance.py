@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from support.held_agents import Hold, held_graph
+from support.outages import words_are_kept
 from support.recorded_agents import eventually, metric
-from support.sessions import PATIENCE_S, USER, Sessions, events_of, open_sessions, until
+from support.sessions import PATIENCE_S, USER, events_of, open_sessions, until
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.events import PartialText
@@ -27,22 +28,6 @@ LEASE_S = 0.9
 LOOKS = {"running_exchanges", "beats", "running_among"}
 
 
-async def record_of(sessions: Sessions, exchange_id: str) -> ExchangeRecord:
-    record = await sessions.store.real.get_exchange(exchange_id)
-    assert record is not None
-    return record
-
-
-async def words_are_kept(sessions: Sessions, exchange_id: str) -> ExchangeRecord:
-    """Wait until both words are stored, which may be written one by one; the exchange with them."""
-    async with asyncio.timeout(PATIENCE_S):
-        record = await record_of(sessions, exchange_id)
-        while [text.text for text in record.partial] != ["one two "]:
-            await asyncio.sleep(0.05)
-            record = await record_of(sessions, exchange_id)
-    return record
-
-
 async def test_what_runs_stays_its_owners_through_an_outage_longer_than_a_lease(tmp_path: Path) -> None:
     hold = Hold()
     async with open_sessions(tmp_path, {"held": held_graph(hold)}, lease_s=LEASE_S) as sessions:
@@ -54,7 +39,7 @@ async def test_what_runs_stays_its_owners_through_an_outage_longer_than_a_lease(
                     await eventually(lambda: LOOKS & set(sessions.store.refused))
         hold.released.set()
         assert (await events_of(log))[-1]["status"] == "ok"
-        assert (await record_of(sessions, log.exchange_id)).status is ExchangeStatus.OK
+        assert (await sessions.record(log.exchange_id)).status is ExchangeStatus.OK
 
 
 async def test_the_text_that_is_being_written_is_kept(tmp_path: Path) -> None:
@@ -65,7 +50,7 @@ async def test_the_text_that_is_being_written_is_kept(tmp_path: Path) -> None:
         hold.released.set()
         await events_of(log)
         await sessions.idle(log.session_id)
-        assert (await record_of(sessions, log.exchange_id)).partial == []
+        assert (await sessions.record(log.exchange_id)).partial == []
 
 
 async def test_what_another_instance_left_is_ended_and_its_followers_see_it(tmp_path: Path) -> None:
@@ -86,7 +71,7 @@ async def test_what_another_instance_left_is_ended_and_its_followers_see_it(tmp_
             assert events[-1]["status"] == "interrupted"
             texts = [part["text"] for message in events[-1]["messages"] for part in message["parts"]]
             assert texts[:2] == ["hello", "one two "]
-            record = await record_of(other, log.exchange_id)
+            record = await other.record(log.exchange_id)
             assert (record.status, record.owner, record.partial) == (ExchangeStatus.INTERRUPTED, None, [])
             stored = await other.stored(log.session_id)
             assert stored == events[-1]["messages"]
@@ -205,10 +190,10 @@ async def test_what_an_earlier_version_runs_is_its_own_while_it_moves_its_deadli
         monkeypatch.setattr(sessions.store, "running_exchanges", look_at_what_moves, raising=False)
         # A look comes three times in a lease.
         await eventually(lambda: looks > 9)
-        assert (await record_of(sessions, "e")).status is ExchangeStatus.RUNNING
+        assert (await sessions.record("e")).status is ExchangeStatus.RUNNING
         lives = False
         await sessions.idle(session.id)
-        assert (await record_of(sessions, "e")).status is ExchangeStatus.INTERRUPTED
+        assert (await sessions.record("e")).status is ExchangeStatus.INTERRUPTED
 
 
 @pytest.mark.mongodb
@@ -236,9 +221,9 @@ async def test_what_a_dead_instance_ran_is_ended_and_then_it_is_forgotten(tmp_pa
         async with asyncio.timeout(2 * PATIENCE_S):
             while "dead" in await store.beats():
                 await asyncio.sleep(0.05)
-        assert (await record_of(sessions, "of the dead")).status is ExchangeStatus.INTERRUPTED
+        assert (await sessions.record("of the dead")).status is ExchangeStatus.INTERRUPTED
         await asyncio.sleep(lease_s)
-        assert (await record_of(sessions, "of the living")).status is ExchangeStatus.RUNNING
+        assert (await sessions.record("of the living")).status is ExchangeStatus.RUNNING
         assert "living" in await store.beats()
 
 

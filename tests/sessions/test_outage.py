@@ -8,9 +8,9 @@ import pytest
 from support.chat_client import check_exchange, final_text, text_of
 from support.held_agents import Hold, held_graph
 from support.noting_agent import noting_graph
-from support.outages import ends_as_stored, goes_on, shows_no_end
+from support.outages import ends_as_stored, goes_on, shows_no_end, words_are_kept
 from support.recorded_agents import echoing_graph, eventually
-from support.sessions import PATIENCE_S, USER, Sessions, events_of, open_sessions
+from support.sessions import USER, Sessions, events_of, open_sessions
 
 from agentic_backend.errors import SessionBusy, SessionNotFound, StoreUnavailable
 from agentic_backend.exchange import exchange
@@ -104,10 +104,7 @@ async def test_a_process_that_goes_during_an_outage_shows_no_end_and_recovery_do
     agents = {"held": held_graph(hold)}
     async with open_sessions(tmp_path, agents) as sessions:
         log = await sessions.begin("hello")
-        async with asyncio.timeout(PATIENCE_S):
-            # Its words may be kept one by one.
-            while [text.text for text in await sessions.store.real.partial(log.exchange_id)] != ["one two "]:
-                await asyncio.sleep(0.02)
+        await words_are_kept(sessions, log.exchange_id)
         sessions.store.go_away()
         hold.released.set()
         await shows_no_end(sessions, log)

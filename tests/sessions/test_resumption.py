@@ -23,7 +23,7 @@ from agentic_backend.errors import CheckpointMissing, ExchangeNotFound, StoreUna
 from agentic_backend.protocol.messages import Channel, ExchangeStatus
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint
-from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord
+from agentic_backend.stores.records import CheckpointKind, CheckpointRecord
 from agentic_backend.stores.sqlite import SqliteStore
 
 
@@ -74,12 +74,6 @@ async def resume(sessions: Sessions, exchange_id: str, user: User = USER) -> Exc
     return await sessions.orchestrator.resume(user, exchange_id, None, "resuming")
 
 
-async def record_of(sessions: Sessions, exchange_id: str) -> ExchangeRecord:
-    record = await sessions.store.real.get_exchange(exchange_id)
-    assert record is not None
-    return record
-
-
 async def test_it_goes_on_behind_the_last_tool_that_has_ended(tmp_path: Path) -> None:
     workshop = Workshop()
     async with interrupted(tmp_path, workshop.entry(), workshop) as log:
@@ -87,7 +81,7 @@ async def test_it_goes_on_behind_the_last_tool_that_has_ended(tmp_path: Path) ->
         again = Workshop()
         again.hold.released.set()
         async with open_sessions(tmp_path, {"maker": again.entry()}) as sessions:
-            left = await record_of(sessions, log.exchange_id)
+            left = await sessions.record(log.exchange_id)
             assert left.status is ExchangeStatus.INTERRUPTED and left.checkpoint is not None
             assert (left.checkpoint.kind, left.checkpoint.tool) == (CheckpointKind.TOOL_CALL, "make")
             events = await events_of(await resume(sessions, log.exchange_id))
@@ -99,7 +93,7 @@ async def test_it_goes_on_behind_the_last_tool_that_has_ended(tmp_path: Path) ->
             assert opening["parts"] == [{"type": "text", "text": "Furnish the room"}]
             assert opening["metadata"]["extras"] == {"resumes": log.exchange_id}
             check_calls(await sessions.stored(log.session_id))
-            assert (await record_of(sessions, events[0]["exchange_id"])).resumes == log.exchange_id
+            assert (await sessions.record(events[0]["exchange_id"])).resumes == log.exchange_id
             thanks = await sessions.ask("Thank you", session_id=log.session_id)
             check_exchange(thanks)
             with pytest.raises(CheckpointMissing):
@@ -116,7 +110,7 @@ async def test_a_resumed_exchange_that_is_interrupted_at_once_can_be_resumed_too
         resumed = await resume(sessions, log.exchange_id)
         await busy(second)
         async with open_sessions(tmp_path, {"maker": third.entry()}) as sessions:
-            record = await record_of(sessions, resumed.exchange_id)
+            record = await sessions.record(resumed.exchange_id)
             assert record.checkpoint is not None and record.checkpoint.exchange_id == resumed.exchange_id
             events = await events_of(await resume(sessions, resumed.exchange_id))
             assert final_text(events) == "All is made." and third.made == ["table"]
@@ -241,7 +235,7 @@ async def test_a_server_that_is_told_to_stop_leaves_what_can_go_on(
         await closing
         assert (await events_of(log))[-1]["status"] == "interrupted"
     async with open_sessions(tmp_path, {"maker": again.entry()}) as sessions:
-        left = await record_of(sessions, log.exchange_id)
+        left = await sessions.record(log.exchange_id)
         assert left.checkpoint is not None and left.checkpoint.kind is CheckpointKind.DRAINED
         events = await events_of(await resume(sessions, log.exchange_id))
         check_exchange(events)

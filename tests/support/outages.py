@@ -1,13 +1,25 @@
-"""Checks an exchange while the store is away, and after it is back."""
+"""Checks an exchange before the store goes away, while it is away, and after it is back."""
 
+import asyncio
 import json
 
 from agentic_backend.exchange.history import restore_exchange
 from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.stores.records import ExchangeRecord
 from support.chat_client import check_calls, check_exchange, final_text
 from support.phrase_model import check_history
 from support.recorded_agents import eventually, metric
-from support.sessions import Event, Sessions, events_of
+from support.sessions import PATIENCE_S, Event, Sessions, events_of
+
+
+async def words_are_kept(sessions: Sessions, exchange_id: str) -> ExchangeRecord:
+    """Wait until both words of a held model are stored, which may be written one by one; the exchange with them."""
+    async with asyncio.timeout(PATIENCE_S):
+        record = await sessions.record(exchange_id)
+        while [text.text for text in record.partial] != ["one two "]:
+            await asyncio.sleep(0.05)
+            record = await sessions.record(exchange_id)
+    return record
 
 
 async def shows_no_end(sessions: Sessions, log: ExchangeLog) -> None:
@@ -29,8 +41,8 @@ async def ends_as_stored(sessions: Sessions, log: ExchangeLog, status: str) -> l
     assert seqs == sorted(set(seqs))
     session = await sessions.session(log.session_id)
     assert session.active_exchange_id is None, "a final is shown once its end is stored"
-    record = await sessions.store.real.get_exchange(log.exchange_id)
-    assert record is not None and record.ended_at is not None
+    record = await sessions.record(log.exchange_id)
+    assert record.ended_at is not None
     assert (record.status, record.last_seq) == (status, final["seq"])
     rows = await sessions.store.real.exchange_messages(log.exchange_id)
     stored = [row.shown().model_dump(mode="json") for row in rows]

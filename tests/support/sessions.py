@@ -28,7 +28,7 @@ from agentic_backend.sessions.turn import Turn
 from agentic_backend.sessions.wiring import open_sessions as open_services
 from agentic_backend.sessions.wiring import wire_sessions
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import SessionRecord
+from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from support.failing_store import FailingStore
 from support.recorded_agents import agent_factory, agent_services, entry_of
@@ -67,6 +67,11 @@ class Sessions:
         session = await self.store.real.get_session(session_id or "")
         assert session is not None
         return session
+
+    async def record(self, exchange_id: str) -> ExchangeRecord:
+        record = await self.store.real.get_exchange(exchange_id)
+        assert record is not None
+        return record
 
     async def idle(self, session_id: str | None) -> SessionRecord:
         """Wait until the store has no active exchange in the session; return the session."""

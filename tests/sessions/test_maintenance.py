@@ -111,7 +111,7 @@ async def test_an_exchange_that_the_store_began_unheard_is_ended_by_itself(tmp_p
         await sessions.idle(session.id)
 
 
-async def test_upkeep_goes_on_after_an_outage(tmp_path: Path) -> None:
+async def test_maintenance_goes_on_after_an_outage(tmp_path: Path) -> None:
     hold = Hold()
     async with open_sessions(tmp_path, {"held": held_graph(hold)}, lease_s=LEASE_S) as sessions:
         log = await sessions.begin("hello")
@@ -122,7 +122,7 @@ async def test_upkeep_goes_on_after_an_outage(tmp_path: Path) -> None:
         assert (await events_of(log))[-1]["status"] == "ok"
 
 
-async def test_upkeep_ends_though_a_driver_swallows_that_it_is_cancelled(
+async def test_maintenance_ends_though_a_driver_swallows_that_it_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looking = asyncio.Event()

@@ -94,14 +94,11 @@ class Keycloak:
             self._process.wait()
         self._process = None
 
-    async def sign_in(self, username: str, client_id: str = CLIENT, at: str | None = None) -> dict[str, Any]:
-        """The token endpoint's answer for a user, whose password is the username: tokens for `client_id`.
-
-        `at` is another address of this Keycloak; the tokens' issuer then contains it.
-        """
+    async def sign_in(self, username: str, client_id: str = CLIENT) -> dict[str, Any]:
+        """The token endpoint's answer for a user, whose password is the username: tokens for `client_id`."""
         grant = {"grant_type": "password", "scope": "openid", "username": username, "password": username}
-        url = f"{at or f'http://127.0.0.1:{self.port}'}/realms/{REALM}/protocol/openid-connect/token"
-        async with httpx.AsyncClient(verify=False, timeout=_ANSWER_S) as client:
+        url = f"{self.realm_url}/protocol/openid-connect/token"
+        async with httpx.AsyncClient(timeout=_ANSWER_S) as client:
             response = await client.post(url, data={**grant, "client_id": client_id})
         assert response.status_code == 200, response.text
         answer: dict[str, Any] = response.json()

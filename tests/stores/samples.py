@@ -136,9 +136,9 @@ async def begin_new(store: Store, user_id: str = "ann", **fields: Any) -> Fence:
     return fence_after(await store.begin_exchange(exchange, question(), session), exchange.id, exchange.owner)
 
 
-async def begin_waiting(store: Store, pause: Pause | None = None, owner: str = "one") -> ExchangeRecord:
+async def begin_waiting(store: Store, pause: Pause | None = None) -> ExchangeRecord:
     """An exchange in a session of its own, which waits."""
-    fence = await begin_new(store, owner=owner)
+    fence = await begin_new(store, owner="one")
     await store.set_waiting(fence, pause or a_pause())
     return await stored(store, fence.exchange_id)
 

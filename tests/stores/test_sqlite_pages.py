@@ -41,10 +41,10 @@ def fill(path: Path, rows: int) -> None:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def overwrite(path: Path, page: int, offset: int = 0, data: bytes = b"\xff" * 64) -> None:
+def overwrite(path: Path, page: int, offset: int = 0) -> None:
     with path.open("r+b") as file:
         file.seek((page - 1) * PAGE + offset)
-        file.write(data)
+        file.write(b"\xff" * 64)
 
 
 def root_of(path: Path, name: str) -> int:

@@ -93,11 +93,11 @@ def only_final(log: ExchangeLog) -> Final:
     return log.final
 
 
-async def events_of(log: ExchangeLog, after_seq: int = 0) -> list[Event]:
-    """Every event after `after_seq` up to the final, as clients receive them."""
+async def events_of(log: ExchangeLog) -> list[Event]:
+    """Every event up to the final, as clients receive them."""
     async with asyncio.timeout(PATIENCE_S):
         await log.wait_ended()
-    return [json.loads(event.encode()) for event in log.read(after_seq)]
+    return [json.loads(event.encode()) for event in log.read(0)]
 
 
 async def until(log: ExchangeLog, *types: str) -> Event:

@@ -68,7 +68,7 @@ def in_short(event: ExchangeEvent) -> str:
 
 
 class Delivered:
-    """A outbox into the store, behind which the store may go away."""
+    """An outbox into the store, behind which the store may go away."""
 
     def __init__(
         self, store: SqliteStore, writer: ExchangeWriter, failing: FailingStore, session: SessionRecord

@@ -7,32 +7,13 @@ from contextlib import AsyncExitStack
 
 import pytest
 from services.redis import Redis
-from support.broadcasting import (
-    TEXTS,
-    a_log,
-    an_instance,
-    ask,
-    end,
-    same,
-    say,
-    start,
-    store,
-    two,
-    until,
-)
+from support.broadcasting import TEXTS, a_log, an_instance, ask, end, same, say, start, store, two, until
 from support.log_client import LogClient
 
-from agentic_backend.protocol.events import (
-    Activity,
-    ExchangeEvent,
-    Reset,
-)
-from agentic_backend.protocol.messages import (
-    Session,
-    utc_now,
-)
+from agentic_backend.protocol.events import Activity, ExchangeEvent, Reset
+from agentic_backend.protocol.messages import Session, utc_now
 from agentic_backend.relay import redis_mirrors, redis_publisher
-from agentic_backend.relay.redis_messages import stream_of
+from agentic_backend.relay.redis_messages import decode_entry, entry_of, stream_of
 
 
 async def test_a_thousand_events_arrive_in_order_and_byte_equal(opened: AsyncExitStack, redis_url: str) -> None:
@@ -224,8 +205,6 @@ async def test_closing_publishes_what_is_left(redis_url: str, opened: AsyncExitS
 
 
 def test_every_event_comes_back_as_it_was() -> None:
-    from agentic_backend.relay.redis_messages import decode_entry, entry_of
-
     log = a_log()
     start(log)
     say(log, *TEXTS)

@@ -7,22 +7,10 @@ from contextlib import AsyncExitStack
 
 import pytest
 from services.redis import Redis
-from support.broadcasting import (
-    a_log,
-    an_instance,
-    end,
-    same,
-    say,
-    start,
-    store,
-    two,
-    until,
-)
+from support.broadcasting import a_log, an_instance, end, same, say, start, store, two, until
 from support.log_client import LogClient
 
-from agentic_backend.protocol.events import (
-    Activity,
-)
+from agentic_backend.protocol.events import Activity
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.redis_messages import stream_of
 from agentic_backend.relay.redis_publisher import STREAM_MAX_EVENTS

@@ -4,22 +4,8 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
-from agentic_backend.protocol.events import (
-    Activity,
-    AwaitingHuman,
-    Final,
-    HumanRequests,
-    Started,
-    Stream,
-)
-from agentic_backend.protocol.messages import (
-    Channel,
-    ChatMessage,
-    ExchangeStatus,
-    Role,
-    TokenUsage,
-    utc_now,
-)
+from agentic_backend.protocol.events import Activity, AwaitingHuman, Final, HumanRequests, Started, Stream
+from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
 from agentic_backend.relay.redis_broadcast import RedisBroadcast, redis_broadcast

@@ -73,10 +73,10 @@ class Credentials:
         """
         forms = self._forms()
         if not forms:
-            return _dumped(value)
+            return dumped(value)
         _redact_across_blocks(value, forms)
         # Serialized here, each text has one form, whatever escapes the server used.
-        data = _dumped(value)
+        data = dumped(value)
         for form in forms:
             escaped = orjson.dumps(form)[1:-1]
             if escaped in data:
@@ -227,7 +227,8 @@ def _forms(value: str) -> list[str]:
     return [form for form in forms if len(form) >= _SHORTEST]
 
 
-def _dumped(value: Any) -> bytes:
+def dumped(value: Any) -> bytes:
+    """The JSON of `value`, with integers of any size. Raises ValueError if `value` can't be JSON."""
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:

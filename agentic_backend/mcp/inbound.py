@@ -19,9 +19,10 @@ from typing import Any
 import anyio
 import orjson
 from mcp.shared.session import ProgressFnT
+from mcp.types import Tool
 from pydantic_core import from_json
 
-from agentic_backend.mcp.credentials import Credentials
+from agentic_backend.mcp.credentials import Credentials, dumped
 from agentic_backend.mcp.framing import MOST_BYTES, Capped
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,8 @@ _DIGITS = re.compile(r"\d{1,15}", re.ASCII)
 _LONGEST_REQUEST = 65_536
 _REQUESTS, _PER_S = 50, 60.0
 _LONGEST_NAME, _LONGEST_DESCRIPTION, _LARGEST_SCHEMA = 256, 8_192, 65_536
+_MOST_ANNOTATIONS = 256
+"""Values within a tool's annotations."""
 
 _START = rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"method"\s*:\s*"'
 _NOTIFICATION = re.compile(_START + rb"notifications/")
@@ -223,15 +226,23 @@ def _bound(result: dict[str, Any]) -> None:
         if isinstance(content, list):
             content.append(_note(f"cut: structured content of more than {MOST_VALUES} values left out"))
     if isinstance(tools, list):
-        result["tools"] = [_bounded_tool(tool) for tool in tools[:MOST_TOOLS] if _is_sound(tool)]
+        result["tools"] = [kept for tool in tools[:MOST_TOOLS] if (kept := _sound(tool)) is not None]
 
 
-def _is_sound(tool: Any) -> bool:
-    """Whether the tool can be offered to a model; others are left out."""
+def _sound(tool: Any) -> dict[str, Any] | None:
+    """The bounded tool; None if it can't be offered to a model: such a tool is left out, and the others stay."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or len(tool["name"]) > _LONGEST_NAME:
-        return False
+        return None
     schema = tool.get("inputSchema")
-    return _has_at_most(MOST_VALUES, schema) and len(orjson.dumps(schema, default=str)) <= _LARGEST_SCHEMA
+    if not _has_at_most(MOST_VALUES, schema):
+        return None
+    kept = _bounded_tool(tool)
+    try:
+        # MCP's client refuses the whole list for one tool that is none.
+        Tool.model_validate(kept)
+        return kept if len(dumped(schema)) <= _LARGEST_SCHEMA else None
+    except ValueError:
+        return None
 
 
 def _bounded_tool(tool: dict[str, Any]) -> dict[str, Any]:
@@ -240,7 +251,7 @@ def _bounded_tool(tool: dict[str, Any]) -> dict[str, Any]:
     for key in ("title", "description"):
         if isinstance(kept.get(key), str):
             kept[key] = kept[key][:_LONGEST_DESCRIPTION]
-    if not _has_at_most(_LONGEST_NAME, kept.get("annotations")):
+    if not _has_at_most(_MOST_ANNOTATIONS, kept.get("annotations")):
         del kept["annotations"]
     return kept
 

@@ -117,6 +117,9 @@ class _LiveSession(ClientSession):
         ):
             await self.send_notification(notification)
 
+    async def _validate_tool_result(self, name: str, result: CallToolResult) -> None:
+        """Nothing: `Inbound` removes the schemas of results. MCP's client would list the tools to look for one."""
+
     async def _receive_loop(self) -> None:
         try:
             await super()._receive_loop()
@@ -187,7 +190,7 @@ class ServerSession:
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return _failed(self._unavailable)
         except (RuntimeError, ValueError):
-            # MCP's client raises these if a result violates the protocol or the tool's own schema.
+            # MCP's client raises these if a result violates the protocol.
             return _failed(self._says("gave a result that can't be read"))
         finally:
             self._calls.discard(scope)

@@ -15,10 +15,10 @@ from support.turn_model import call as tool_call
 AWAY = "The MCP server 'echo' is not available; it is being restarted."
 
 
-async def recovered(agent: ToolUser) -> None:
-    """Until the session is open again."""
+async def recovered(agent: ToolUser, name: str = "echo") -> None:
+    """Until the session is open again, which a call of the tool shows."""
     async with asyncio.timeout(PATIENCE_S):
-        while (await call(agent, "echo", text="again")).status != "success":
+        while (await call(agent, name, text="again")).status != "success":
             await asyncio.sleep(0.05)
 
 
@@ -100,6 +100,16 @@ async def test_a_server_that_was_restarted_between_two_calls_is_found_again() ->
             server.start()
             await recovered(agent)
             assert await told(agent, "count") == "1"
+
+
+async def test_a_call_in_a_new_session_lists_no_tools() -> None:
+    pages = [{"name": "exit"}], [{"name": "heard"}]
+    async with built(tool_user({"raw": raw_server(*pages, result={})})) as agent:
+        assert (await told(agent, "heard")).split("\n") == ["initialize", *["tools/list"] * 2, "tools/call heard"]
+        await refused(agent, "exit")
+        await recovered(agent, "heard")
+        heard = (await told(agent, "heard")).split("\n")
+    assert heard == ["initialize", *["tools/call heard"] * 2]
 
 
 @pytest.mark.parametrize(

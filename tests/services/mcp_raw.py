@@ -1,4 +1,8 @@
-"""An MCP server over stdio that sends the answers given by a test, valid or not."""
+"""An MCP server over stdio that sends the answers given by a test, valid or not.
+
+If a test gives it tools of these names: `heard` tells the requests to the process, one per line, a call with its tool's
+name; `exit` ends the process.
+"""
 
 import json
 import sys
@@ -7,17 +11,23 @@ from typing import Any
 _PROGRAM = """
 import json, sys
 pages, result = json.loads(sys.argv[1])
+heard = []
 for line in sys.stdin:
     request = json.loads(line)
     if "id" not in request:
         continue
     asked = request.get("params") or {}
+    heard.append(" ".join([request["method"], *([asked["name"]] if "name" in asked else [])]))
     if request["method"] == "initialize":
         said = {"protocolVersion": asked["protocolVersion"], "capabilities": {"tools": {}}}
         said["serverInfo"] = {"name": "raw", "version": "1"}
     elif request["method"] == "tools/list":
         page = int(asked.get("cursor") or 0)
         said = {"tools": pages[page]} | ({"nextCursor": str(page + 1)} if page + 1 < len(pages) else {})
+    elif asked.get("name") == "exit":
+        sys.exit()
+    elif asked.get("name") == "heard":
+        said = {"content": [{"type": "text", "text": "\\n".join(heard)}]}
     else:
         said = result
     print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": said}), flush=True)

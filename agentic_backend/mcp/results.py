@@ -35,6 +35,7 @@ MAX_IMAGE_BYTES = 1_000_000
 MAX_IMAGES_BYTES = 2_000_000
 """Bytes of all images of a result."""
 
+_LONGEST_MIME = 100
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _WEB = ("http://", "https://")
 
@@ -54,13 +55,16 @@ class _Budget:
         self.image_bytes = MAX_IMAGES_BYTES
         """Remaining bytes of images."""
 
+    def has_room_for_text(self, text: str) -> bool:
+        return len(text) <= self.text
+
     def cut(self, text: str) -> str:
         kept = text[: self.text]
         self.text -= len(kept)
         left_out = len(text) - len(kept)
         return f"{kept}\n[cut: {left_out} more characters left out]" if left_out else kept
 
-    def has_room_for(self, size: int) -> bool:
+    def has_room_for_image(self, size: int) -> bool:
         if size > min(MAX_IMAGE_BYTES, self.image_bytes):
             return False
         self.image_bytes -= size
@@ -84,28 +88,36 @@ def readable(result: CallToolResult, *, model_sees_images: bool) -> Readable:
 def _add(block: ContentBlock, made: Readable, budget: _Budget, model_sees_images: bool) -> None:
     match block:
         case TextContent(text=text):
-            made.blocks.append(_text(budget.cut(text)))
+            _add_text(made, budget, text)
         case ImageContent(data=data, mimeType=mime):
             _add_image(data, mime, made, budget, model_sees_images)
         case AudioContent(data=data, mimeType=mime):
-            made.blocks.append(_text(f"[{mime} of {_size(data)} bytes, which can't be shown]"))
+            _add_text(made, budget, f"[{mime[:_LONGEST_MIME]} of {_size(data)} bytes, which can't be shown]")
         case ResourceLink():
-            _add_link(block, made)
+            _add_link(block, made, budget)
         case EmbeddedResource(resource=TextResourceContents(text=text)):
-            made.blocks.append(_text(budget.cut(text)))
+            _add_text(made, budget, text)
         case EmbeddedResource(resource=BlobResourceContents() as resource):
             _add_blob(resource, made, budget, model_sees_images)
 
 
+def _add_text(made: Readable, budget: _Budget, text: str) -> None:
+    """Add a text for the model. A note counts too, since the server chooses its MIME type or URI."""
+    made.blocks.append(_text(budget.cut(text)))
+
+
 def _add_image(data: str, mime: str, made: Readable, budget: _Budget, model_sees_images: bool) -> None:
     size = _size(data)
+    what = f"{mime[:_LONGEST_MIME]} of {size} bytes"
     if mime not in _IMAGES:
-        made.blocks.append(_text(f"[{mime} of {size} bytes, which can't be shown]"))
-    elif not budget.has_room_for(size):
-        made.blocks.append(_text(f"[{mime} of {size} bytes, left out because it is too large]"))
+        _add_text(made, budget, f"[{what}, which can't be shown]")
+    elif not budget.has_room_for_image(size):
+        _add_text(made, budget, f"[{what}, left out because it is too large]")
     else:
-        seen = ImageContent(type="image", data=data, mimeType=mime)
-        made.blocks.append(seen if model_sees_images else _text(f"[{mime} of {size} bytes, shown to the user]"))
+        if model_sees_images:
+            made.blocks.append(ImageContent(type="image", data=data, mimeType=mime))
+        else:
+            _add_text(made, budget, f"[{what}, shown to the user]")
         made.parts.append(ImageUrlPart(url=f"data:{mime};base64,{data}"))
 
 
@@ -114,15 +126,21 @@ def _add_blob(resource: BlobResourceContents, made: Readable, budget: _Budget, m
     if mime in _IMAGES:
         _add_image(resource.blob, mime, made, budget, model_sees_images)
     else:
-        made.blocks.append(_text(f"[{mime} of {_size(resource.blob)} bytes: {resource.uri}]"))
+        _add_text(made, budget, f"[{mime[:_LONGEST_MIME]} of {_size(resource.blob)} bytes: {resource.uri}]")
 
 
-def _add_link(link: ResourceLink, made: Readable) -> None:
-    """Add a link, clickable if a browser can follow it; the model reads its URI in any case."""
+def _add_link(link: ResourceLink, made: Readable, budget: _Budget) -> None:
+    """Add a link, clickable if a browser can follow it; the model reads its URI in any case.
+
+    If its title and URI are too long, there is no link for people: half a URI leads elsewhere.
+    """
     title, uri = link.title or link.name, str(link.uri)
-    made.blocks.append(_text(f"{title}: {uri}"))
-    href = uri if uri.startswith(_WEB) else None
-    made.parts.append(LinkPart(href=href, title=title, kind="related", mime=link.mimeType))
+    text = f"{title}: {uri}"
+    if budget.has_room_for_text(text):
+        href = uri if uri.startswith(_WEB) else None
+        mime = link.mimeType and link.mimeType[:_LONGEST_MIME]
+        made.parts.append(LinkPart(href=href, title=title, kind="related", mime=mime))
+    _add_text(made, budget, text)
 
 
 def _is_told(structured: dict[str, Any], content: Iterable[ContentBlock]) -> bool:

@@ -85,6 +85,32 @@ def test_long_texts_are_cut_together() -> None:
     assert texts(made)[1:] == ["b\n[cut: 2 more characters left out]", "\n[cut: 1 more characters left out]"]
 
 
+def test_links_and_notes_are_cut_together_with_texts() -> None:
+    long, notes = "x" * MAX_TEXT * 3, 400
+    place = AnyUrl(f"https://example.org/{long}")
+    links = [ResourceLink(type="resource_link", name=long, uri=uri) for uri in (PLACE, place)]
+    blob = BlobResourceContents(uri=place, blob=DATA, mimeType=long)
+    sound = AudioContent(type="audio", data=DATA, mimeType=long)
+    for block in [*links, sound, image(mime=long), EmbeddedResource(type="resource", resource=blob)]:
+        made = result(block)
+        assert sum(map(len, texts(made))) <= MAX_TEXT + notes, block.type
+        assert made.parts == [], "half a link leads elsewhere"
+    made = result(*links, *links, sound, image(mime=long), sound)
+    assert sum(map(len, texts(made))) <= MAX_TEXT + notes
+
+
+def test_a_link_is_shown_as_long_as_there_is_room() -> None:
+    link = ResourceLink(type="resource_link", name="a", uri=AnyUrl("demo://a/1"), mimeType="m" * 1000)
+    room = len("a: demo://a/1")
+    assert result(text("x" * (MAX_TEXT - room)), link).parts == [LinkPart(title="a", kind="related", mime="m" * 100)]
+    assert result(text("x" * (MAX_TEXT - room + 1)), link).parts == []
+
+
+def test_a_long_type_is_cut() -> None:
+    sound = AudioContent(type="audio", data=DATA, mimeType="m" * 1000)
+    assert texts(result(sound)) == [f"[{'m' * 100} of 6 bytes, which can't be shown]"]
+
+
 def test_sound_and_files_are_named() -> None:
     sound = AudioContent(type="audio", data=DATA, mimeType="audio/wav")
     blob = EmbeddedResource(type="resource", resource=BlobResourceContents(uri=PLACE, blob=DATA, mimeType="a/zip"))

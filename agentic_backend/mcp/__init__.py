@@ -4,6 +4,8 @@ The names are here because agents and the offline model need them too, and impor
 """
 
 import re
+from collections.abc import Sequence
+from itertools import count
 
 _LONGEST = 64
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
@@ -12,6 +14,20 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 def tool_name(name: str) -> str:
     """`name` in a form that every provider accepts: at most 64 letters, digits, `_` and `-`."""
     return _NO_NAME.sub("_", name)[:_LONGEST]
+
+
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """The tool names `names` in their order; to each that was there before, a number is added that makes it unique."""
+    given: dict[str, None] = {}
+    # A number makes no name that another tool has by itself.
+    avoided = set(names)
+    for name in names:
+        if name in given:
+            numbered = (f"{name[: _LONGEST - len(end)]}{end}" for end in map("_{}".format, count(2)))
+            name = next(one for one in numbered if one not in avoided)
+            avoided.add(name)
+        given[name] = None
+    return list(given)
 
 
 DELEGATION_PREFIX = "ask_"

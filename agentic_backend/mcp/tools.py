@@ -25,7 +25,7 @@ from mcp import ClientSession
 from mcp.shared.session import ProgressFnT
 from mcp.types import CallToolResult, Tool
 
-from agentic_backend.mcp import tool_name
+from agentic_backend.mcp import distinct_names, tool_name
 from agentic_backend.mcp.results import readable
 from agentic_backend.mcp.server_session import ServerSession
 
@@ -46,10 +46,12 @@ _call: contextvars.ContextVar[_Call] = contextvars.ContextVar("mcp_call")
 
 
 def langchain_tools(offers: Sequence[tuple[ServerSession, Tool]], *, model_sees_images: bool) -> list[BaseTool]:
-    """A LangChain tool for each MCP tool. Tools with the same name get their server's id as a prefix."""
-    taken = Counter(tool_name(tool.name) for _, tool in offers)
+    """A LangChain tool for each MCP tool. Tools with the same name get their server's id as a prefix.
+
+    If that isn't enough, because names differ only in what providers don't accept, they also get a number.
+    """
     tools: list[BaseTool] = []
-    for session, tool in offers:
+    for (session, tool), name in zip(offers, _names(offers), strict=True):
         adapted = convert_mcp_tool_to_langchain_tool(
             cast(ClientSession, _Session(session)),
             tool,
@@ -57,10 +59,17 @@ def langchain_tools(offers: Sequence[tuple[ServerSession, Tool]], *, model_sees_
             tool_interceptors=[partial(_readable_only, model_sees_images)],
             server_name=session.server_id,
         )
-        is_alone = taken[tool_name(tool.name)] == 1
-        name = tool_name(tool.name if is_alone else f"{session.server_id}_{tool.name}")
         tools.append(McpTool.adapting(cast(StructuredTool, adapted), name))
     return tools
+
+
+def _names(offers: Sequence[tuple[ServerSession, Tool]]) -> list[str]:
+    taken = Counter(tool_name(tool.name) for _, tool in offers)
+    prefixed = [
+        tool.name if taken[tool_name(tool.name)] == 1 else f"{session.server_id}_{tool.name}"
+        for session, tool in offers
+    ]
+    return distinct_names([tool_name(name) for name in prefixed])
 
 
 class McpTool(BaseTool):

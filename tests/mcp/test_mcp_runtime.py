@@ -16,6 +16,7 @@ from support.turn_model import Turn, TurnModel
 from support.turn_model import call as tool_call
 
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.mcp import distinct_names
 from agentic_backend.streaming.updates import messages_in
 
 
@@ -65,6 +66,27 @@ async def test_tools_come_in_pages_and_get_names_that_every_provider_takes() -> 
     async with built(tool_user({"raw": raw_server(*pages, result={"content": []})})) as agent:
         assert tools_of(agent) == ["files_read_all", "x" * 64, "last"]
         assert await told(agent, "files_read_all", path="/") == "The tool gave no content."
+
+
+async def test_tools_of_one_server_whose_names_become_the_same_get_numbers() -> None:
+    long = ["x" * 64 + end for end in ("one", "two")]
+    named = ["get.user", "get_user", "get/user", "crm_get_user_2", *long, "heard"]
+    async with built(
+        tool_user({"crm": raw_server([{"name": name} for name in named], result={"content": []})})
+    ) as agent:
+        names = tools_of(agent)
+        assert names[:4] == ["crm_get_user", "crm_get_user_3", "crm_get_user_4", "crm_get_user_2"]
+        assert names[4:] == [f"crm_{'x' * 60}", f"crm_{'x' * 58}_2", "heard"]
+        for name in names[:-1]:
+            await told(agent, name)
+        heard = (await told(agent, "heard")).split("\n")
+    assert [line for line in heard if "tools/call" in line] == [f"tools/call {name}" for name in named]
+
+
+def test_many_tools_of_the_same_name_get_short_names_of_their_own() -> None:
+    names = distinct_names(["x" * 64] * 1000)
+    assert len(set(names)) == 1000
+    assert max(map(len, names)) == 64
 
 
 async def test_whoever_calls_a_tool_gets_its_result_for_that_call(open_echo: EchoServer) -> None:

@@ -26,10 +26,9 @@ from agentic_backend.auth.user import Tokens
 from agentic_backend.config.settings import McpAuthSettings, McpServerSettings
 from agentic_backend.config.validation_problems import looks_secret
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.redaction import REDACTED
 
 log = logging.getLogger(__name__)
-
-REDACTED = "[redacted]"
 
 _SHORTEST = 6
 """A shorter value may occur in any text, and is not redacted."""
@@ -198,8 +197,15 @@ def of_header(value: str) -> list[str]:
 
 
 def of_url(url: str) -> list[str]:
-    """The credentials in a URL: user and password, and the values of query parameters whose names look secret."""
-    parts = urlsplit(url)
+    """The credentials in a URL: user and password, and the values of query parameters whose names look secret.
+
+    Other parts of a URL, which the log doesn't show either, stay: a server's results are full of them.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # Any variable of a program with "://" in it comes here, also one that is no URL.
+        return []
     userinfo = parts.netloc.rpartition("@")[0]
     password = userinfo.partition(":")[2]
     queried = [value for name, value in parse_qsl(parts.query) if looks_secret(name)]

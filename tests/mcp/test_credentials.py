@@ -9,7 +9,8 @@ import pytest
 from services.mcp_echo import EchoServer, echo_over_stdio
 from support.mcp_agents import ToolUser, built, call, told, tool_user
 
-from agentic_backend.mcp.credentials import REDACTED, Credentials, of_environment, of_header, of_url
+from agentic_backend.mcp.credentials import Credentials, of_environment, of_header, of_url
+from agentic_backend.redaction import REDACTED
 
 TOKEN = "dev:ann-of-the-quokkaberry:4102444800"
 FORMS = ["plain", "url", "base64", "hex", "split", "structured", "resource", "link", "error"]
@@ -64,6 +65,12 @@ async def test_a_secret_in_the_environment_of_a_program_is_replaced_and_its_othe
         for form in FORMS:
             assert not is_told("quokka/berry+1 é", await everything_of(agent, form)), form
         assert "/data/files" in await told(agent, "headers")
+
+
+async def test_an_environment_may_hold_what_only_looks_like_a_url() -> None:
+    settings = echo_over_stdio(env={"PATTERN": "http://[::1", "SECRET": "quokkaberry"})
+    async with built(tool_user({"echo": settings})) as agent:
+        assert await told(agent, "echo", text="http://[::1 quokkaberry") == f"http://[::1 {REDACTED}"
 
 
 def test_a_value_is_found_however_it_is_escaped() -> None:

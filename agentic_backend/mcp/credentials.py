@@ -82,6 +82,17 @@ class Credentials:
                 data = data.replace(escaped, REDACTED.encode())
         return data
 
+    def and_also(self, values: Iterable[str]) -> "Credentials":
+        """These credentials, also those that are sent later, and further `values`."""
+        both = Credentials(values)
+        both._fixed += self._fixed
+        both._sent = self._sent
+        return both
+
+    def longest(self) -> int:
+        """The bytes of the longest form of a credential."""
+        return max((len(form.encode(errors="replace")) for form in self._forms()), default=0)
+
     def redacted_text(self, text: str) -> str:
         for form in self._forms():
             text = text.replace(form, REDACTED)

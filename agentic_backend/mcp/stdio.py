@@ -9,7 +9,7 @@ import contextlib
 import logging
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import TextIO
@@ -22,6 +22,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage
 
 from agentic_backend.config.settings import McpServerSettings
+from agentic_backend.mcp.credentials import Credentials
 from agentic_backend.mcp.framing import Lines
 from agentic_backend.mcp.inbound import MANY, REST_S, TURN_EVERY, Inbound, TooMuch
 from agentic_backend.mcp.server_session import Streams
@@ -31,7 +32,7 @@ log = logging.getLogger(__name__)
 _END_S = 2.0
 """How long a program may take to end by itself after its input has ended, in seconds."""
 _LONGEST_LINE = 1000
-_SHORTEST_SECRET = 6
+"""Bytes of a line that are logged."""
 
 
 @asynccontextmanager
@@ -47,7 +48,9 @@ async def stdio(
     program = [*await asyncio.to_thread(_ending_with_us), settings.command, *settings.args]
     into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outof = anyio.create_memory_object_stream[SessionMessage](0)
-    async with into, read, write, outof, stderr_log(server_id, settings.env.values()) as errors:
+    # The log shows less than a model: no value that the program was given.
+    secrets = inbound.credentials.and_also(settings.env.values())
+    async with into, read, write, outof, stderr_log(server_id, secrets) as errors:
         process = await anyio.open_process(
             program,
             env={**get_default_environment(), **settings.env},
@@ -131,13 +134,18 @@ async def _end(process: Process) -> None:
 class _ErrorLines(asyncio.Protocol):
     """Logs whole lines, cut to a bound; the rest of a long line is dropped as it arrives."""
 
-    def __init__(self, server_id: str, secrets: Collection[str]) -> None:
+    def __init__(self, server_id: str, credentials: Credentials) -> None:
         self._server_id = server_id
         """The server's name in the log."""
-        self._secrets = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
-        """Texts that the log must not show."""
+        self._credentials = credentials
+        """The credentials that the log must not show."""
+        # Twice the longest: what remains of a credential becomes longer if another one within it is redacted.
+        self._unsure = 2 * credentials.longest()
+        """Bytes at the end of a cut line that may be a part of a credential, which nothing recognizes."""
+        self._read = _LONGEST_LINE + self._unsure
+        """Bytes of a line that are read."""
         self._rest = b""
-        """The unfinished line."""
+        """The unfinished line; it has more than `_read` bytes if it is cut."""
 
     def data_received(self, data: bytes) -> None:
         if not log.isEnabledFor(logging.DEBUG):
@@ -145,27 +153,28 @@ class _ErrorLines(asyncio.Protocol):
         *lines, rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._log(line)
-        self._rest = rest[:_LONGEST_LINE]
+        self._rest = rest[: self._read + 1]
 
     def connection_lost(self, _: Exception | None) -> None:
         self._log(self._rest)
 
     def _log(self, line: bytes) -> None:
-        text = line[:_LONGEST_LINE].decode(errors="replace").rstrip()
-        for secret in self._secrets:
-            text = text.replace(secret, "[redacted]")
+        said = self._credentials.redacted_text(line[: self._read].decode(errors="replace")).encode()
+        if len(line) > self._read:
+            said = said[: max(len(said) - self._unsure, 0)]
+        text = said[:_LONGEST_LINE].decode(errors="replace").rstrip()
         if text:
             log.debug("MCP server says: %s", text, extra={"mcp_server": self._server_id})
 
 
 @asynccontextmanager
-async def stderr_log(server_id: str, secrets: Collection[str]) -> AsyncIterator[TextIO]:
-    """A file for a process's standard error, which goes to the log without the `secrets`."""
+async def stderr_log(server_id: str, credentials: Credentials) -> AsyncIterator[TextIO]:
+    """A file for a process's standard error, which goes to the log without the `credentials`."""
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as sink:
         source = os.fdopen(reading, "rb", buffering=0)
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: _ErrorLines(server_id, secrets), source
+            lambda: _ErrorLines(server_id, credentials), source
         )
         try:
             yield sink

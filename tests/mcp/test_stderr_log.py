@@ -4,12 +4,14 @@ import asyncio
 import logging
 import tracemalloc
 from typing import TextIO
+from urllib.parse import quote
 
 import pytest
 from services.mcp_echo import echo_over_stdio
 from support.mcp_agents import built, told, tool_user
 from support.recorded_agents import eventually
 
+from agentic_backend.mcp.credentials import Credentials
 from agentic_backend.mcp.stdio import stderr_log
 
 MIB, MEBIBYTES = 1024 * 1024, 24
@@ -47,6 +49,43 @@ async def test_the_environment_that_a_server_was_given_is_redacted(caplog: pytes
     assert lines(caplog) == ["MCP server says: noise on standard error my key is [redacted]."]
 
 
+async def test_each_value_is_redacted_in_every_form_whatever_its_name(caplog: pytest.LogCaptureFixture) -> None:
+    given = {"API_KEY": "quokka berry é", "PLACE": "quince/quokka é"}
+    forms = [form for value in given.values() for form in (value, quote(value, safe=""), value.encode().hex())]
+    with caplog.at_level(logging.DEBUG, LOGGER):
+        async with built(tool_user({"echo": echo_over_stdio(env=given)})) as agent:
+            await told(agent, "noise", text="\n".join(["", *forms, "end"]))
+            await eventually(lambda: lines(caplog)[-1:] == ["MCP server says: end"])
+    assert lines(caplog)[1:-1] == ["MCP server says: [redacted]"] * 6
+
+
+async def logged(caplog: pytest.LogCaptureFixture, secrets: list[str], *texts: str) -> list[str]:
+    """What the log shows of lines on standard error, without the words of ours before each."""
+    caplog.clear()
+    with caplog.at_level(logging.DEBUG, LOGGER):
+        async with stderr_log("raw", Credentials(secrets)) as sink:
+            await asyncio.to_thread(print, *texts, "end", sep="\n", file=sink, flush=True)
+            sink.close()
+            await eventually(lambda: lines(caplog)[-1:] == ["MCP server says: end"])
+    return [line.removeprefix("MCP server says: ") for line in lines(caplog)[:-1]]
+
+
+async def test_a_value_across_the_cut_is_redacted(caplog: pytest.LogCaptureFixture) -> None:
+    secret = "".join(map(chr, range(0x4E00, 0x4E40)))
+    for line in await logged(caplog, [secret], *("x" * at + secret + "y" * 5_000 for at in range(700, 1010))):
+        assert line.startswith("x" * 700)
+        assert set(line) <= {"x", "y", *"[redacted]"}
+        assert len(line) <= 1000
+
+
+async def test_a_value_at_the_end_of_what_is_read_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    """Long values before it became short, so it moved to the front."""
+    long, short = "quokkaberry" * 40, "berryq"
+    for line in await logged(caplog, [long, short], *(("z" * at + long * 50) for at in range(0, 440, 7))):
+        assert set(line.replace("[redacted]", "")) <= {"z"}
+        assert line.count("[redacted]") > 1
+
+
 async def test_nothing_is_logged_above_debug_and_the_server_still_writes(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, LOGGER):
         async with built(tool_user({"echo": echo_over_stdio()})) as agent:
@@ -62,7 +101,7 @@ async def test_a_line_without_an_end_takes_no_memory(caplog: pytest.LogCaptureFi
             sink.flush()
 
     with caplog.at_level(logging.DEBUG, LOGGER):
-        async with stderr_log("endless", []) as sink:
+        async with stderr_log("endless", Credentials()) as sink:
             tracemalloc.start()
             await asyncio.to_thread(write, sink)
             _, most = tracemalloc.get_traced_memory()

@@ -37,9 +37,7 @@ async def streamable_http(
     """Connect; `auth` signs each request, and `on_break` is called if an answer may have broken off."""
     answer_s = settings.tool_timeout_s + _BEYOND_THE_TOOL_S
     client = await _client(settings, auth)
-    client.event_hooks["response"].append(
-        _bounded_responses(inbound, answer_s=answer_s, posts_are_answered=True, on_break=on_break)
-    )
+    client.event_hooks["response"].append(_bounded_responses(inbound, answer_s, on_break))
     async with client, streamable_http_client(_url(settings), http_client=client) as (read, write, _):
         yield read, write
 
@@ -50,7 +48,7 @@ async def sse(
 ) -> AsyncIterator[Streams]:
     """Connect as `streamable_http` does; all answers come in one stream, whose end ends the session."""
     client = await _client(settings, auth)
-    client.event_hooks["response"].append(_bounded_responses(inbound, answer_s=0, posts_are_answered=False))
+    client.event_hooks["response"].append(_bounded_responses(inbound, None))
 
     def made_already(*_: Any, **__: Any) -> httpx.AsyncClient:
         return client
@@ -84,11 +82,12 @@ def _url(settings: McpServerSettings) -> str:
 
 
 def _bounded_responses(
-    inbound: Inbound, *, answer_s: float, posts_are_answered: bool, on_break: Callable[[], None] = lambda: None
+    inbound: Inbound, answer_s: float | None, on_break: Callable[[], None] = lambda: None
 ) -> Callable[[httpx.Response], Awaitable[None]]:
     """A hook that filters responses through `inbound` before MCP's client reads them.
 
-    An answer may take `answer_s` seconds in all; `on_break` is called when the stream of one ends.
+    The answer to a POST may take `answer_s` seconds in all; None if answers come elsewhere. `on_break` is called when
+    the stream of one ends.
     """
 
     async def bound(response: httpx.Response) -> None:
@@ -96,7 +95,7 @@ def _bounded_responses(
         assert isinstance(stream, httpx.AsyncByteStream)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         encoded = response.headers.pop("content-encoding", "identity").strip().lower() != "identity"
-        asked = await _request_id(request) if request.method == "POST" and posts_are_answered else None
+        asked = await _request_id(request) if request.method == "POST" and answer_s is not None else None
         if response.status_code != httpx.codes.OK or (request.method != "GET" and asked is None):
             read = _instead()
         elif kind == "text/event-stream" and not encoded:
@@ -144,7 +143,7 @@ async def _instead(told: bytes | None = None) -> AsyncIterator[bytes]:
 
 
 async def _whole(
-    stream: httpx.AsyncByteStream, inbound: Inbound, asked: RequestId, answer_s: float
+    stream: httpx.AsyncByteStream, inbound: Inbound, asked: RequestId, answer_s: float | None
 ) -> AsyncIterator[bytes]:
     """An answer in one piece."""
     body = Capped()

@@ -40,6 +40,7 @@ TURN_EVERY, MANY, REST_S = 64, 64, 0.01
 in seconds."""
 
 _LONGEST_ERROR = 2000
+"""Characters of an error that a model reads."""
 _END_BYTES = 256
 _DIGITS = re.compile(r"\d{1,15}", re.ASCII)
 _LONGEST_REQUEST = 65_536
@@ -173,7 +174,9 @@ class Inbound:
             _bound(kept)
             said["result"] = kept
         elif isinstance(error, dict) and isinstance(error.get("message"), str):
-            said["error"] = {"code": error.get("code"), "message": error["message"][:_LONGEST_ERROR]}
+            # Redacted first: of a credential across the cut, nothing would recognize the part before it.
+            told = self.credentials.redacted_text(error["message"])[:_LONGEST_ERROR]
+            said["error"] = {"code": error.get("code"), "message": told}
         else:
             return self.error(request, "gave an answer that is none")
         return self._written(said)

@@ -52,8 +52,6 @@ _NOTIFY_S = 1
 """Timeout of the notification about a cancelled call, in seconds: the server may no longer read."""
 _MOST_PAGES = 100
 """Pages of a server's list of tools."""
-_LONGEST_ERROR = 2000
-"""Characters of an error that a model reads."""
 _SESSION_GONE = "Session terminated"
 """The error of MCP's client for an HTTP 404: the server no longer knows the session."""
 _REFUSALS = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
@@ -215,7 +213,7 @@ class ServerSession:
         if error.error.code == CONNECTION_CLOSED or error.error.message == _SESSION_GONE:
             session.end()
             return self._unavailable
-        return error.error.message[:_LONGEST_ERROR] or "The tool failed."
+        return error.error.message or "The tool failed."
 
     async def _own(self, opened: asyncio.Future[None]) -> None:
         loop, is_again = asyncio.get_running_loop(), False

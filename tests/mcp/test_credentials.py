@@ -10,6 +10,8 @@ from services.mcp_echo import EchoServer, echo_over_stdio
 from support.mcp_agents import ToolUser, built, call, told, tool_user
 
 from agentic_backend.mcp.credentials import Credentials, of_environment, of_header, of_url
+from agentic_backend.mcp.framing import Capped
+from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.redaction import REDACTED
 
 TOKEN = "dev:ann-of-the-quokkaberry:4102444800"
@@ -77,6 +79,17 @@ def test_a_value_is_found_however_it_is_escaped() -> None:
     credentials = Credentials(['quo"kka\\berry/é'])
     value = json.loads(r'{"a": "quo\u0022kka\\berry\/\u00e9"}')
     assert json.loads(credentials.redacted(value)) == {"a": REDACTED}
+
+
+def test_an_error_is_redacted_before_it_is_cut() -> None:
+    inbound = Inbound("raw", Credentials(["quokkaberry"]))
+    for at in range(1985, 2001):
+        answer = Capped()
+        error = {"code": 1, "message": "x" * at + "quokkaberry" * 9}
+        answer.add(json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}).encode())
+        with inbound.awaiting(1):
+            said = json.loads(inbound.read(answer) or b"")["error"]["message"]
+        assert said == f"{'x' * at}{REDACTED}{REDACTED}"[:2000]
 
 
 def test_a_short_value_stands_for_nothing() -> None:

@@ -43,16 +43,21 @@ def _big_integers_as_text(value: Any) -> Any:
 def human_requests(interrupts: Iterable[Interrupt]) -> HumanRequests | None:
     """All requests of a paused graph, each call with a unique id; None if there are none."""
     distinct = {interrupt.id: interrupt for interrupt in interrupts}.values()
+    asked = [
+        (_place(interrupt, index), request)
+        for interrupt in distinct
+        for index, request in enumerate(requests_of(interrupt))
+    ]
     requests: list[HumanRequest] = []
-    taken: set[str] = set()
-    for interrupt in distinct:
-        for index, request in enumerate(requests_of(interrupt)):
-            if request.call_id in taken:
-                # Some models number their calls, so that agents that work in parallel may use the same ids.
-                request = request.model_copy(update={"call_id": _place(interrupt, index)})
-            if request.call_id is not None:
-                taken.add(request.call_id)
-            requests.append(request)
+    # A call whose own id looks like a place is named by its place, so that a place names one call only.
+    taken = {place for place, _ in asked}
+    for place, request in asked:
+        if request.call_id in taken:
+            # Some models number their calls, so that agents that work in parallel may use the same ids.
+            request = request.model_copy(update={"call_id": place})
+        if request.call_id is not None:
+            taken.add(request.call_id)
+        requests.append(request)
     return HumanRequests(title=next(_titles(distinct), None), requests=requests) if requests else None
 
 
@@ -111,7 +116,12 @@ def resume_values(interrupts: Iterable[Interrupt], decisions: Iterable[HumanDeci
         calls = _batch(_value(interrupt))
         if calls and len(settled) == len(calls):
             # The middleware matches answers to calls by their order.
-            answers = [_answer(request, settled[request.call_id]) for request in requests_of(interrupt)]
+            places = [_place(interrupt, index) for index in range(len(calls))]
+            answers = [
+                # The place first, because a call's own id may name another call with the same id.
+                _answer(request, settled[place if place in settled else request.call_id])
+                for place, request in zip(places, requests_of(interrupt), strict=True)
+            ]
             values[interrupt.id] = {"decisions": answers}
         elif settled and not calls:
             [request], [decision] = requests_of(interrupt), settled.values()

@@ -128,6 +128,50 @@ def test_calls_of_one_id_are_told_from_each_other_and_decided_on_one_by_one() ->
     assert resume_values(interrupts, decisions) == {"i2": {"type": "approve"}}
 
 
+def batch(*call_ids: str, interrupt_id: str = "i1") -> Interrupt:
+    """Calls with the same arguments, so that only their ids and their order tell them from each other."""
+    calls = [{"name": "send", "args": {"to": "ann"}, "tool_call_id": call_id} for call_id in call_ids]
+    configs = [{"action_name": "send", "allowed_decisions": ["approve", "reject"]}]
+    return Interrupt({"action_requests": calls, "review_configs": configs}, id=interrupt_id)
+
+
+APPROVED, REJECTED = {"type": "approve"}, {"type": "reject", "message": "No."}
+
+
+@pytest.mark.parametrize(
+    ("call_ids", "names"),
+    [
+        (["1", "1"], ["1", "i1:1"]),
+        (["i1:1", "1"], ["i1:0", "1"]),
+        (["i1:1", "i1:1"], ["i1:0", "i1:1"]),
+        (["1", "i1:0", "1"], ["1", "i1:1", "i1:2"]),
+        (["", "i1:0"], ["i1:0", "i1:1"]),
+    ],
+)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_each_call_of_a_batch_gets_its_own_decision_whatever_its_id(
+    call_ids: list[str], names: list[str], reverse: bool
+) -> None:
+    interrupts = [batch(*call_ids)]
+    asked = human_requests(interrupts)
+    assert asked is not None
+    assert [request.call_id for request in asked.requests] == names
+    for approved in range(len(call_ids)):
+        said = ["approve" if index == approved else ("reject", "No.") for index in range(len(call_ids))]
+        decisions = decide(interrupts, *said)
+        assert resume_values(interrupts, reversed(decisions) if reverse else decisions) == {
+            "i1": {"decisions": [APPROVED if index == approved else REJECTED for index in range(len(call_ids))]}
+        }
+
+
+@pytest.mark.parametrize("call_id", ["1", "i1:0", "i2:0"])
+def test_batches_with_calls_of_one_id_each_get_their_own_decision(call_id: str) -> None:
+    interrupts = [batch(call_id), batch(call_id, interrupt_id="i2")]
+    decisions = decide(interrupts, "approve", ("reject", "No."))
+    assert len({decision.call_id for decision in decisions}) == 2
+    assert resume_values(interrupts, decisions) == {"i1": {"decisions": [APPROVED]}, "i2": {"decisions": [REJECTED]}}
+
+
 def test_nobody_can_approve_of_what_can_not_be_shown() -> None:
     deep: dict[str, Any] = {}
     for _ in range(200):

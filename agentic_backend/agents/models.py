@@ -8,7 +8,7 @@ from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
-from agentic_backend.agents.provider_responses import bounded_client, read_in_linear_time
+from agentic_backend.agents.provider_responses import bounded_clients, read_in_linear_time
 from agentic_backend.agents.stream_retry import with_stream_retry
 from agentic_backend.config.settings import ModelSettings
 from agentic_backend.errors import AgentUnavailable
@@ -77,13 +77,13 @@ def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
 
 
 def _bounds(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The option with an HTTP client that bounds the provider's responses; empty if its package accepts none.
+    """The options with HTTP clients that bound the provider's responses; empty if its package accepts none.
 
     OpenAI's package accepts none together with its own proxy option; HTTPS_PROXY works in any case.
     """
     if not model.startswith("openai:") or "openai_proxy" in options or os.environ.get("OPENAI_PROXY"):
         return {}
-    return {"http_async_client": bounded_client()}
+    return bounded_clients()
 
 
 def _reason(error: Exception) -> str:

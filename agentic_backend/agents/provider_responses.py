@@ -1,13 +1,13 @@
 """Reads providers' responses within bounds that their packages and LangChain don't set.
 
-An HTTP client for OpenAI's package bounds the responses: the package buffers a whole line, or a whole response that is
+HTTP clients for OpenAI's package bound the responses: the package buffers a whole line, or a whole response that is
 not streamed, of any length, and makes an object of each listed item. Tool call arguments are parsed in linear time:
 LangChain parses each piece anew, and invalid JSON once per character, so that 64 KiB block the event loop for a minute.
 """
 
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import httpx2
@@ -25,36 +25,74 @@ _NEXT_OBJECT = re.compile(rb'\}\s*,\s*\{\s*"')
 _SHORT = 256
 
 
-def bounded_client() -> httpx2.AsyncClient:
-    """A client with the defaults of OpenAI's package and bounded responses. It lives as long as its model."""
+def bounded_clients() -> dict[str, Any]:
+    """The options of LangChain's package with clients that bound responses; nodes may call a model either way.
+
+    The clients have the defaults of OpenAI's package and live as long as their model.
+    """
     # Imported here, because only models of OpenAI need it.
     import openai
 
-    return openai.DefaultAsyncHttpxClient(event_hooks={"response": [_bound]})
+    return {
+        "http_client": openai.DefaultHttpxClient(event_hooks={"response": [_bound]}),
+        "http_async_client": openai.DefaultAsyncHttpxClient(event_hooks={"response": [_bound_async]}),
+    }
 
 
-async def _bound(response: httpx2.Response) -> None:
-    # The request decides, not the response's type: the package buffers every response that it did not ask to stream.
-    is_stream = _STREAMED.search(response.request.content) is not None
+def _bound(response: httpx2.Response) -> None:
+    assert isinstance(response.stream, httpx2.SyncByteStream)
+    response.stream = _Bounded(response.stream, _Count(response.request))
+
+
+async def _bound_async(response: httpx2.Response) -> None:
     assert isinstance(response.stream, httpx2.AsyncByteStream)
-    response.stream = _Bounded(response.stream, is_stream)
+    response.stream = _AsyncBounded(response.stream, _Count(response.request))
 
 
-class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, is_stream: bool) -> None:
+class _Count:
+    """Counts what must be read at once: a line of a stream, or a whole response that is not streamed."""
+
+    def __init__(self, request: httpx2.Request) -> None:
+        # The request decides, not the response's type: the package buffers every response that it did not ask to
+        # stream.
+        self._is_stream = _STREAMED.search(request.content) is not None
+        self._most = _LONGEST_LINE if self._is_stream else _LONGEST_BODY
+        # The bytes and the objects since the last line began.
+        self._size = self._objects = 0
+
+    def add(self, data: bytes) -> None:
+        """Count `data`, which has arrived. Raises httpx2.DecodingError if it is too much."""
+        end = data.rfind(b"\n") if self._is_stream else -1
+        if end >= 0:
+            self._size = self._objects = 0
+        self._size += len(data) - end - 1
+        self._objects += len(_NEXT_OBJECT.findall(data, end + 1))
+        if self._size > self._most or self._objects > _MOST_OBJECTS:
+            raise httpx2.DecodingError("The provider sent more at once than is read.")
+
+
+class _Bounded(httpx2.SyncByteStream):
+    def __init__(self, stream: httpx2.SyncByteStream, count: _Count) -> None:
         self._stream = stream
-        self._is_stream = is_stream
+        self._count = count
+
+    def __iter__(self) -> Iterator[bytes]:
+        for data in self._stream:
+            self._count.add(data)
+            yield data
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class _AsyncBounded(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, count: _Count) -> None:
+        self._stream = stream
+        self._count = count
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        most, size, objects = _LONGEST_LINE if self._is_stream else _LONGEST_BODY, 0, 0
         async for data in self._stream:
-            end = data.rfind(b"\n") if self._is_stream else -1
-            if end >= 0:
-                size = objects = 0
-            size += len(data) - end - 1
-            objects += len(_NEXT_OBJECT.findall(data, end + 1))
-            if size > most or objects > _MOST_OBJECTS:
-                raise httpx2.DecodingError("The provider sent more at once than is read.")
+            self._count.add(data)
             yield data
 
     async def aclose(self) -> None:

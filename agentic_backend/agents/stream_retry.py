@@ -44,16 +44,20 @@ _RETRIES, _FIRST_RETRY_S, _LONGEST_RETRY_S = 2, 0.5, 8.0
 def with_stream_retry(model: BaseChatModel) -> BaseChatModel:
     """Make `model` retry as often as its own option `max_retries` says; return it."""
     provider = type(model)
-    if provider._stream is BaseChatModel._stream:
-        # It does not stream.
-        return model
-    # A subclass, not a wrapper: LangChain and authors may check for the provider's class.
-    model.__class__ = new_class(provider.__name__, (_StreamRetry, provider))
+    mixins: list[type] = []
+    if provider._stream is not BaseChatModel._stream:
+        mixins.append(_StreamRetry)
+    # LangChain's own _astream calls _stream, whose retries it must not repeat.
+    if provider._astream is not BaseChatModel._astream:
+        mixins.append(_AsyncStreamRetry)
+    if mixins:
+        # A subclass, not a wrapper: LangChain and authors may check for the provider's class.
+        model.__class__ = new_class(provider.__name__, (*mixins, provider))
     return model
 
 
 class _StreamRetry:
-    """A mixin that precedes the provider's class in the bases."""
+    """A mixin that precedes the provider's class in the bases, if the provider streams to synchronous callers."""
 
     def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
         for wait_s in _waits(self):
@@ -67,6 +71,10 @@ class _StreamRetry:
                 if beginning.is_over or wait_s is None or not _is_retryable(error, beginning):
                     raise
             time.sleep(wait_s)
+
+
+class _AsyncStreamRetry:
+    """A mixin that precedes the provider's class in the bases, if the provider streams to asynchronous callers."""
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         turn = _Turn()

@@ -29,10 +29,6 @@ class OpenCalls:
         self._waiting: dict[str, _Call] = {}
         # The ids of all calls, with or without a result.
         self._known: set[str] = set()
-        # The tool name of each call, in the order of announcement.
-        self.names: list[str] = []
-        # The number of failed calls.
-        self.failed = 0
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -52,7 +48,6 @@ class OpenCalls:
             new.append(call)
             self._known.add(call.call_id)
             self._waiting[call.call_id] = _Call(call.name, at, namespace)
-            self.names.append(call.name)
         return new
 
     def restore(
@@ -70,8 +65,8 @@ class OpenCalls:
         for part in (part for message in stored for part in message.parts):
             if isinstance(part, ToolCallPart):
                 self.announce([part], at, namespaces.get(part.call_id, ()), streamed=True)
-            elif isinstance(part, ToolResultPart) and self.settle(part.call_id, at) is not None:
-                self.failed += part.ok is False
+            elif isinstance(part, ToolResultPart):
+                self.settle(part.call_id, at)
         self._known.update(known)
 
     def settle(self, call_id: str, at: float) -> tuple[str, int] | None:
@@ -90,7 +85,6 @@ class OpenCalls:
         for call_id in list(self._waiting):
             settled = self.settle(call_id, at)
             assert settled is not None
-            self.failed += 1
             result = ToolResultPart(call_id=call_id, ok=False, latency_ms=settled[1], content=content)
             drafts.append(MessageDraft(role=Role.TOOL, channel=Channel.TOOL_RESULT, parts=[result], metadata=metadata))
         return drafts

@@ -302,7 +302,6 @@ class StreamTranscoder:
             return []
         name, latency_ms = settled
         result = result_of(message, latency_ms)
-        self.calls.failed += result.ok is False
         self._last_text = result.content
         drafts: list[Draft] = [self._drafts.result(result, shown_beside(message), at)]
         return drafts + (self._speaker.handoff(name) if result.ok else [])

@@ -113,21 +113,22 @@ class AgentManager:
         """
         if agent_id is None:
             return self._default_for(user)
-        agent = self._entry(agent_id, self.served_for(user))
+        agent = self._entry(agent_id, user)
         if not agent.settings.access.allows(user.roles):
             raise Forbidden(f"You have no access to the agent '{agent_id}'.")
         return agent
 
     def entry(self, agent_id: str) -> CatalogAgent:
         """The agent with this id, without an access check. Raises AgentNotFound or AgentUnavailable."""
-        return self._entry(agent_id, ())
+        return self._entry(agent_id, None)
 
-    def _entry(self, agent_id: str, told_of: Iterable[CatalogAgent]) -> CatalogAgent:
+    def _entry(self, agent_id: str, user: User | None) -> CatalogAgent:
         if agent_id in self._unavailable:
             raise AgentUnavailable(f"The agent '{agent_id}' is not available.")
         if agent_id not in self._agents:
             shown = agent_id[:_LONGEST_ID]
-            usable = [agent.settings.id for agent in told_of]
+            # A hint names only what the user may know of.
+            usable = [agent.settings.id for agent in self.served_for(user)] if user is not None else []
             raise AgentNotFound(f"There is no agent '{shown}'{near_miss(shown, usable) or '.'}")
         return self._agents[agent_id]
 

@@ -46,7 +46,8 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         # The writes of the tasks that follow each checkpoint.
         self._writes: dict[Place, Writes] = {}
         if kept is not None:
-            self._keep(_first(serialized(kept)))
+            first = _first(serialized(kept))
+            self._stored[""] = {first.checkpoint["id"]: first}
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
@@ -159,9 +160,6 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         """
         self.put_writes(config, writes, task_id, task_path)
         return _done()
-
-    def _keep(self, stored: Stored) -> None:
-        self._stored[""] = {stored.checkpoint["id"]: stored}
 
     def _forget(self, namespace: str, checkpoint_id: str) -> None:
         """Drop older checkpoints of the graph, and of the graphs that its tasks ran, unless this one needs them."""

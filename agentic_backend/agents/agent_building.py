@@ -9,7 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 
 from agentic_backend.agents.agent_flow import AgentFlow, AgentServices, CompiledGraph, GraphFlow
-from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.agents.agent_manager import CatalogAgent, is_flow_class
 from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_approval import require_gates
@@ -42,7 +42,7 @@ async def build(entry: CatalogAgent, services: AgentServices, context: RuntimeCo
 
 async def _instantiate(entry: CatalogAgent, services: AgentServices, context: RuntimeContext) -> AgentFlow:
     target = entry.target
-    if isinstance(target, type) and issubclass(target, AgentFlow):
+    if is_flow_class(target):
         return target(entry.settings, services, context)
     if not isinstance(target, Pregel):
         target = await _call(cast(Any, target), entry, services)

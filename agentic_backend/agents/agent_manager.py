@@ -8,8 +8,8 @@ crew; it affects no other agent.
 import inspect
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
+from typing import TypeGuard
 
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
@@ -28,21 +28,13 @@ from agentic_backend.mcp import delegation_tool_name
 _LONGEST_ID = 64
 
 
-class AgentKind(StrEnum):
-    """The target of a class path: an AgentFlow class, a compiled graph, or a function that returns one."""
-
-    FLOW = "flow"
-    GRAPH = "graph"
-    FACTORY = "factory"
-
-
 @dataclass(frozen=True, slots=True)
 class CatalogAgent:
-    """A served entry and the target of its class path."""
+    """A served entry and the target of its class path: an AgentFlow class, a compiled graph, or a function."""
 
     settings: AgentSettings
+    # Has passed `require_servable`.
     target: object
-    kind: AgentKind
     # The agents that a leader leads.
     crew: Sequence["CatalogAgent"] = ()
 
@@ -85,10 +77,10 @@ class AgentManager:
             try:
                 target = resolve(entry.settings.class_path)
                 _require_leader_class(entry.settings, target)
-                kind = kind_of(target)
-                if entry.settings.tuning.mcp_servers and kind is not AgentKind.FLOW:
+                require_servable(target)
+                if entry.settings.tuning.mcp_servers and not is_flow_class(target):
                     raise ClassPathError("only an AgentFlow class can use MCP servers")
-                agents[entry.settings.id] = CatalogAgent(entry.settings, target, kind)
+                agents[entry.settings.id] = CatalogAgent(entry.settings, target)
             except ClassPathError as error:
                 problems.append(catalog.document.problem((*entry.path, "class_path"), str(error)))
         problems += _drop_those_that_cannot_ask(agents, catalog)
@@ -147,10 +139,15 @@ class AgentManager:
         return next((agent for agent in agents if agent.settings.default), agents[0])
 
 
-def kind_of(target: object) -> AgentKind:
-    """The kind of a class path's target. Raises ClassPathError if it can't be served."""
+def is_flow_class(target: object) -> TypeGuard[type[AgentFlow]]:
+    """Whether the target of a class path is a class of agents, not a graph or a function that returns one."""
+    return isinstance(target, type) and issubclass(target, AgentFlow)
+
+
+def require_servable(target: object) -> None:
+    """Raise ClassPathError if the target of a class path can't be served."""
     if isinstance(target, Pregel):
-        return AgentKind.GRAPH
+        return
     if isinstance(target, StateGraph):
         raise ClassPathError("is a graph that is not compiled; give what its compile() returns")
     if isinstance(target, type):
@@ -158,7 +155,7 @@ def kind_of(target: object) -> AgentKind:
             raise ClassPathError(f"the class {target.__name__!r} is no subclass of AgentFlow")
         if target.get_compiled_graph is AgentFlow.get_compiled_graph:
             raise ClassPathError(f"the class {target.__name__!r} does not implement get_compiled_graph()")
-        return AgentKind.FLOW
+        return
     if not callable(target):
         raise ClassPathError(
             f"expected an AgentFlow class, a compiled graph or a function that returns one, "
@@ -169,12 +166,11 @@ def kind_of(target: object) -> AgentKind:
         signature.bind(*[None][: len(signature.parameters)])
     except (TypeError, ValueError):
         raise ClassPathError("the function must work without arguments or with one, the chat model") from None
-    return AgentKind.FACTORY
 
 
 def _own_tool_names(target: object) -> list[str]:
     """The tools that a class declares or that a compiled graph's tool nodes hold; empty for a function."""
-    if isinstance(target, type) and issubclass(target, AgentFlow):
+    if is_flow_class(target):
         return list(target.tool_names)
     return tools_of(target) if isinstance(target, Pregel) else []
 
@@ -195,7 +191,7 @@ def _drop_those_that_cannot_ask(agents: dict[str, CatalogAgent], catalog: Agents
         settings = entry.settings
         if settings is None or not settings.require_approval or settings.id not in agents:
             continue
-        if agents[settings.id].kind is AgentKind.FLOW:
+        if is_flow_class(agents[settings.id].target):
             found = _unknown_tools(agents[settings.id])
         else:
             found = [((), "only an AgentFlow class can ask for approval; a graph asks by an interrupt() of its own")]

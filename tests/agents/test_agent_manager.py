@@ -1,7 +1,9 @@
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from langgraph.pregel import Pregel
 
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.agent_manager import AgentManager
@@ -119,9 +121,16 @@ def test_a_class_path_leads_to_a_flow_a_graph_or_a_factory(manager_of: Load, nam
     manager = manager_of(entry("one", name))
     assert manager.problems == []
     agent = manager.get("one", ANYBODY)
-    assert agent.kind == kind
+    assert _kind(agent.target) == kind
+    assert agent.target is vars(sys.modules["author_module"])[name]
     assert agent.settings.class_path == f"author_module:{name}"
-    assert isinstance(agent.target, type) and issubclass(agent.target, AgentFlow) if kind == "flow" else agent.target
+
+
+def _kind(target: object) -> str:
+    if isinstance(target, type):
+        assert issubclass(target, AgentFlow)
+        return "flow"
+    return "graph" if isinstance(target, Pregel) else "factory"
 
 
 def test_mcp_servers_are_for_flows(manager_of: Load) -> None:
@@ -255,7 +264,7 @@ def test_a_second_default_is_told_and_served(manager_of: Load) -> None:
 
 def test_a_duplicate_id_leaves_the_first(manager_of: Load) -> None:
     manager = manager_of(entry("twin", "graph"), entry("twin", "Flow"))
-    assert manager.get("twin", ANYBODY).kind == "graph"
+    assert _kind(manager.get("twin", ANYBODY).target) == "graph"
     assert told(manager) == ["3: agents[1].id: the id 'twin' is taken by the agent on line 2"]
 
 

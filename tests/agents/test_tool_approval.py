@@ -260,7 +260,7 @@ def leader(calls: Sequence[Any]) -> type[LeaderFlow]:
 def led(calls: Sequence[Any], crew: Sequence[CatalogAgent], **settings: Any) -> CatalogAgent:
     ids = [member.settings.id for member in crew]
     entry = entry_of(leader(calls), "chief", type="leader", crew=ids, **settings)
-    return CatalogAgent(entry.settings, entry.target, entry.kind, crew)
+    return CatalogAgent(entry.settings, entry.target, crew)
 
 
 def expert(ran: Ran, agent_id: str) -> CatalogAgent:
@@ -341,7 +341,7 @@ class Nodes(LeaderFlow):
 async def test_the_tools_of_a_crew_are_its_own_entries_affair_also_where_its_graphs_are_nodes() -> None:
     member = entry_of(agent([], [Ran().tool("look")]), "scout")
     entry = entry_of(Nodes, "chief", type="leader", crew=["scout"], require_approval=["send"])
-    await use(agent_factory(), CatalogAgent(entry.settings, entry.target, entry.kind, [member]), "s1")
+    await use(agent_factory(), CatalogAgent(entry.settings, entry.target, [member]), "s1")
     bare = entry_of(Nodes, "chief", type="leader", crew=["scout"], require_approval=["look"])
     with pytest.raises(AgentUnavailable, match="of the tool 'look', which it does not have"):
-        await use(agent_factory(), CatalogAgent(bare.settings, bare.target, bare.kind, [member]), "s1")
+        await use(agent_factory(), CatalogAgent(bare.settings, bare.target, [member]), "s1")

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agentic_backend.agents.agent_factory import AgentFactory, WarmAgent
 from agentic_backend.agents.agent_flow import AgentFlow, AgentServices, CompiledGraph
-from agentic_backend.agents.agent_manager import CatalogAgent, kind_of
+from agentic_backend.agents.agent_manager import CatalogAgent, require_servable
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
@@ -87,7 +87,8 @@ class Journal:
 
 def entry_of(target: object, agent_id: str = "recorded", **settings: Any) -> CatalogAgent:
     """A catalog entry with `target` as the object of its class path."""
-    return CatalogAgent(AgentSettings(id=agent_id, class_path="tests:agent", **settings), target, kind_of(target))
+    require_servable(target)
+    return CatalogAgent(AgentSettings(id=agent_id, class_path="tests:agent", **settings), target)
 
 
 def context_of(session_id: str | None, *, user_id: str = "user", token: str | None = None) -> RuntimeContext:

@@ -74,12 +74,14 @@ def restore_exchange(rows: Sequence[MessageRecord]) -> list[BaseMessage]:
             _add_calls(restored, row, beside_calls, results)
             continue
         message = to_langchain(row)
-        # An observation without a finish reason belongs to the calls that follow it: those have the finish reason.
-        is_beside_calls = row.channel is Channel.OBSERVATION and row.metadata.finish_reason is None
-        beside_calls = message if is_beside_calls else None
+        beside_calls = None
         # Providers refuse empty messages.
-        if message.text.strip():
-            restored.append(message)
+        if not message.text.strip():
+            continue
+        restored.append(message)
+        # An observation without a finish reason belongs to the calls that follow it: those have the finish reason.
+        if row.channel is Channel.OBSERVATION and row.metadata.finish_reason is None:
+            beside_calls = message
     return restored
 
 

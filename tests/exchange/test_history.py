@@ -159,6 +159,12 @@ def test_a_message_without_a_word_is_left_out(text: str) -> None:
     assert in_short(restore_exchange(rows(asked(), said(text)))) == ["human: What is it?"]
 
 
+def test_before_the_first_calls_there_may_be_no_word_at_all() -> None:
+    blank = said("\n", Channel.OBSERVATION)
+    restored = restore_exchange(rows(asked(" "), blank, called("c1"), gave("c1"), said("So")))
+    assert in_short(restored) == ["ai:  -> c1", "tool: found", "ai: So"]
+
+
 def test_what_only_a_sub_agent_had_is_left_out() -> None:
     transcript = Transcript(
         update(ai("", "m1", ("c1", "delegate"))),

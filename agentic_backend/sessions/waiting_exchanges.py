@@ -13,7 +13,7 @@ from uuid import uuid4
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.auth.user import Tokens, User
-from agentic_backend.errors import ApprovalNotFound, CheckpointMissing, ExchangeNotFound
+from agentic_backend.errors import AgentNotFound, ApprovalNotFound, CheckpointMissing, ExchangeNotFound
 from agentic_backend.exchange.boundary_events import show_waiting
 from agentic_backend.exchange.closing import Closing
 from agentic_backend.exchange.launcher import ExchangeLauncher
@@ -85,16 +85,33 @@ class WaitingExchanges:
         raise ApprovalNotFound
 
     async def expire(self, waiting: ExchangeRecord) -> None:
-        """Reject the requests that were not decided in time; end the exchange if one of them can't be rejected."""
-        decisions = expired(waiting, self._store.now())
+        """Reject the requests that were not decided in time; end the exchange if that is not possible.
+
+        It is not if one of them can't be rejected, or if the exchange can't continue after it. Raises the errors of
+        `Relay.admit`, and AgentUnavailable.
+        """
         try:
-            if decisions is None:
+            if not await self._reject(waiting):
                 await self.stop(waiting)
-                return
-            entry = self._agents.entry(waiting.agent_id)
-            await self._relay.admit(waiting.user_id, lambda: self._settle(waiting, decisions, entry, None, None))
         except ApprovalNotFound:
             log.info("decided before it expired", extra={"exchange_id": waiting.id})
+
+    async def _reject(self, waiting: ExchangeRecord) -> bool:
+        """Reject the open requests and let the exchange continue; False if that is not possible."""
+        decisions = expired(waiting, self._store.now())
+        if decisions is None:
+            return False
+        try:
+            entry = self._agents.entry(waiting.agent_id)
+
+            async def begin() -> ExchangeLog:
+                return await self._settle(waiting, decisions, entry, await self._checkpoint(waiting), None)
+
+            await self._relay.admit(waiting.user_id, begin)
+        except (AgentNotFound, CheckpointMissing):
+            # Not for AgentUnavailable: an operator can repair the agent's entry, so the exchange keeps waiting for it.
+            return False
+        return True
 
     async def stop(self, waiting: ExchangeRecord) -> ExchangeLog:
         """End the exchange as stopped, and return its log. Raises ApprovalNotFound if it no longer waits."""
@@ -113,12 +130,11 @@ class WaitingExchanges:
         waiting: ExchangeRecord,
         decisions: Sequence[HumanDecision],
         entry: CatalogAgent,
-        checkpoint: Checkpoint | None,
+        checkpoint: Checkpoint,
         tokens: Tokens | None,
     ) -> ExchangeLog:
         rest = remaining(waiting, decisions)
         exchange_log = await self._views.waiting_log(waiting)
-        checkpoint = checkpoint or await self._checkpoint(waiting)
         with self._relay.claiming(waiting.id):
             await self._decide(waiting, decisions, None if rest.requests else self._instance.id)
             self._note(waiting, decisions)

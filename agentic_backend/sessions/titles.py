@@ -23,6 +23,7 @@ NAME_CONVERSATION = (
 
 UNNAMED = "New conversation"
 _LONGEST = 80
+_LONGEST_PROVISIONAL = 60
 _LONGEST_QUESTION = 2_000
 # Few at once: titles should not take the provider's capacity from answers.
 _AT_ONCE, _AT_ONCE_OF_USER = 8, 4
@@ -30,8 +31,11 @@ _AT_ONCE, _AT_ONCE_OF_USER = 8, 4
 
 def provisional_title(message: str) -> str:
     """The title of a session until it is named: the beginning of its first message."""
-    words = " ".join(message.split())
-    return (words if len(words) <= 60 else words[:59].rstrip() + "…") or UNNAMED
+    # No more words than fit: splitting a whole long message would hold up the event loop.
+    words = " ".join(message.split(maxsplit=_LONGEST_PROVISIONAL))
+    if len(words) > _LONGEST_PROVISIONAL:
+        words = words[: _LONGEST_PROVISIONAL - 1].rstrip() + "…"
+    return words or UNNAMED
 
 
 class Titles:
@@ -47,9 +51,11 @@ class Titles:
 
     def name_after_first(self, start: ExchangeStart) -> None:
         """Name the session of an exchange that begins to answer, if it is the first one and the session has no name."""
-        session, message = start.session, text_of(start.opening.parts)
-        unnamed = (UNNAMED, provisional_title(message))
-        if session is not None and start.opening.rank == 0 and session.title in unnamed:
+        session = start.session
+        if session is None or start.opening.rank != 0:
+            return
+        message = text_of(start.opening.parts)
+        if session.title in (UNNAMED, provisional_title(message)):
             self.name_soon(session, message)
 
     def name_soon(self, session: SessionRecord, message: str) -> None:

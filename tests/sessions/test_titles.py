@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -280,3 +282,10 @@ async def test_few_titles_are_asked_for_at_the_same_time(tmp_path: Path) -> None
 )
 def test_until_then_a_session_is_called_by_the_beginning_of_its_message(message: str, title: str) -> None:
     assert provisional_title(message) == title
+
+
+@given(st.lists(st.sampled_from(["a", "bc", "long" * 15, " ", "\n", "\t ", "\u3000", "…"]), max_size=250))
+def test_of_any_message_that_is_the_beginning_of_its_words(pieces: list[str]) -> None:
+    words = " ".join("".join(pieces).split())
+    expected = words if len(words) <= 60 else words[:59].rstrip() + "…"
+    assert provisional_title("".join(pieces)) == (expected or UNNAMED)

@@ -1,7 +1,6 @@
 """Resumption: continues an interrupted exchange from its last checkpoint, as a new exchange of its session."""
 
 import logging
-from functools import partial
 from uuid import uuid4
 
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
@@ -45,7 +44,14 @@ class Resumption:
         entry = self._agents.entry(interrupted.agent_id)
         if not entry.settings.auto_resume or await self._times_resumed(interrupted) >= _BY_ITSELF_AT_MOST:
             return
-        begin = partial(self._resume, interrupted, entry, None, interrupted.request_id)
+
+        async def begin() -> ExchangeLog:
+            # Read again: the caller read it before its end was stored, and it may have been resumed since.
+            old = await self._store.get_exchange(interrupted.id)
+            if old is None:
+                raise SessionNotFound
+            return await self._resume(old, entry, None, old.request_id)
+
         await self._relay.admit(interrupted.user_id, begin)
 
     async def _times_resumed(self, exchange: ExchangeRecord) -> int:
@@ -57,14 +63,14 @@ class Resumption:
         return times
 
     async def _resume(
-        self, interrupted: ExchangeRecord, entry: CatalogAgent, tokens: Tokens | None, request_id: str
+        self, old: ExchangeRecord, entry: CatalogAgent, tokens: Tokens | None, request_id: str
     ) -> ExchangeLog:
-        # Read again: since the caller's read it may have been interrupted, or resumed already.
-        old = await self._store.get_exchange(interrupted.id)
-        checkpoint = await self._store.checkpoint(interrupted.id)
-        session = await self._store.get_session(interrupted.session_id)
-        messages = await self._store.exchange_messages(interrupted.id)
-        if session is None or old is None or not messages:
+        """Begin the exchange that continues `old`, which has just been read."""
+        checkpoint = await self._store.checkpoint(old.id)
+        session = await self._store.get_session(old.session_id)
+        # Only the first message is needed; the others may be many and large.
+        messages = await self._store.exchange_messages(old.id, 1)
+        if session is None or not messages:
             raise SessionNotFound
         if checkpoint is None or checkpoint.state is None or old.status is not ExchangeStatus.INTERRUPTED:
             raise CheckpointMissing

@@ -6,7 +6,7 @@ as a whole or not at all. The caller has checked that the exchange is the user's
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from agentic_backend.errors import ApprovalMismatch, ApprovalNotFound, BadFrame
 from agentic_backend.protocol.events import HumanRequest, HumanRequests
@@ -59,18 +59,7 @@ def expired(waiting: ExchangeRecord, at: datetime) -> list[HumanDecision] | None
     requests = remaining(waiting, ()).requests
     if any("reject" not in request.allowed for request in requests):
         return None
-    return [
-        HumanDecision(
-            interrupt_id=request.interrupt_id,
-            action="expire",
-            at=at,
-            call_id=request.call_id,
-            name=request.name,
-            args=request.args,
-            args_sha256=request.args_sha256,
-        )
-        for request in requests
-    ]
+    return [_decision_on(request, "expire", at) for request in requests]
 
 
 def remaining(waiting: ExchangeRecord, decisions: Iterable[HumanDecision]) -> HumanRequests:
@@ -98,17 +87,22 @@ def _approval(
         raise BadFrame(f"{field}.args: goes with 'edit', and only with that")
     if decision.args is not None:
         _check(f"{field}.args", decision.args, schemas.get(interrupt_id_of(request.interrupt_id)))
+    return _decision_on(request, decision.action, at, by=by, edited_args=decision.args, message=decision.message)
+
+
+def _decision_on(
+    request: HumanRequest, action: Literal["approve", "reject", "edit", "expire"], at: datetime, **more: Any
+) -> HumanDecision:
+    """A decision on the call of `request`, with that call as it was shown."""
     return HumanDecision(
         interrupt_id=request.interrupt_id,
-        action=decision.action,
-        by=by,
+        action=action,
         at=at,
         call_id=request.call_id,
         name=request.name,
         args=request.args,
         args_sha256=request.args_sha256,
-        edited_args=decision.args,
-        message=decision.message,
+        **more,
     )
 
 

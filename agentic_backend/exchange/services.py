@@ -1,4 +1,4 @@
-"""ExchangeServices: the dependencies that all exchanges of a process share. The composition root makes them once."""
+"""ExchangeServices: the dependencies that all exchanges of a process share. `wire_sessions` makes them once."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -38,7 +38,7 @@ class ExchangeWriter(Protocol):
     async def claim(self) -> None:
         """Take the waiting exchange back for this writer. Can be repeated if the store was unavailable.
 
-        Raises ApprovalNotFound if it no longer waits.
+        Raises ApprovalNotFound if it no longer waits, FencedOut if it was deleted.
         """
         ...
 

@@ -21,7 +21,10 @@ class AskRate:
         self._asks: TTLCache[str, deque[float]] = TTLCache(_USERS, _WINDOW_S, clock)
 
     def count(self, user_id: str) -> None:
-        """Count an ask that starts an exchange. Raises RateLimited, and counts nothing, if it exceeds the limit."""
+        """Count an ask, before it is known whether it starts an exchange.
+
+        Raises RateLimited, and counts nothing, if it exceeds the limit.
+        """
         if self._per_minute is None:
             return
         now, asks = self._clock(), self._asks.get(user_id) or deque(maxlen=self._per_minute)

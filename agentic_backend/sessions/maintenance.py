@@ -1,7 +1,8 @@
 """Maintenance: keeps the exchanges of this instance alive, and ends those that other instances left behind.
 
-The composition root owns its loops. They give up exchanges that another instance took over, store partial texts, end
-exchanges that run nowhere or have waited too long, and compare clocks. Each continues however often the store fails.
+`wiring.open_sessions` owns the task of its loops. They give up exchanges that another instance took over, store
+partial texts, end exchanges that run nowhere or have waited too long, and compare clocks. Each continues however often
+the store fails.
 """
 
 import asyncio

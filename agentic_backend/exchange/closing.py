@@ -28,8 +28,11 @@ class Closing:
         self._relay = relay
         self._kpi = kpi
 
-    async def close(self, record: ExchangeRecord, outcome: Outcome) -> None:
-        """End the exchange of any owner. Raises FencedOut if it has ended, or if another writer still writes to it."""
+    async def close(self, record: ExchangeRecord, outcome: Outcome) -> ExchangeEnd:
+        """End the exchange of any owner, and return its end.
+
+        Raises FencedOut if it has ended, or if another writer still writes to it.
+        """
         fence = await self._store.fence(record.session_id)
         if fence is None or fence.exchange_id != record.id:
             raise FencedOut
@@ -58,6 +61,7 @@ class Closing:
         )
         self._kpi.exchange_closed(record.agent_id, outcome.status)
         self._show(record, progress.last_seq, ending.end, messages, written)
+        return ending.end
 
     def _show(
         self, record: ExchangeRecord, after_seq: int, end: ExchangeEnd, messages: list[MessageRecord], written: Written

@@ -28,7 +28,7 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.approvals import decided, expired, remaining
 from agentic_backend.sessions.exchange_views import ExchangeViews, waiting_seq
-from agentic_backend.stores.base import Checkpoint, FencedOut
+from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
 from agentic_backend.streaming.interrupts import response_schemas
 
@@ -119,10 +119,12 @@ class WaitingExchanges:
         with self._relay.claiming(waiting.id):
             await self._decide(waiting, (), self._instance.id)
             try:
-                await until_stored(lambda: self._closing.close(waiting, STOPPED), self._while_ours())
+                end = await until_stored(lambda: self._closing.close(waiting, STOPPED), self._while_ours())
             except FencedOut:
                 # Its end is stored already: show that one.
                 await self._views.refresh(exchange_log)
+            else:
+                _log_end(waiting, end)
         return exchange_log
 
     async def _settle(
@@ -195,3 +197,15 @@ class WaitingExchanges:
 def _response_schemas(checkpoint: Checkpoint) -> Mapping[str, Mapping[str, Any]]:
     assert checkpoint.state is not None, "a store gives no checkpoint without its state"
     return response_schemas(ExchangeCheckpoints.unpack(checkpoint.state).interrupts)
+
+
+def _log_end(waiting: ExchangeRecord, end: ExchangeEnd) -> None:
+    """Write the line that each exchange has at its end (see Settlement), for one that ends while it waits."""
+    assert end.kpi is not None
+    log_fields = {
+        "request_id": waiting.request_id,
+        "exchange_id": waiting.id,
+        "session_id": waiting.session_id,
+        "agent_id": waiting.agent_id,
+    }
+    log.info("exchange ended", extra={**log_fields, "status": str(end.status), "latency_ms": end.kpi.latency_ms})

@@ -1,13 +1,14 @@
 """Expiry: what nobody decides in time ends, also if its agent or its checkpoint is gone; a broken agent delays it."""
 
 import asyncio
+import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import approval_agents
 from support.recorded_agents import echoing_graph, eventually
-from support.sessions import Sessions, events_of, open_sessions, until
+from support.sessions import USER, Sessions, events_of, open_sessions, until
 
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.config.limits import LimitsSettings
@@ -80,3 +81,39 @@ async def test_an_exchange_whose_agent_is_broken_waits_until_it_is_repaired(
             assert (await record_of(sessions, log)).status is ExchangeStatus.AWAITING_HUMAN
         assert (await events_of(log))[-1]["status"] == "ok"
         assert [decision.action for decision in (await record_of(sessions, log)).decisions] == ["expire"]
+
+
+@pytest.mark.parametrize("how", ["is stopped", "expires"])
+async def test_an_exchange_that_ends_while_it_waits_is_logged_as_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    caplog.set_level(logging.INFO, "agentic_backend")
+    async with open_sessions(tmp_path, AGENTS, limits=LIMITS, lease_s=LEASE_S) as sessions:
+        log = await overdue(sessions)
+        if how == "is stopped":
+            await sessions.orchestrator.stop(USER, log.session_id, None)
+        else:
+            monkeypatch.setattr("agentic_backend.sessions.waiting_exchanges.expired", lambda *_: None)
+            sessions.store.come_back()
+        await events_of(log)
+        record = await record_of(sessions, log)
+        [line] = await ended_lines(caplog)
+    fields = {name: getattr(line, name) for name in ("request_id", "exchange_id", "session_id", "agent_id", "status")}
+    assert fields == {
+        "request_id": "request",
+        "exchange_id": log.exchange_id,
+        "session_id": log.session_id,
+        "agent_id": "approving",
+        "status": "stopped",
+    }
+    assert line.levelno == logging.INFO and line.__dict__["latency_ms"] == record.ran_ms
+
+
+async def ended_lines(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    """The lines about ended exchanges, of which there is one soon after the end is shown."""
+
+    def lines() -> list[logging.LogRecord]:
+        return [record for record in caplog.records if record.getMessage() == "exchange ended"]
+
+    await eventually(lines)
+    return lines()

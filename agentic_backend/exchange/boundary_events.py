@@ -58,12 +58,16 @@ def show_end(
     log.append(final_of(log.next_place(), end, messages, session))
 
 
-def show_deletion(log: ExchangeLog) -> None:
-    """Show the readers of an exchange that its session was deleted while it ran."""
-    # The id of its request is deleted too.
-    error = ErrorInfo.of(Interrupted(), request_id="")
-    end = ExchangeEnd(ExchangeStatus.INTERRUPTED, TokenUsage(), log.last_seq, error)
-    show_end(log, end, log.messages, None)
+def show_deletion(
+    log: ExchangeLog, *, request_id: str = "", usage: TokenUsage | None = None, session: SessionRecord | None = None
+) -> None:
+    """Show the readers of an exchange that its session was deleted while it ran.
+
+    Where it did not run, nobody knows the id of its request, its usage and its session: they are deleted too.
+    """
+    error = ErrorInfo.of(Interrupted(), request_id)
+    end = ExchangeEnd(ExchangeStatus.INTERRUPTED, usage or TokenUsage(), log.last_seq, error)
+    show_end(log, end, log.messages, session)
 
 
 def final_of(place: Place, end: ExchangeEnd, messages: Sequence[ChatMessage], session: SessionRecord | None) -> Final:

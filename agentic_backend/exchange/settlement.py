@@ -9,7 +9,7 @@ import asyncio
 import logging
 
 from agentic_backend.errors import Interrupted, StoreUnavailable
-from agentic_backend.exchange.boundary_events import show_end
+from agentic_backend.exchange.boundary_events import show_deletion, show_end
 from agentic_backend.exchange.ending import Ending, Progress, ending_of
 from agentic_backend.exchange.graph_run import GraphRun
 from agentic_backend.exchange.kpis import ExchangeKpis
@@ -46,7 +46,11 @@ class Settlement:
 
     def failed(self, error: Exception) -> Outcome:
         """The outcome of a run that failed with `error`; writes the error to the server's log."""
-        typed = Interrupted() if isinstance(error, FencedOut) else self._graph_run.typed(error)
+        if isinstance(error, FencedOut):
+            # No failure: another instance took the exchange over, or it was deleted. `settle` finds out which.
+            log.warning("exchange no longer belongs to its server", extra=self._start.log_fields)
+            return Outcome(ExchangeStatus.INTERRUPTED, Interrupted())
+        typed = self._graph_run.typed(error)
         log.error("exchange failed", exc_info=error, extra={**self._start.log_fields, "code": typed.code})
         status = ExchangeStatus.INTERRUPTED if isinstance(typed, Interrupted) else ExchangeStatus.ERROR
         return Outcome(status, typed)
@@ -58,8 +62,8 @@ class Settlement:
         self._outbox.accept_last(ending.drafts)
         try:
             await until_stored(lambda: self._outbox.write(ending.end, checkpoint), self._life.while_process_stays)
-        except FencedOut as error:
-            await self._show_stored(error)
+        except FencedOut:
+            await self._show_stored(ending.end.usage)
         except Exception as error:
             # Also for a bug in the store: once the lease expires, recovery ends the exchange from the store.
             code = error.code if isinstance(error, StoreUnavailable) else None
@@ -73,8 +77,11 @@ class Settlement:
             self._remember(ending.end)
             self._life.enter(Phase.ENDED)
 
-    async def _show_stored(self, error: FencedOut) -> None:
-        """Show the stored end or pause, because another instance has ended or continued the exchange."""
+    async def _show_stored(self, usage: TokenUsage) -> None:
+        """Show the stored end or pause, because another instance has ended or continued the exchange.
+
+        `usage` is what it has used here, which is shown if nothing is stored.
+        """
         self._kpis.leave()
         try:
             is_stored = await until_stored(
@@ -85,7 +92,9 @@ class Settlement:
         else:
             if not is_stored:
                 # It was deleted with its session, so no stored end can contradict this one.
-                self._show(self._ending(self.failed(error)).end)
+                log.info("exchange was deleted with its session", extra=self._start.log_fields)
+                request_id, session = self._start.record.request_id, self._outbox.writer.session
+                show_deletion(self._outbox.log, request_id=request_id, usage=usage, session=session)
         self._life.leave()
 
     def _ending(self, outcome: Outcome) -> Ending:

@@ -178,3 +178,21 @@ async def test_what_is_missing_shows_in_the_counts(source: SqliteStore, target: 
     done = await copy(source, target)
     assert not done.is_whole
     assert (done.found["messages"], done.there["messages"]) == (52, 51)
+
+
+async def test_the_next_ask_drops_what_a_copied_interrupted_exchange_would_go_on_from(
+    source: SqliteStore, target: MongoStore
+) -> None:
+    session = a_session()
+    await source.create_session(session)
+    await run_exchanges(source, session, 1)
+    fence = await begin(source, session, runtime_context={"secret": "x"})
+    await source.append(fence, [answer()], an_end(ExchangeStatus.INTERRUPTED), a_checkpoint())
+    await copy(source, target)
+    assert (await stored(target, fence.exchange_id)).runtime_context == {"secret": "x"}
+    exchanges = target.driver.database["exchanges"]
+    for store in (source, target):
+        await begin(store, session)
+        assert (await stored(store, fence.exchange_id)).runtime_context == {}
+    kept = await exchanges.find_one({"_id": fence.exchange_id})
+    assert kept is not None and kept["checkpoint"] is None

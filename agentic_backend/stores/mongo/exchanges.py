@@ -237,7 +237,7 @@ async def _open_in(database: Database, exchange: ExchangeRecord, opening: Messag
         changes = {"active_exchange_id": exchange.id, "active_owner": exchange.owner, "updated_at": rfc3339(at)}
         counted = await count_batch(database, held, messages, changes)
         if counted is not None and (session := session_in(counted)) is not None:
-            await _drop_checkpoint(database, counted)
+            await _drop_checkpoint(database, counted, held["next_rank"])
             return Written(session, messages)
         found = await _open_session(database, exchange)
         # The caller expected another rank, or the session's active exchange doesn't exist.
@@ -283,11 +283,26 @@ async def _keep_checkpoint(database: Database, fence: Fence, checkpoint: Checkpo
         await database["exchanges"].update_one(held, {"$set": changes})
 
 
-async def _drop_checkpoint(database: Database, session: Document) -> None:
-    """Drop the checkpoint of the interrupted exchange before the session's active one."""
+async def _drop_checkpoint(database: Database, session: Document, first_rank: int) -> None:
+    """Drop the checkpoint of the interrupted exchange before the session's active one, which begins at `first_rank`."""
     ended = session["ended"]
-    if ended is not None and ended["changes"]["status"] == ExchangeStatus.INTERRUPTED:
-        await database["exchanges"].update_one({"_id": ended["exchange_id"]}, {"$set": NOTHING_TO_GO_ON_FROM})
+    if ended is not None:
+        before, status = ended["exchange_id"], ended["changes"]["status"]
+    elif (found := await _exchange_before(database, session["_id"], first_rank)) is not None:
+        before, status = found["_id"], found["status"]
+    else:
+        return
+    if status == ExchangeStatus.INTERRUPTED:
+        await database["exchanges"].update_one({"_id": before}, {"$set": NOTHING_TO_GO_ON_FROM})
+
+
+async def _exchange_before(database: Database, session_id: str, first_rank: int) -> Document | None:
+    """The exchange before the one at `first_rank`, for a transferred session, which doesn't know its last end."""
+    if first_rank == 0:
+        return None
+    earlier = {"session_id": session_id, "first_rank": {"$lt": first_rank}}
+    found = database["exchanges"].find(earlier, {"status": 1}).sort("first_rank", -1).limit(1)
+    return next(iter(await found.to_list(None)), None)
 
 
 async def _keep_state(database: Database, fence: Fence, rank: int, state: bytes | None) -> Document | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 from pydantic_core import to_json
@@ -12,6 +12,7 @@ from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.stores.records import MessageRecord
 
 Row = dict[str, Any]
+R = TypeVar("R", bound=Mapping[str, Any])
 
 _TIMESTAMP: TypeAdapter[datetime] = TypeAdapter(Timestamp)
 _PARTIALS: TypeAdapter[list[PartialText]] = TypeAdapter(list[PartialText])
@@ -51,3 +52,11 @@ def row_bytes(row: Mapping[str, Any]) -> int:
 def message_bytes(message: MessageRecord) -> int:
     """The same size as `row_bytes`, for a message that has no row yet."""
     return len(to_json(message.parts)) + len(to_json(message.metadata))
+
+
+def with_first(first: Sequence[R], last: Sequence[R]) -> list[R]:
+    """An exchange's `last` messages, behind its `first` one unless that is among them.
+
+    They are two reads: if the session is deleted between them, there are no `last` ones, and the result is empty.
+    """
+    return [*(row for row in first if last and row["rank"] < last[0]["rank"]), *last]

@@ -9,7 +9,7 @@ from agentic_backend.stores.mongo.documents import Database, Document, record_in
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.sessions import session_with
 from agentic_backend.stores.records import MessageRecord
-from agentic_backend.stores.rows import row_bytes
+from agentic_backend.stores.rows import row_bytes, with_first
 from agentic_backend.stores.tables import MESSAGES
 
 # Messages in the first read of a limited number of bytes.
@@ -24,10 +24,9 @@ async def messages_of(database: Database, exchange_id: str, max_bytes: int | Non
     counted = {"exchange_id": exchange_id, "rank": {"$lt": session.next_rank}}
     if max_bytes is None:
         return _messages(await _rows(database, counted))
-    last = (await _fitting_rows(database, counted, 0, max_bytes, newest_first=True))[::-1]
     first = await _rows(database, counted, 1)
-    is_whole = not last or last[0]["rank"] == first[0]["rank"]
-    return _messages(last if is_whole else [*first, *last])
+    last = (await _fitting_rows(database, counted, 0, max_bytes, newest_first=True))[::-1]
+    return _messages(with_first(first, last))
 
 
 class Messages(Part):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentic_backend.stores.records import MessageRecord
-from agentic_backend.stores.rows import row_bytes
+from agentic_backend.stores.rows import row_bytes, with_first
 from agentic_backend.stores.sqlite.operations import Part, columns, reads
 from agentic_backend.stores.tables import MESSAGES
 
@@ -26,10 +26,9 @@ class Messages(Part):
     ) -> list[MessageRecord]:
         if max_bytes is None:
             return _messages(db.execute(_OF_EXCHANGE, (exchange_id,)))
-        last = _fitting(db.execute(f"{_OF_EXCHANGE} DESC", (exchange_id,)), max_bytes)[::-1]
         first = db.execute(f"{_OF_EXCHANGE} LIMIT 1", (exchange_id,)).fetchall()
-        is_whole = not last or last[0]["rank"] == first[0]["rank"]
-        return _messages(last if is_whole else [*first, *last])
+        last = _fitting(db.execute(f"{_OF_EXCHANGE} DESC", (exchange_id,)), max_bytes)[::-1]
+        return _messages(with_first(first, last))
 
     @reads
     def messages_after(

@@ -13,7 +13,18 @@ from agentic_backend.stores.base import SessionQuery, took_too_long
 from agentic_backend.stores.kpi_figures import Aggregation
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.documents import Database, indexes
-from tests.stores.samples import a_kpi, a_kpi_query, a_session, as_kpis, begin, kpis_of, run_exchanges
+from tests.stores.samples import (
+    a_kpi,
+    a_kpi_query,
+    a_session,
+    an_end,
+    answer,
+    as_kpis,
+    begin,
+    begin_new,
+    kpis_of,
+    run_exchanges,
+)
 
 EXCHANGES = 12
 
@@ -25,12 +36,13 @@ def commands() -> Commands:
 
 @pytest.fixture
 async def store(mongodb_url: str, commands: Commands) -> AsyncIterator[MongoStore]:
-    """Two sessions of the same user, of 24 messages each, `one` and `other`."""
+    """Two sessions of the same user, of 24 messages each, `one` and `other`; and an exchange asked as `key`."""
     store = await MongoStore.open(mongodb_url, timeout_s=10, event_listeners=[commands])
     for name in ("one", "other"):
         session = a_session(id=name)
         await store.create_session(session)
         await run_exchanges(store, session, EXCHANGES)
+    await store.append(await begin_new(store, "bob", client_exchange_id="key"), [answer()], an_end())
     yield store
     await store.aclose()
 
@@ -75,6 +87,7 @@ Read = Callable[[MongoStore], Awaitable[Any]]
         (lambda store: store.last_exchanges("one", 2), {"sessions": 1, "exchanges": 3, "messages": 4}),
         (lambda store: store.get_session("one"), {"sessions": 1}),
         (lambda store: store.list_sessions(SessionQuery("ann", limit=1)), {"sessions": 2}),
+        (lambda store: store.find_exchange("bob", "key"), {"exchanges": 1}),
     ],
 )
 async def test_a_read_touches_only_its_rows(

@@ -69,6 +69,11 @@ def stored_name(table: Table[Any], column: str) -> str:
     return "_id" if table.key == (column,) else column
 
 
+def asked_as(user_id: str, client_exchange_id: str) -> str:
+    """The `asked_as` of the user's exchange with this id of the client's."""
+    return json.dumps([user_id, client_exchange_id])
+
+
 def _stored_row(table: Table[Any], row: Row) -> Document:
     return {stored_name(table, name): value for name, value in row.items()}
 
@@ -79,10 +84,10 @@ def _own_of_session(session: SessionRecord) -> Document:
 
 
 def _own_of_exchange(exchange: ExchangeRecord) -> Document:
-    asked = [exchange.user_id, exchange.client_exchange_id]
+    key = exchange.client_exchange_id
     return {
         "checkpoint": None,
-        "asked_as": exchange.id if exchange.client_exchange_id is None else json.dumps(asked),
+        "asked_as": exchange.id if key is None else asked_as(exchange.user_id, key),
         "holds": exchange.id if exchange.status.ended else exchange.session_id,
     }
 

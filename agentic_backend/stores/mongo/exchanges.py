@@ -32,6 +32,7 @@ from agentic_backend.stores.mongo.documents import (
     WITHOUT_STATE,
     Database,
     Document,
+    asked_as,
     checkpoint_changes,
     document,
     end_document,
@@ -133,7 +134,7 @@ class Exchanges(Part):
 
     @operation
     async def find_exchange(self, database: Database, user_id: str, client_exchange_id: str) -> ExchangeRecord | None:
-        return await exchange_with(database, {"user_id": user_id, "client_exchange_id": client_exchange_id})
+        return await exchange_with(database, {"asked_as": asked_as(user_id, client_exchange_id)})
 
     @operation
     async def running_exchanges(

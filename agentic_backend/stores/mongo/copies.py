@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from agentic_backend.stores.base import Checkpoint, KeptState
-from agentic_backend.stores.mongo.documents import Database, Document, checkpoint_changes, document, state_document
+from agentic_backend.stores.mongo.documents import (
+    Database,
+    Document,
+    checkpoint_changes,
+    document,
+    is_too_large,
+    state_document,
+)
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.sessions import collections_of_session
 from agentic_backend.stores.records import SessionRecord
@@ -36,7 +43,11 @@ class Copies(Part):
 
     @operation
     async def copy_session(self, database: Database, session: SessionRecord, states: Sequence[KeptState]) -> None:
-        kept = [state_document(session.id, state, counts=True) for state in states]
+        kept = [
+            state_document(session.id, each, counts=True)
+            for each in states
+            if not is_too_large("a session's state", each.exchange_id, each.state)
+        ]
         for each in kept:
             await database["session_states"].insert_one(each)
         state_id = kept[-1]["_id"] if kept else None

@@ -7,7 +7,8 @@ A document is the row of its record (see tables), with a key of one column as `_
 - An exchange's `asked_as` is unique per user and `client_exchange_id`; its `holds` is its session's id until it has
   ended. Otherwise both are its own id, since not every server has partial indexes. Its `checkpoint` is the state from
   which it continues; it may be large, and so is read separately.
-- A message's `batch` is the token of the attempt that inserted it.
+- A message's `batch` is the token of the attempt that inserted it. Its `search_text` is cut off after a million
+  characters.
 - A document of `session_states` holds the state of a session's graphs after an exchange; `rank` was the session's next
   rank then. It `counts` once the exchange's end does. If it doesn't and is not the `state_id`, a dead writer left it.
 - Pipelines aggregate a KPI record's `at`, `figures` and `groups`, since they can't read JSON texts.
@@ -42,6 +43,8 @@ WITHOUT_STATE = {"checkpoint": 0}
 NOTHING_TO_GO_ON_FROM = {"checkpoint": None, "runtime_context": None}
 # A document may have 16 MB; the other fields of an exchange need some of it.
 LARGEST_STATE = 12_000_000
+# A message's `search_text` repeats its texts; so it takes at most 4 MB of its document's 16, in UTF-8.
+_SEARCHED_CHARACTERS = 1_000_000
 
 _LOG = logging.getLogger("agentic_backend.stores.mongo")
 
@@ -49,6 +52,8 @@ _LOG = logging.getLogger("agentic_backend.stores.mongo")
 def document(table: Table[R], record: R, **own: Any) -> Document:
     """The document of `record`; `own` replaces initial values of the additional fields."""
     row = _stored_row(table, table.row(record))
+    if "search_text" in row:
+        row["search_text"] = row["search_text"][:_SEARCHED_CHARACTERS]
     return row | _OWN.get(table.name, lambda _: {})(record) | own
 
 
@@ -135,11 +140,17 @@ async def make_indexes(database: Database) -> None:
         await database[collection].create_index(keys, unique=unique)
 
 
+def is_too_large(what: str, exchange_id: str, state: bytes) -> bool:
+    """Whether no document holds this state of the exchange; then a warning says that `what` isn't kept."""
+    if len(state) <= LARGEST_STATE:
+        return False
+    _LOG.warning("%s is too large to be kept", what, extra={"exchange_id": exchange_id, "bytes": len(state)})
+    return True
+
+
 def checkpoint_changes(exchange_id: str, checkpoint: Checkpoint) -> Document:
     """The changes that store `checkpoint` in its exchange's document; none, and a warning, if it is too large."""
-    if checkpoint.state is not None and len(checkpoint.state) > LARGEST_STATE:
-        log_fields = {"exchange_id": exchange_id, "bytes": len(checkpoint.state)}
-        _LOG.warning("a checkpoint is too large to be kept", extra=log_fields)
+    if checkpoint.state is not None and is_too_large("a checkpoint", exchange_id, checkpoint.state):
         return {}
     return {"checkpoint": checkpoint.state, "checkpoint_record": json_text(checkpoint.record)}
 

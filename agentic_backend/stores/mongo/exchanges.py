@@ -37,6 +37,7 @@ from agentic_backend.stores.mongo.documents import (
     document,
     end_document,
     held_by,
+    is_too_large,
     record_in,
     session_in,
     state_document,
@@ -307,7 +308,8 @@ async def _exchange_before(database: Database, session_id: str, first_rank: int)
 
 
 async def _keep_state(database: Database, fence: Fence, rank: int, state: bytes | None) -> Document | None:
-    if state is None:
+    """Store the state, and return its document; None if there is none, or it is too large: then the last one stays."""
+    if state is None or is_too_large("a session's state", fence.exchange_id, state):
         return None
     kept = state_document(fence.session_id, KeptState(fence.exchange_id, rank, state), counts=False)
     await database["session_states"].insert_one(kept)

@@ -22,6 +22,7 @@ from tests.stores.samples import (
     as_kpis,
     begin,
     begin_new,
+    fence_after,
     kpis_of,
     run_exchanges,
 )
@@ -107,6 +108,20 @@ async def examines_only_what_it_fetches(store: MongoStore, commands: Commands) -
         plan = await store.driver.database.command("explain", query, verbosity="executionStats")
         if "executionStats" in plan:
             assert plan["executionStats"]["totalDocsExamined"] <= len(reply["cursor"]["firstBatch"])
+
+
+async def test_a_repeated_write_reads_only_what_it_wrote(store: MongoStore, commands: Commands) -> None:
+    fence = await begin(store, a_session(id="one"), first_rank=24)
+    fence = fence_after(await store.append(fence, [answer()] * 5), fence.exchange_id)
+    written = await store.append(fence, [answer("last")], token="t")
+    commands.clear()
+    assert await store.append(fence, [answer("last")], token="t") == written
+    reads = [
+        (command, reply) for command, reply in zip(commands.sent, commands.replies, strict=True) if "find" in command
+    ]
+    # The first read looks for rows in the way of the write.
+    assert [command["find"] for command, _ in reads] == ["messages", "sessions", "exchanges", "messages"]
+    assert [len(reply["cursor"]["firstBatch"]) for _, reply in reads] == [1, 1, 1, 1]
 
 
 async def test_the_server_knows_how_long_a_search_and_a_report_may_take(store: MongoStore, commands: Commands) -> None:

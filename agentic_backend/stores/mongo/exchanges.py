@@ -43,7 +43,7 @@ from agentic_backend.stores.mongo.documents import (
     state_document,
 )
 from agentic_backend.stores.mongo.driver import inserted
-from agentic_backend.stores.mongo.messages import messages_of
+from agentic_backend.stores.mongo.messages import messages_between
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.sessions import session_with
 from agentic_backend.stores.mongo.settling import (
@@ -179,8 +179,7 @@ async def _written(database: Database, fence: Fence, token: str | None) -> tuple
     assert session is not None
     if token not in (session.get("last_write"), exchange.get("last_write")):
         raise FencedOut
-    messages = await messages_of(database, fence.exchange_id)
-    return session, [message for message in messages if message.rank >= fence.next_rank]
+    return session, await messages_between(database, fence.exchange_id, fence.next_rank, session["next_rank"])
 
 
 async def _admit(database: Database, exchange: Document, half_begun: HalfBegun) -> None:

@@ -16,17 +16,9 @@ from agentic_backend.stores.tables import MESSAGES
 _FIRST_ROWS = 16
 
 
-async def messages_of(database: Database, exchange_id: str, max_bytes: int | None = None) -> list[MessageRecord]:
-    exchange = await database["exchanges"].find_one({"_id": exchange_id}, {"session_id": 1})
-    session = None if exchange is None else await session_with(database, exchange["session_id"])
-    if session is None:
-        return []
-    counted = {"exchange_id": exchange_id, "rank": {"$lt": session.next_rank}}
-    if max_bytes is None:
-        return _messages(await _rows(database, counted))
-    first = await _rows(database, counted, 1)
-    last = (await _fitting_rows(database, counted, 0, max_bytes, newest_first=True))[::-1]
-    return _messages(with_first(first, last))
+async def messages_between(database: Database, exchange_id: str, rank: int, end: int) -> list[MessageRecord]:
+    """The exchange's messages from `rank` on and below `end`, which is at most their session's `next_rank`."""
+    return _messages(await _rows(database, {"exchange_id": exchange_id, "rank": {"$gte": rank, "$lt": end}}))
 
 
 class Messages(Part):
@@ -34,7 +26,16 @@ class Messages(Part):
     async def exchange_messages(
         self, database: Database, exchange_id: str, max_bytes: int | None = None
     ) -> list[MessageRecord]:
-        return await messages_of(database, exchange_id, max_bytes)
+        exchange = await database["exchanges"].find_one({"_id": exchange_id}, {"session_id": 1})
+        session = None if exchange is None else await session_with(database, exchange["session_id"])
+        if session is None:
+            return []
+        counted = {"exchange_id": exchange_id, "rank": {"$lt": session.next_rank}}
+        if max_bytes is None:
+            return _messages(await _rows(database, counted))
+        first = await _rows(database, counted, 1)
+        last = (await _fitting_rows(database, counted, 0, max_bytes, newest_first=True))[::-1]
+        return _messages(with_first(first, last))
 
     @operation
     async def messages_after(

@@ -1,8 +1,9 @@
-"""The event loop: how late it is, and whether the current task is cancelled."""
+"""The event loop: how late it is, work that runs beside a context, and whether the current task is cancelled."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any
 
 from agentic_backend.kpi import Kpi
 
@@ -12,12 +13,19 @@ _EVERY_S = 1.0
 @asynccontextmanager
 async def event_loop_lag(kpi: Kpi) -> AsyncIterator[None]:
     """While the context is open, measure how late a sleep of one second ends."""
-    measuring = asyncio.create_task(_measure(kpi))
+    async with running(_measure(kpi)):
+        yield
+
+
+@asynccontextmanager
+async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run `work` as a task while the context is open; then cancel it and wait for its end. Raises no errors of it."""
+    task = asyncio.create_task(work)
     try:
         yield
     finally:
-        measuring.cancel()
-        await asyncio.wait({measuring})
+        task.cancel()
+        await asyncio.wait({task})
 
 
 async def _measure(kpi: Kpi) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 
-from agentic_backend.event_loop import is_cancelled
+import pytest
+
+from agentic_backend.event_loop import is_cancelled, running
 
 
 async def test_a_loop_ends_though_its_cancellation_comes_together_with_a_result() -> None:
@@ -23,3 +25,22 @@ async def test_a_loop_ends_though_its_cancellation_comes_together_with_a_result(
     reading.cancel()
     await asyncio.wait({reading}, timeout=5)
     assert reading.done()
+
+
+async def test_work_runs_while_the_context_is_open_and_has_ended_after_it() -> None:
+    began, steps = asyncio.Event(), []
+
+    async def work() -> None:
+        try:
+            began.set()
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            steps.append("ended")
+
+    with pytest.raises(ZeroDivisionError):
+        async with running(work()):
+            await began.wait()
+            steps.append("open")
+            raise ZeroDivisionError
+    assert steps == ["open", "ended"]

@@ -1,6 +1,5 @@
 """Builds this package's parts: the services for transports, and the maintenance that runs beside them."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.event_loop import running
 from agentic_backend.exchange.closing import Closing
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.launcher import ExchangeLauncher
@@ -90,9 +90,5 @@ async def open_sessions(services: WiredSessions, *, alone: bool) -> AsyncIterato
     """
     if alone:
         await services.maintenance.recover_all()
-    maintenance = asyncio.create_task(services.maintenance.run())
-    try:
+    async with running(services.maintenance.run()):
         yield
-    finally:
-        maintenance.cancel()
-        await asyncio.wait({maintenance})

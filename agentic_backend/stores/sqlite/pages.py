@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentic_backend.event_loop import running
 from agentic_backend.kpi import Kpi
 from agentic_backend.stores.opening import CannotOpenStore
 
@@ -82,12 +83,8 @@ async def watched_pages(file: Path, kpi: Kpi, start_s: float = START_S) -> Async
         checked = Checked(None, False, 0.0)
     if checked.damage is not None:
         raise CannotOpenStore(advice(file, checked.damage))
-    running = asyncio.create_task(watch.run(_DAILY_S if checked.is_whole else _SOON_S))
-    try:
+    async with running(watch.run(_DAILY_S if checked.is_whole else _SOON_S)):
         yield watch
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
 
 
 def advice(file: Path, damage: str) -> str:

@@ -38,6 +38,9 @@ from agentic_backend.stores.records import (
 STATES_KEPT = 20
 """The number of states that a session keeps of its graphs; a newer one replaces the oldest."""
 
+PROOF_BYTES = 32_768
+"""The number of bytes that `prove_write` writes: about the size of the rows of a short ask."""
+
 Observer = Callable[[str, float, bool], None]
 """Called after each operation of a store with its name, its duration in seconds, and whether the store answered."""
 

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.stores.base import KeptState, SessionQuery
+from agentic_backend.stores.base import PROOF_BYTES, KeptState, SessionQuery
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.documents import LARGEST_STATE
 from tests.stores.samples import a_session, an_end, answer, begin, stored
@@ -53,6 +53,12 @@ async def test_a_session_is_copied_without_a_state_that_is_too_large(
     assert await store.get_session(session.id) == session
     assert await store.session_state(session.id) == b"before"
     assert tells_of_the_size(caplog, "second")
+
+
+async def test_a_proof_that_it_can_be_written_to_is_as_large_as_in_sqlite(store: MongoStore) -> None:
+    await store.prove_write()
+    [proof] = await store.driver.database["write_proofs"].find().to_list(None)
+    assert len(proof["proof"]) == PROOF_BYTES
 
 
 async def test_a_long_message_is_stored_and_found_by_its_beginning(store: MongoStore) -> None:

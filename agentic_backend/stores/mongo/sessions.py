@@ -4,16 +4,16 @@ A deletion first clears the session's user, so that the session no longer counts
 removes its rows, then its document. If the process dies, the next start completes the deletion.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from uuid import uuid4
 
 from pymongo import ReturnDocument
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.messages import SessionState
-from agentic_backend.stores.base import SessionPage, SessionQuery, took_too_long
+from agentic_backend.stores.base import PROOF_BYTES, SessionPage, SessionQuery, took_too_long
 from agentic_backend.stores.mongo.documents import Database, Document, document, session_in
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.records import SessionRecord
@@ -92,7 +92,7 @@ class Sessions(Part):
     @operation
     async def prove_write(self, database: Database) -> None:
         # Changes a document that exists only for this.
-        proof = {"$set": {"proof": uuid4().hex}}
+        proof = {"$set": {"proof": os.urandom(PROOF_BYTES)}}
         await database["write_proofs"].update_one({"_id": "proof"}, proof, upsert=True)
 
 

@@ -3,14 +3,11 @@
 import sqlite3
 from datetime import datetime
 
-from agentic_backend.stores.base import SessionPage, SessionQuery
+from agentic_backend.stores.base import PROOF_BYTES, SessionPage, SessionQuery
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import folded, rfc3339
 from agentic_backend.stores.sqlite.operations import Part, columns, count, first, insert, reads, select, writes
 from agentic_backend.stores.tables import SESSIONS
-
-# The approximate size of the rows of a short ask.
-_PROOF_BYTES = 32_768
 
 _RENAME = f"""
     UPDATE sessions SET title = :title, search_title = :search_title
@@ -81,7 +78,7 @@ class Sessions(Part):
     def prove_write(self, db: sqlite3.Connection) -> None:
         # Fills some pages of a table that exists only for this, and belongs to no schema version.
         db.execute("CREATE TABLE IF NOT EXISTS write_proofs (id INTEGER PRIMARY KEY, filler BLOB NOT NULL) STRICT")
-        db.execute("INSERT OR REPLACE INTO write_proofs VALUES (0, randomblob(?))", (_PROOF_BYTES,))
+        db.execute("INSERT OR REPLACE INTO write_proofs VALUES (0, randomblob(?))", (PROOF_BYTES,))
 
 
 def _page(db: sqlite3.Connection, query: SessionQuery) -> SessionPage:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from agentic_backend.stores.base import KeptState
-from agentic_backend.stores.sqlite.operations import Part, count, lists, places, select
-from agentic_backend.stores.tables import SESSIONS, TABLES, Table
+from agentic_backend.stores.sqlite.operations import Part, count, lists, placeholders, select
+from agentic_backend.stores.tables import SESSIONS, TABLES, Table, session_tables
 from agentic_backend.stores.transfer import Counts, Place
 
 R = TypeVar("R")
@@ -29,11 +29,10 @@ class Copies(Part):
 
     @lists
     def count_rows(self, db: sqlite3.Connection, session_ids: Sequence[str]) -> Counts:
-        among = f"IN ({places(session_ids)})"
+        among = f"IN ({placeholders(session_ids)})"
         counts = {SESSIONS.name: count(db, f"sessions WHERE id {among}", session_ids)}
-        for table in TABLES:
-            if table.of_session:
-                counts[table.name] = count(db, f"{table.name} WHERE session_id {among}", session_ids)
+        for table in session_tables():
+            counts[table.name] = count(db, f"{table.name} WHERE session_id {among}", session_ids)
         return Counts(counts)
 
     @lists

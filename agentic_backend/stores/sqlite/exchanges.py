@@ -22,7 +22,17 @@ from agentic_backend.stores.base import (
 )
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord, SessionRecord, place
 from agentic_backend.stores.rows import Row, json_text, rfc3339
-from agentic_backend.stores.sqlite.operations import Part, columns, first, insert, places, put, reads, select, writes
+from agentic_backend.stores.sqlite.operations import (
+    Part,
+    columns,
+    first,
+    insert,
+    placeholders,
+    put,
+    reads,
+    select,
+    writes,
+)
 from agentic_backend.stores.sqlite.sessions import session_with
 from agentic_backend.stores.tables import EXCHANGES, KPI_RECORDS, MESSAGES, SESSIONS
 
@@ -158,12 +168,12 @@ class Exchanges(Part):
         not_among: Collection[str] = (),
         limit: int = 1000,
     ) -> list[ExchangeRecord]:
-        others = f"(owner IS NULL OR owner NOT IN ({places(not_of)})) AND id NOT IN ({places(not_among)})"
+        others = f"(owner IS NULL OR owner NOT IN ({placeholders(not_of)})) AND id NOT IN ({placeholders(not_among)})"
         return select(db, EXCHANGES, f"{_RUNNING} AND {others} LIMIT ?", (*not_of, *not_among, limit))
 
     @reads
     def running_among(self, db: sqlite3.Connection, owner: str, exchange_ids: Collection[str]) -> set[str]:
-        sql = f"SELECT id FROM exchanges WHERE {_RUNNING} AND owner = ? AND id IN ({places(exchange_ids)})"
+        sql = f"SELECT id FROM exchanges WHERE {_RUNNING} AND owner = ? AND id IN ({placeholders(exchange_ids)})"
         return {row["id"] for row in db.execute(sql, (owner, *exchange_ids))}
 
     @reads

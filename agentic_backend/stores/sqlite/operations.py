@@ -108,5 +108,5 @@ def count(db: sqlite3.Connection, rows: str, parameters: Sequence[object] = ()) 
     return number
 
 
-def places(values: Collection[object]) -> str:
+def placeholders(values: Collection[object]) -> str:
     return ", ".join("?" * len(values))

@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -26,15 +27,20 @@ GROUPS = ("agent_id", "status", "model", "session_id", "user_id")
 
 PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
 
+
+def _percentile(values: Sequence[float], percent: int) -> float:
+    """The percentile by nearest rank: the least value that at least `percent` of the values don't exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+
+
 OPERATIONS: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": fmean,
     "sum": sum,
     "min": min,
     "max": max,
     "count": len,
-    "p50": lambda values: _percentile(values, 50),
-    "p95": lambda values: _percentile(values, 95),
-    "p99": lambda values: _percentile(values, 99),
+    **{name: partial(_percentile, percent=percent) for name, percent in PERCENTILES.items()},
 }
 
 
@@ -124,9 +130,3 @@ def _figure(values: Sequence[float], operation: str) -> float | None:
     if not values:
         return 0 if operation == "count" else None
     return OPERATIONS[operation](values)
-
-
-def _percentile(values: Sequence[float], percent: int) -> float:
-    """The percentile by nearest rank: the least value that at least `percent` of the values don't exceed."""
-    ordered = sorted(values)
-    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]

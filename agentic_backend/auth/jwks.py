@@ -49,8 +49,8 @@ class JwksCache:
         self._keys: Mapping[str, PyJWK] = {}
         # Times of the last successful fetch, and of the last start of a fetch.
         self._fetched_at = self._asked_at = 0.0
-        # Fetches that have failed in a row.
-        self._failures = 0
+        # Whether the last fetch failed.
+        self._is_failing = False
         # The delays after failures, and the present one.
         self._delays, self._retry_s = backoff(FIRST_RETRY_S, ASK_AGAIN_S), 0.0
         # The running fetch; several callers may wait for it.
@@ -99,17 +99,17 @@ class JwksCache:
         try:
             self._keys = await self._fetch()
         except KeysUnavailable as error:
-            self._failures, self._retry_s = self._failures + 1, next(self._delays)
+            self._is_failing, self._retry_s = True, next(self._delays)
             age_s = round(self._clock() - self._fetched_at) if self._keys else None
             log.warning("signing keys not fetched", extra={"reason": str(error), "age_of_known_keys_s": age_s})
         else:
-            if self._failures:
+            if self._is_failing:
                 log.info("signing keys fetched again")
-            self._fetched_at, self._failures = self._clock(), 0
+            self._fetched_at, self._is_failing = self._clock(), False
             self._delays = backoff(FIRST_RETRY_S, ASK_AGAIN_S)
         finally:
             self._fetching = None
-        self._observe(self._failures == 0)
+        self._observe(not self._is_failing)
 
     async def _refresh(self) -> None:
         while True:
@@ -121,7 +121,7 @@ class JwksCache:
                 await self._fetched()
 
     def _pause_s(self) -> float:
-        if not self._failures:
+        if not self._is_failing:
             return self._refresh_s
         # Without keys retry soon, so that a server that started before Keycloak is ready shortly after it.
         return ASK_AGAIN_S if self.ready else self._retry_s

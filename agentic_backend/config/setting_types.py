@@ -26,8 +26,9 @@ RealmUrl = Annotated[
     ),
 ]
 SigningAlgorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
-McpServerId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+_NAME = StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
+ModelName = Annotated[str, _NAME]
+McpServerId = Annotated[str, _NAME]
 HttpUrl = Annotated[
     str,
     Field(

@@ -85,6 +85,19 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         ]
         return [one for value in asked for one in (value if isinstance(value, list | tuple) else [value])]
 
+    @property
+    def latest(self) -> list[Place]:
+        """The place of the last checkpoint of each graph, outer graphs first."""
+        return sorted((namespace, max(by_id)) for namespace, by_id in self._stored.items())
+
+    def stored(self, place: Place) -> Stored:
+        namespace, checkpoint_id = place
+        return self._stored[namespace][checkpoint_id]
+
+    def value(self, place: Place, channel: str) -> Any:
+        """The value of `channel` at a checkpoint; None if it has none."""
+        return self._loaded(self.stored(place).checkpoint["channel_values"].get(channel))
+
     def values_of(self, channel: str) -> Iterator[tuple[str, Any]]:
         """All values and writes of `channel` as (namespace, value), outer graphs first, then oldest first."""
         for namespace, by_id in sorted(self._stored.items()):

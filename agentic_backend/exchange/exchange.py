@@ -14,6 +14,7 @@ from agentic_backend.errors import (
     AgentUnavailable,
     ApprovalNotFound,
     Internal,
+    LimitReached,
     ModelTimeout,
     StoreUnavailable,
 )
@@ -130,10 +131,12 @@ class Exchange:
             return self._life.cancelled
         if graph.cancelled():
             raise Internal("The agent cancelled itself.")
-        if graph.result().transcoder.waiting is None:
+        if not graph.result().transcoder.is_paused:
             return OK
         if self._start.session is None:
-            raise Internal("The agent asks for a decision, which a query can't give.")
+            raise LimitReached(
+                "The agent asks for a person's decision, and a query can't wait for one: ask in a session."
+            )
         return PAUSED
 
     def _is_over(self, graph: asyncio.Task[StartedRun]) -> bool:
@@ -216,7 +219,7 @@ class Exchange:
         timeout_s = self._limits.human_timeout_s
         deadline = None if timeout_s is None else self._services.store.now() + timedelta(seconds=timeout_s)
         pause = Pause(
-            pending=self._requests(started).model_copy(update={"expires_at": deadline}),
+            pending=(await self._requests(started)).model_copy(update={"expires_at": deadline}),
             checkpoint=checkpoint,
             deadline=deadline,
             usage=started.transcoder.usage,
@@ -227,8 +230,10 @@ class Exchange:
         await until_stored(lambda: self._outbox.writer.set_waiting(pause), self._life.while_not_cancelled)
         return pause
 
-    def _requests(self, started: StartedRun) -> HumanRequests:
-        waiting, resume_point = started.transcoder.waiting, self._start.resume_point
+    async def _requests(self, started: StartedRun) -> HumanRequests:
+        resume_point = self._start.resume_point
+        # In a thread, because an author may ask with values of any size.
+        waiting = await asyncio.to_thread(lambda: started.transcoder.waiting)
         assert waiting is not None, "a graph that has paused waits for something"
         return asked_again(waiting, len(resume_point.decisions or ()) if resume_point is not None else 0)
 

@@ -13,13 +13,14 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained, GraphRecursionError
 from langgraph.runtime import RunControl
-from langgraph.types import Command
+from langgraph.types import Command, Interrupt
 
 from agentic_backend.agents.agent_factory import WarmAgent
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.paused_graph import PausedGraph
 from agentic_backend.agents.runtime_context import RuntimeContext
-from agentic_backend.errors import AgenticError, Internal
+from agentic_backend.errors import AgenticError, CheckpointMissing, Internal
 from agentic_backend.exchange.ending import left_open
 from agentic_backend.exchange.outbox import Outbox
 from agentic_backend.exchange.prompt_assembly import PromptAssembly
@@ -28,7 +29,7 @@ from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.streaming.drafts import CompleteDraft
-from agentic_backend.streaming.interrupts import resume_values
+from agentic_backend.streaming.interrupts import interrupt_id_of, is_refusal, resume_values
 from agentic_backend.streaming.model_stream import ModelCall, ModelStream
 from agentic_backend.streaming.resumed_run import ResumedRun
 from agentic_backend.streaming.said import Said
@@ -37,6 +38,10 @@ from agentic_backend.streaming.stream_transcoder import StreamTranscoder
 log = logging.getLogger(__name__)
 
 _Given = Mapping[str, Any] | Command[Any] | None
+
+
+# How LangGraph tells of a pause without an interrupt.
+_AT_BREAKPOINT: StreamPart = ((), "updates", {"__interrupt__": ()})
 
 
 class Drained(Exception):
@@ -147,14 +152,19 @@ class GraphRun:
         prompt = PromptAssembly(warm.agents, memory.history, start.opening)
         self._context.system_prompts = prompt.system_prompts
         given: _Given
+        not_passed: list[Interrupt] = []
         if start.resume_point is None or checkpoints is None:
             given, checkpoints, transcoder = self._from_the_opening(prompt, memory)
         else:
+            not_passed = await self._breakpoints(warm, checkpoints)
             given, transcoder = self._from_the_resume_point(start.resume_point, checkpoints)
             outbox.accept(transcoder.announce_anew(self._clock()))
         model_stream = self._model_stream(transcoder, outbox)
         self.started = StartedRun(warm, memory, checkpoints, transcoder, model_stream, self._clock())
-        await self._pump(self.started, given, outbox)
+        if not_passed:
+            self._ask(not_passed, transcoder, outbox)
+        else:
+            await self._pump(self.started, given, outbox)
         return self.started
 
     def _from_the_opening(
@@ -163,6 +173,22 @@ class GraphRun:
         agent_id, messages = self._start.agent.settings.id, prompt.messages
         checkpoints = ExchangeCheckpoints(memory.states.get(agent_id), thread_id=self._context.run_id)
         return {"messages": messages}, checkpoints, StreamTranscoder(agent_id, messages, self._clock())
+
+    async def _breakpoints(self, warm: WarmAgent, checkpoints: ExchangeCheckpoints) -> list[Interrupt]:
+        """The breakpoints at which a run that goes on stands, and which nobody has let it pass.
+
+        There are some if its server died after the last checkpoint and before the pause was stored. Raises
+        CheckpointMissing if the graph has changed, so that the run can't go on.
+        """
+        paused = PausedGraph(warm.flow.get_compiled_graph(), checkpoints)
+        if missing := paused.missing_nodes():
+            raise CheckpointMissing(
+                f"The agent has changed since: it has no step {', '.join(map(repr, missing))} to go on with."
+            )
+        resume_point = self._start.resume_point
+        decisions = resume_point.decisions if resume_point is not None else None
+        passed = {interrupt_id_of(one.interrupt_id) for one in decisions or () if not is_refusal(one)}
+        return [one for one in await paused.breakpoints() if one.id not in passed]
 
     def _from_the_resume_point(
         self, resume_point: ResumePoint, checkpoints: ExchangeCheckpoints
@@ -182,14 +208,22 @@ class GraphRun:
         thread_id = started.checkpoints.thread_id
         config = RunnableConfig(configurable={"thread_id": thread_id}, callbacks=[started.model_stream])
         self.last_sign = self._clock()
+        at_breakpoint = False
         try:
             updates = started.warm.flow.astream_updates(given, config, started.checkpoints, self._control)
             async for part in updates:
+                at_breakpoint |= part == _AT_BREAKPOINT
                 self._take(part, started.transcoder, outbox)
         except GraphDrained as error:
             raise Drained from error
         finally:
             started.model_stream.cut()
+        if at_breakpoint or started.transcoder.is_paused:
+            paused = PausedGraph(started.warm.flow.get_compiled_graph(), started.checkpoints)
+            self._ask(await paused.breakpoints(has_paused=at_breakpoint), started.transcoder, outbox)
+
+    def _ask(self, breakpoints: Sequence[Interrupt], transcoder: StreamTranscoder, outbox: Outbox) -> None:
+        self._take(((), "updates", {"__interrupt__": tuple(breakpoints)}), transcoder, outbox)
 
     def _take(self, part: StreamPart, transcoder: StreamTranscoder, outbox: Outbox) -> None:
         self.last_sign = self._clock()

@@ -15,19 +15,12 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.input_schema import flaw
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
 from agentic_backend.streaming.content import plain
-from agentic_backend.streaming.interrupts import interrupt_id_of
-
-Schemas = Mapping[str, Mapping[str, Any]]
-
-NO_SCHEMAS: Schemas = {}
 
 
-def decided(
-    waiting: ExchangeRecord, payload: HumanDecisions, by: str, at: datetime, schemas: Schemas = NO_SCHEMAS
-) -> list[HumanDecision]:
+def decided(waiting: ExchangeRecord, payload: HumanDecisions, by: str, at: datetime) -> list[HumanDecision]:
     """The decisions in `payload` of the user `by` on `waiting`, in the order of the payload.
 
-    `schemas` are the JSON Schemas of people's input, by interrupt id (see streaming.interrupts.response_schemas).
+    What a person enters is checked against the schema that its request shows; call this in a thread.
 
     Raises BadFrame, which names the field, ApprovalNotFound if no open request matches a decision, and ApprovalMismatch
     if a decision is about other arguments than its request.
@@ -44,13 +37,10 @@ def decided(
     calls = {request.call_id: request for request in open_requests if request.call_id is not None}
     questions = {request.interrupt_id: request for request in open_requests if request.call_id is None}
     approvals = [
-        _approval(f"payload.decisions.{index}", decision, calls.get(decision.call_id), schemas, by, at)
+        _approval(f"payload.decisions.{index}", decision, calls.get(decision.call_id), by, at)
         for index, decision in enumerate(payload.decisions)
     ]
-    answers = [
-        _answer(answer, questions.get(interrupt_id), schemas, by, at)
-        for interrupt_id, answer in payload.answers.items()
-    ]
+    answers = [_answer(answer, questions.get(interrupt_id), by, at) for interrupt_id, answer in payload.answers.items()]
     return approvals + answers
 
 
@@ -72,9 +62,7 @@ def remaining(waiting: ExchangeRecord, decisions: Iterable[HumanDecision]) -> Hu
     return pending.model_copy(update={"requests": rest})
 
 
-def _approval(
-    field: str, decision: Decision, request: HumanRequest | None, schemas: Schemas, by: str, at: datetime
-) -> HumanDecision:
+def _approval(field: str, decision: Decision, request: HumanRequest | None, by: str, at: datetime) -> HumanDecision:
     if request is None:
         raise ApprovalNotFound
     if decision.args_sha256 != request.args_sha256:
@@ -86,7 +74,7 @@ def _approval(
     if (decision.args is not None) != (decision.action == "edit"):
         raise BadFrame(f"{field}.args: goes with 'edit', and only with that")
     if decision.args is not None:
-        _check(f"{field}.args", decision.args, schemas.get(interrupt_id_of(request.interrupt_id)))
+        _check(f"{field}.args", decision.args, request.response_schema)
     return _decision_on(request, decision.action, at, by=by, edited_args=decision.args, message=decision.message)
 
 
@@ -106,14 +94,14 @@ def _decision_on(
     )
 
 
-def _answer(answer: Any, request: HumanRequest | None, schemas: Schemas, by: str, at: datetime) -> HumanDecision:
+def _answer(answer: Any, request: HumanRequest | None, by: str, at: datetime) -> HumanDecision:
     if request is None:
         raise ApprovalNotFound
     field = f"payload.answers.{request.interrupt_id}"
     choices = [choice.id for choice in request.choices or ()]
     if choices and not (isinstance(answer, str) and answer in choices):
         raise BadFrame(f"{field}: expected the id of one of the choices")
-    _check(field, answer, schemas.get(interrupt_id_of(request.interrupt_id)))
+    _check(field, answer, request.response_schema)
     return HumanDecision(interrupt_id=request.interrupt_id, action="answer", by=by, at=at, answer=answer)
 
 

@@ -6,12 +6,10 @@ compare-and-set in the store makes it count once.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import uuid4
 
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
-from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import AgentNotFound, ApprovalNotFound, CheckpointMissing, ExchangeNotFound
 from agentic_backend.exchange.boundary_events import show_waiting
@@ -30,7 +28,7 @@ from agentic_backend.sessions.approvals import decided, expired, remaining
 from agentic_backend.sessions.exchange_views import ExchangeViews, waiting_seq
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
-from agentic_backend.streaming.interrupts import response_schemas
+from agentic_backend.streaming.interrupts import is_refusal
 
 log = logging.getLogger(__name__)
 
@@ -75,8 +73,7 @@ class WaitingExchanges:
                 await pausing.settled.wait()
                 continue
             entry, checkpoint = self._agents.get(waiting.agent_id, user), await self._checkpoint(waiting)
-            schemas = await asyncio.to_thread(_response_schemas, checkpoint)
-            decisions = decided(waiting, payload, user.id, self._store.now(), schemas)
+            decisions = await asyncio.to_thread(decided, waiting, payload, user.id, self._store.now())
             try:
                 return await self._settle(waiting, decisions, entry, checkpoint, tokens)
             except ApprovalNotFound:
@@ -115,9 +112,14 @@ class WaitingExchanges:
 
     async def stop(self, waiting: ExchangeRecord) -> ExchangeLog:
         """End the exchange as stopped, and return its log. Raises ApprovalNotFound if it no longer waits."""
+        return await self._end(waiting, ())
+
+    async def _end(self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision]) -> ExchangeLog:
+        """End the exchange as stopped, with these last decisions. Raises ApprovalNotFound if it no longer waits."""
         exchange_log = await self._views.waiting_log(waiting)
         with self._relay.claiming(waiting.id):
-            await self._decide(waiting, (), self._instance.id)
+            await self._decide(waiting, decisions, self._instance.id)
+            self._note(waiting, decisions)
             try:
                 end = await until_stored(lambda: self._closing.close(waiting, STOPPED), self._while_ours())
             except FencedOut:
@@ -135,6 +137,8 @@ class WaitingExchanges:
         checkpoint: Checkpoint,
         tokens: Tokens | None,
     ) -> ExchangeLog:
+        if any(map(is_refusal, decisions)):
+            return await self._end(waiting, decisions)
         rest = remaining(waiting, decisions)
         exchange_log = await self._views.waiting_log(waiting)
         with self._relay.claiming(waiting.id):
@@ -192,11 +196,6 @@ class WaitingExchanges:
         if checkpoint is None or checkpoint.state is None:
             raise CheckpointMissing
         return checkpoint
-
-
-def _response_schemas(checkpoint: Checkpoint) -> Mapping[str, Mapping[str, Any]]:
-    assert checkpoint.state is not None, "a store gives no checkpoint without its state"
-    return response_schemas(ExchangeCheckpoints.unpack(checkpoint.state).interrupts)
 
 
 def _log_end(waiting: ExchangeRecord, end: ExchangeEnd) -> None:

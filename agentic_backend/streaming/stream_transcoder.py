@@ -86,8 +86,13 @@ class StreamTranscoder:
         return self._drafts.model
 
     @property
+    def is_paused(self) -> bool:
+        """Whether the graph has paused for a person."""
+        return bool(self._interrupts)
+
+    @property
     def waiting(self) -> HumanRequests | None:
-        """The requests to a person, if the graph has paused."""
+        """The requests to a person, if the graph has paused. Takes a while if what it shows is large."""
         return human_requests(self._interrupts.values())
 
     def feed(self, part: StreamPart, at: float) -> list[Draft]:

@@ -20,7 +20,6 @@ from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.leader_flow import NO_CREW, LeaderFlow
 from agentic_backend.errors import AgentUnavailable, BadFrame
-from agentic_backend.streaming.interrupts import response_schemas
 
 
 class Ran(list[tuple[str, Mapping[str, Any]]]):
@@ -174,7 +173,8 @@ async def test_a_referring_schema_is_checked_before_anything_is_stored() -> None
     waiting = await graph.ask()
     with pytest.raises(BadFrame, match=r"payload\.decisions\.0\.args\.cc\.0\.name: expected string"):
         decide(waiting, ("edit", {"to": {"name": "zoe"}, "cc": [{"name": 7}]}))
-    assert set(response_schemas(waiting)) == {waiting[0].id}
+    [request] = requests_in(waiting_for(waiting))
+    assert request.response_schema is not None and set(request.response_schema["properties"]) == {"to", "cc"}
 
 
 def even(number: int) -> int:

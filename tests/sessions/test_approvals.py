@@ -15,7 +15,8 @@ from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.approvals import decided, expired, remaining
 from agentic_backend.stores.records import ExchangeRecord
-from agentic_backend.streaming.interrupts import args_sha256, human_requests
+from agentic_backend.streaming.args_hash import args_sha256
+from agentic_backend.streaming.interrupts import human_requests
 
 SECRET = "canary-5fd1"
 
@@ -107,16 +108,22 @@ def test_only_what_is_allowed_can_be_decided() -> None:
 
 
 def test_an_edit_and_an_answer_meet_the_schema_of_their_own_interrupt() -> None:
-    schemas = {
-        "i1": {"type": "object", "properties": {"to": {"type": "string", "pattern": "^[a-z]+$"}}, "required": ["to"]},
-        "q1": {"enum": ["left"]},
-    }
+    args = {"type": "object", "properties": {"to": {"type": "string", "pattern": "^[a-z]+$"}}, "required": ["to"]}
+    waiting = with_schemas({"i1": args, "q1": {"enum": ["left"]}})
     edited = frame(decision(SEND, "edit", args={"to": SECRET}))
-    assert refused(BadFrame, edited, schemas=schemas) == (
-        "payload.decisions.0.args.to: does not meet the schema's 'pattern'"
-    )
-    assert refused(BadFrame, frame(q1="right"), schemas=schemas).startswith("payload.answers.q1: does not meet")
-    assert decided(WAITING, frame(decision(SEND, "edit", args={"to": "zoe"}), q1="left"), "ann", NOW, schemas)
+    assert refused(BadFrame, edited, waiting) == "payload.decisions.0.args.to: does not meet the schema's 'pattern'"
+    assert refused(BadFrame, frame(q1="right"), waiting).startswith("payload.answers.q1: does not meet")
+    assert decided(waiting, frame(decision(SEND, "edit", args={"to": "zoe"}), q1="left"), "ann", NOW)
+
+
+def with_schemas(schemas: dict[str, dict[str, Any]]) -> ExchangeRecord:
+    """What waits, with the schemas of its requests by interrupt id."""
+    assert WAITING.pending is not None
+    requests = [
+        request.model_copy(update={"response_schema": schemas.get(request.interrupt_id)})
+        for request in WAITING.pending.requests
+    ]
+    return replace(WAITING, pending=WAITING.pending.model_copy(update={"requests": requests}))
 
 
 @pytest.mark.parametrize("later", [timedelta(0), timedelta(days=1)])

@@ -16,7 +16,8 @@ from agentic_backend.errors import ApprovalMismatch
 from agentic_backend.protocol.events import Choice, HumanRequest
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.sessions.approvals import decided, expired
-from agentic_backend.streaming.interrupts import args_sha256, human_requests, requests_of, resume_values
+from agentic_backend.streaming.args_hash import args_sha256
+from agentic_backend.streaming.interrupts import human_requests, requests_of, resume_values
 
 
 def sha256(canonical: str) -> str:
@@ -24,7 +25,8 @@ def sha256(canonical: str) -> str:
 
 
 def asks(value: Any) -> list[HumanRequest]:
-    return requests_of(Interrupt(value, id="i1"))
+    """The requests of an interrupt, without the value that each of them has."""
+    return [request.model_copy(update={"value": None}) for request in requests_of(Interrupt(value, id="i1"))]
 
 
 @pytest.mark.parametrize(

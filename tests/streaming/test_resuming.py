@@ -18,7 +18,6 @@ from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.sessions.approvals import decided
 from agentic_backend.stores.records import HumanDecision
-from agentic_backend.streaming.interrupts import response_schemas
 
 
 def asking(*questions: Any, schema: Any = None) -> PausingGraph:
@@ -35,7 +34,7 @@ def asking(*questions: Any, schema: Any = None) -> PausingGraph:
 
 def answered(waiting: Any, answer: Any) -> list[HumanDecision]:
     frame = HumanDecisions(answers={waiting[0].id: answer})
-    return decided(waiting_for(waiting), frame, "ann", NOW, response_schemas(waiting))
+    return decided(waiting_for(waiting), frame, "ann", NOW)
 
 
 async def heard(graph: PausingGraph) -> str:

@@ -11,7 +11,7 @@ from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.approvals import decided
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
-from agentic_backend.streaming.interrupts import human_requests, response_schemas
+from agentic_backend.streaming.interrupts import human_requests
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -45,7 +45,7 @@ def decide(interrupts: Sequence[Interrupt], *actions: Any) -> list[HumanDecision
     """Decide on all waiting calls, in order: `"approve"`, `("reject", message)` or `("edit", args)`."""
     waiting = waiting_for(interrupts)
     frame = HumanDecisions(decisions=list(_decisions(requests_in(waiting), actions)))
-    return decided(waiting, frame, "ann", NOW, response_schemas(interrupts))
+    return decided(waiting, frame, "ann", NOW)
 
 
 def _decisions(requests: Iterable[HumanRequest], actions: Sequence[Any]) -> Iterable[Decision]:

@@ -1,0 +1,145 @@
+"""The JSON form of what a graph shows to a person, of any type, and its cut form if it is too large. Pure.
+
+Authors ask with what they have: pydantic models, dataclasses, messages, dates, bytes, sets.
+"""
+
+import base64
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+
+import orjson
+from pydantic import BaseModel, TypeAdapter
+
+from agentic_backend.streaming.content import clean
+
+UNREADABLE = "_unreadable"
+
+# JSON parsers fail at a depth of about 200.
+_DEEPEST = 100
+_MOST_VALUES = 500_000
+_DURATION = TypeAdapter(timedelta)
+
+
+def json_form(value: Any) -> Any:
+    """`value` as JSON that every store and client can read.
+
+    A type without a JSON form becomes its name, an integer beyond 64 bits its digits. A value that contains itself, is
+    nested too deeply or holds too many values becomes `{"_unreadable": …}`.
+    """
+    try:
+        return _Walk().form(value, 0)
+    except Exception:
+        # An author's type may raise anything when it is read.
+        return {UNREADABLE: type(value).__name__}
+
+
+def is_readable(form: Any) -> bool:
+    return not (isinstance(form, dict) and UNREADABLE in form)
+
+
+def cut(form: Any, most_bytes: int) -> Any:
+    """`form`, or if its JSON has more than `most_bytes` bytes, the beginning of its text with a note of how much.
+
+    The text is that of a string itself, of anything else its JSON.
+    """
+    encoded = orjson.dumps(form)
+    if len(encoded) <= most_bytes:
+        return form
+    text = form if isinstance(form, str) else encoded.decode()
+    whole = text.encode()
+    kept = most_bytes
+    while True:
+        shown = whole[:kept].decode(errors="ignore")
+        note = f"\n[cut: {len(whole) - len(shown.encode())} more bytes left out]"
+        # As JSON, a text is longer: each of its quotation marks takes two bytes.
+        if kept == 0 or (excess := len(orjson.dumps(shown + note)) - most_bytes) <= 0:
+            return shown + note
+        kept = max(0, kept - max(excess // 2, 1))
+
+
+class _Walk:
+    """One pass over a value, which counts what it sees."""
+
+    def __init__(self) -> None:
+        self._values = 0
+        # The ids of the containers around the present value.
+        self._around: set[int] = set()
+
+    def form(self, value: Any, depth: int) -> Any:
+        self._values += 1
+        if depth > _DEEPEST or self._values > _MOST_VALUES:
+            raise ValueError
+        if value is None or (isinstance(value, bool | str | int | float) and not isinstance(value, Enum)):
+            return _scalar(value)
+        parts = _parts_of(value)
+        if parts is None:
+            return _named(value)
+        if id(value) in self._around:
+            raise ValueError
+        self._around.add(id(value))
+        if isinstance(parts, Mapping):
+            form: Any = {_key(key): self.form(item, depth + 1) for key, item in parts.items()}
+        else:
+            form = [self.form(item, depth + 1) for item in parts]
+        self._around.discard(id(value))
+        return sorted(form, key=orjson.dumps) if isinstance(value, set | frozenset) else form
+
+
+def _parts_of(value: Any) -> Mapping[Any, Any] | Iterator[Any] | None:
+    """What `value` consists of; None if it is no container."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, list | tuple | set | frozenset):
+        return iter(value)
+    if isinstance(value, BaseModel):
+        return value.model_dump(warnings=False)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return None
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(str(value))
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return str(value) if isinstance(value, int) and value.bit_length() > 63 else value
+
+
+def _named(value: Any) -> Any:
+    """A value that is no container and no JSON."""
+    if isinstance(value, Enum):
+        return json_form(value.value)
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return _DURATION.dump_python(value, mode="json")
+    if isinstance(value, UUID | Decimal | PurePath):
+        return clean(str(value))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _text_of(bytes(value))
+    return f"<{type(value).__name__}>"
+
+
+def _text_of(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode()
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, Enum):
+        key = key.value
+    return clean(key if isinstance(key, str) else orjson.dumps(_scalar(key)).decode() if _is_plain(key) else str(key))
+
+
+def _is_plain(key: Any) -> bool:
+    return key is None or isinstance(key, bool | int | float)

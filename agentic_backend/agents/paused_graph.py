@@ -7,7 +7,7 @@ the graph is about to run with what it has been let past. A run that continues p
 import copy
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -32,14 +32,17 @@ def is_breakpoint(interrupt_id: str) -> bool:
 
 
 class PausedGraph:
-    def __init__(self, graph: Graph, checkpoints: ExchangeCheckpoints) -> None:
+    def __init__(self, graph: Graph, checkpoints: ExchangeCheckpoints, passed: Collection[str] = ()) -> None:
+        """`passed` are the ids of the breakpoints that the run has been let past."""
         self._graph = copy.copy(graph)
         self._graph.checkpointer = checkpoints
         self._checkpoints = checkpoints
+        self._passed = passed
 
     async def breakpoints(self, *, has_paused: bool = False) -> list[Interrupt]:
-        """The breakpoints at which the graph and its subgraphs stand, outer graphs first; each has the value
-        `{"before": [nodes]}`. Their ids are the same in every process.
+        """The breakpoints at which the graph and its subgraphs stand, outer graphs first, without those it has passed.
+
+        Each has the value `{"before": [nodes]}`. Their ids are the same in every process.
 
         `has_paused`: the graph has paused at one, perhaps of a graph that only the code of a node knows.
         """
@@ -55,6 +58,7 @@ class PausedGraph:
             for level, path, place in _levels(state)
             if (graph := graphs.get(path)) is not None and self._stands_before_or_after(graph, level, place)
         ]
+        found = [one for one in found if one.id not in self._passed]
         return found or ([_breakpoint(state, "", self._checkpoints.latest)] if has_paused else [])
 
     def missing_nodes(self) -> list[str]:

@@ -235,6 +235,8 @@ class Exchange:
         # In a thread, because an author may ask with values of any size.
         waiting = await asyncio.to_thread(lambda: started.transcoder.waiting)
         assert waiting is not None, "a graph that has paused waits for something"
+        if (why := self._graph_run.refused_answer) is not None:
+            waiting = waiting.model_copy(update={"title": f"The answer was not accepted: {why}"})
         return asked_again(waiting, len(resume_point.decisions or ()) if resume_point is not None else 0)
 
     async def _checkpoint_at(self, boundary: ToolCallPart | ToolResultPart) -> Checkpoint | None:

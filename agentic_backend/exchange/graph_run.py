@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphDrained, GraphRecursionError
+from langgraph.errors import GraphDrained, GraphRecursionError, is_invalid_resume
 from langgraph.runtime import RunControl
 from langgraph.types import Command, Interrupt
+from pydantic import ValidationError
 
 from agentic_backend.agents.agent_factory import WarmAgent
 from agentic_backend.agents.agent_flow import StreamPart
@@ -27,6 +28,7 @@ from agentic_backend.exchange.prompt_assembly import PromptAssembly
 from agentic_backend.exchange.recall import Memory
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
+from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.streaming.drafts import CompleteDraft
 from agentic_backend.streaming.interrupts import interrupt_id_of, is_refusal, resume_values
@@ -89,11 +91,13 @@ class GraphRun:
         """Time of the graph's last sign of life."""
         self.started: StartedRun | None = None
         """None until the agent is leased."""
+        self.refused_answer: str | None = None
+        """Why the graph has refused an answer that it was resumed with, and asks again."""
 
     async def run(self, outbox: Outbox) -> StartedRun:
         """Run the graph from the user's message or from its checkpoint, until it ends or pauses.
 
-        Raises CheckpointMissing if the checkpoint can't be read, Drained, and the agent's errors.
+        Raises CheckpointMissing if it can't go on from the checkpoint, Drained, and the agent's errors.
         """
         try:
             checkpoints = await self._checkpoints_to_go_on_from()
@@ -156,7 +160,12 @@ class GraphRun:
         if start.resume_point is None or checkpoints is None:
             given, checkpoints, transcoder = self._from_the_opening(prompt, memory)
         else:
-            not_passed = await self._breakpoints(warm, checkpoints)
+            paused = self._paused(warm, checkpoints)
+            if missing := paused.missing_nodes():
+                names = ", ".join(map(repr, missing))
+                raise CheckpointMissing(f"The agent has changed since: it has no step {names} to go on with.")
+            # There are some if its server died after the last checkpoint and before the pause was stored.
+            not_passed = await paused.breakpoints()
             given, transcoder = self._from_the_resume_point(start.resume_point, checkpoints)
             outbox.accept(transcoder.announce_anew(self._clock()))
         model_stream = self._model_stream(transcoder, outbox)
@@ -174,21 +183,12 @@ class GraphRun:
         checkpoints = ExchangeCheckpoints(memory.states.get(agent_id), thread_id=self._context.run_id)
         return {"messages": messages}, checkpoints, StreamTranscoder(agent_id, messages, self._clock())
 
-    async def _breakpoints(self, warm: WarmAgent, checkpoints: ExchangeCheckpoints) -> list[Interrupt]:
-        """The breakpoints at which a run that goes on stands, and which nobody has let it pass.
-
-        There are some if its server died after the last checkpoint and before the pause was stored. Raises
-        CheckpointMissing if the graph has changed, so that the run can't go on.
-        """
-        paused = PausedGraph(warm.flow.get_compiled_graph(), checkpoints)
-        if missing := paused.missing_nodes():
-            raise CheckpointMissing(
-                f"The agent has changed since: it has no step {', '.join(map(repr, missing))} to go on with."
-            )
+    def _paused(self, warm: WarmAgent, checkpoints: ExchangeCheckpoints) -> PausedGraph:
+        """The graph as its checkpoints tell of it, with the breakpoints that people have let it pass."""
         resume_point = self._start.resume_point
-        decisions = resume_point.decisions if resume_point is not None else None
-        passed = {interrupt_id_of(one.interrupt_id) for one in decisions or () if not is_refusal(one)}
-        return [one for one in await paused.breakpoints() if one.id not in passed]
+        decisions = (resume_point.decisions if resume_point is not None else None) or ()
+        passed = {interrupt_id_of(one.interrupt_id) for one in decisions if not is_refusal(one)}
+        return PausedGraph(warm.flow.get_compiled_graph(), checkpoints, passed)
 
     def _from_the_resume_point(
         self, resume_point: ResumePoint, checkpoints: ExchangeCheckpoints
@@ -216,14 +216,20 @@ class GraphRun:
                 self._take(part, started.transcoder, outbox)
         except GraphDrained as error:
             raise Drained from error
+        except ValidationError as error:
+            # A validator of the graph's own type, which no JSON Schema tells of: the person may answer again.
+            if not is_invalid_resume(error):
+                raise
+            self.refused_answer = first_problem(error, "answer")
+            self._ask(started.checkpoints.interrupts, started.transcoder, outbox)
         finally:
             started.model_stream.cut()
         if at_breakpoint or started.transcoder.is_paused:
-            paused = PausedGraph(started.warm.flow.get_compiled_graph(), started.checkpoints)
+            paused = self._paused(started.warm, started.checkpoints)
             self._ask(await paused.breakpoints(has_paused=at_breakpoint), started.transcoder, outbox)
 
-    def _ask(self, breakpoints: Sequence[Interrupt], transcoder: StreamTranscoder, outbox: Outbox) -> None:
-        self._take(((), "updates", {"__interrupt__": tuple(breakpoints)}), transcoder, outbox)
+    def _ask(self, interrupts: Sequence[Interrupt], transcoder: StreamTranscoder, outbox: Outbox) -> None:
+        self._take(((), "updates", {"__interrupt__": tuple(interrupts)}), transcoder, outbox)
 
     def _take(self, part: StreamPart, transcoder: StreamTranscoder, outbox: Outbox) -> None:
         self.last_sign = self._clock()

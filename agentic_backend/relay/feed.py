@@ -113,6 +113,11 @@ class Feed:
         if log.exchange_id not in self._cursors:
             self.follow(log, 0)
 
+    def follow_decided(self, log: ExchangeLog) -> None:
+        """Show the exchange on which the client has decided; of one that its decision has ended, only the final."""
+        if log.exchange_id not in self._cursors:
+            self.follow(log, 0 if log.final is None else log.final.seq - 1)
+
     def follow_only(self, log: ExchangeLog) -> None:
         """Show the exchange of the client's ask from its beginning to its final, which ends the feed.
 

@@ -20,7 +20,7 @@ from langgraph.types import Interrupt
 from agentic_backend.protocol.events import HumanRequest
 from agentic_backend.stores.records import HumanDecision
 from agentic_backend.streaming.json_form import json_form
-from agentic_backend.streaming.tool_approvals import call_request, place
+from agentic_backend.streaming.tool_approvals import EXPIRED, call_request, place
 from agentic_backend.streaming.wording import worded
 
 _REJECTED = "Rejected."
@@ -98,5 +98,6 @@ def _response(action: Action, decision: HumanDecision) -> dict[str, Any]:
             return {"type": "ignore", "args": None}
         case "answer":
             return {"type": "response", "args": decision.answer}
-    said = decision.message or (None if "allow_ignore" in may else _REJECTED)
+    default = EXPIRED if decision.action == "expire" else _REJECTED
+    said = decision.message or (None if "allow_ignore" in may else default)
     return {"type": "response" if said and "allow_respond" in may else "ignore", "args": said}

@@ -127,7 +127,7 @@ class Connection:
                 resumed = await self._door.orchestrator.human_resume(
                     self._user, frame.session_id, frame.exchange_id, frame.payload, self._tokens
                 )
-                self._feed.follow_on(resumed)
+                self._feed.follow_decided(resumed)
             case Ping():
                 self._feed.answer(Pong())
 

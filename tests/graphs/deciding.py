@@ -46,7 +46,7 @@ async def decide(client: ChatClient, event: Event, *decisions: dict[str, Any], *
     """Decide; the next thing that the agent asks, the final, or the refusal of the decision."""
     await client.send(frame(event, *decisions, answers=answers))
     while True:
-        came = await client.until("awaiting_human", "final", "error")
+        came = await client.until("awaiting_human", "final", "error", exchange_id=event["exchange_id"])
         # A socket that is new to the exchange first gets again what it has waited for.
         if came["type"] != "awaiting_human" or came["seq"] > event["seq"]:
             return came

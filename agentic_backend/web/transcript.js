@@ -182,7 +182,10 @@ const HANDLERS = {
 
   awaiting_human: (exchange, { payload }) => awaiting(exchange, payload, lastRank(exchange.messages)),
 
-  error: (exchange, { code, content, retryable }) => ({ ...exchange, error: { code, content, retryable } }),
+  error: (exchange, { code, content, retryable, detail }) => ({
+    ...exchange,
+    error: { code, content, retryable, detail },
+  }),
 
   reset: (exchange, { messages, partial }) => ({
     ...exchange,

@@ -4,10 +4,12 @@
  * It stays in its place while its decision is on its way, and is as it was before if the server refuses that.
  */
 
+import { unshownOf } from "../asked-value.js";
 import { formatAhead, formatTime, visible } from "../format.js";
+import { AnswerForm } from "./answer-form.js";
 import { Arguments } from "./arguments.js";
 import { useNow } from "./clock.js";
-import { AnswerForm, EditForm, RejectForm } from "./decision-forms.js";
+import { EditForm, RejectForm } from "./decision-forms.js";
 import { DECISIONS, Decided } from "./decided.js";
 import { passFocusOn, useFocusWhenShown } from "./focus.js";
 import { html, useId, useLayoutEffect, useRef, useState } from "./html.js";
@@ -20,8 +22,10 @@ export function Approval({ approval, waiting, onDecide, stopping }) {
   /** What is being written: `reject`, `edit` or nothing. It outlasts a decision that is refused. */
   const [writing, setWriting] = useState(null);
   const [edited, setEdited] = useState(null);
+  const [entered, setEntered] = useState({});
   const title = useId();
   const isOpen = state === "open";
+  const unshown = isOpen ? unshownOf(request, waiting?.title) : null;
   useFocusWhenShown(card, isOpen);
   usePassingFocus(card, isOpen);
 
@@ -41,6 +45,7 @@ export function Approval({ approval, waiting, onDecide, stopping }) {
     </header>
     ${request.question && html`<p class="why" data-testid="approval-question">${visible(request.question)}</p>`}
     ${request.name && writing !== "edit" && html`<${Arguments} args=${request.args} />`}
+    ${unshown && html`<${Arguments} args=${unshown} testId="asked-value" />`}
     ${
       refusal &&
       html`<p class="notice error" role="alert" data-testid="approval-refused">
@@ -58,7 +63,13 @@ export function Approval({ approval, waiting, onDecide, stopping }) {
             onEdited=${setEdited}
             onDecide=${onDecide}
           />`
-        : html`<${QuestionDecision} request=${request} stopping=${stopping} onDecide=${onDecide} />`
+        : html`<${QuestionDecision}
+            request=${request}
+            entered=${entered}
+            stopping=${stopping}
+            onEnter=${setEntered}
+            onDecide=${onDecide}
+          />`
     }
   </section>`;
 }
@@ -113,9 +124,17 @@ function CallDecision({ request: { args, allowed }, writing, edited, stopping, o
   </div>`;
 }
 
-function QuestionDecision({ request: { choices }, stopping, onDecide }) {
+function QuestionDecision({ request: { choices, response_schema: schema }, entered, stopping, onEnter, onDecide }) {
   const answer = (given) => onDecide({ action: "answer", answer: given });
-  if (!choices?.length) return html`<${AnswerForm} onAnswer=${answer} />`;
+  if (!choices?.length) {
+    return html`<${AnswerForm}
+      schema=${schema}
+      entered=${entered}
+      stopping=${stopping}
+      onEnter=${onEnter}
+      onAnswer=${answer}
+    />`;
+  }
   return html`<ul class="choices">
     ${choices.map(
       ({ id, label, description }) => html`<li key=${id}>

@@ -1,4 +1,4 @@
-/** The arguments of a call, exact and readable; long ones are folded. */
+/** The arguments of a call, or other named values: exact and readable; long ones are folded. */
 
 import { formatCount, formatJson, visible } from "../format.js";
 import { html, useId, useState } from "./html.js";
@@ -6,10 +6,10 @@ import { html, useId, useState } from "./html.js";
 const LONG_CHARACTERS = 400;
 const LONG_LINES = 8;
 
-export function Arguments({ args }) {
+export function Arguments({ args, testId = "approval-args" }) {
   const entries = Object.entries(args ?? {});
   if (!entries.length) return html`<p class="muted">Without arguments</p>`;
-  return html`<dl class="arguments" data-testid="approval-args">
+  return html`<dl class="arguments" data-testid=${testId}>
     ${entries.map(
       ([name, value]) => html`<div key=${name}>
         <dt>${visible(name)}</dt>

@@ -33,8 +33,12 @@ export function Decided({ request, decision, isSent }) {
 function Said({ request: { choices }, decision }) {
   if (decision?.action === "answer") {
     const chosen = choices?.find(({ id }) => id === decision.answer)?.label;
-    const answer = chosen ?? (typeof decision.answer === "string" ? decision.answer : JSON.stringify(decision.answer));
-    return html`<strong class="said">${visible(answer)}</strong>`;
+    return html`<strong class="said">${visible(chosen ?? inWords(decision.answer))}</strong>`;
   }
   return decision?.message ? html`<q class="said">${visible(decision.message)}</q>` : null;
+}
+
+function inWords(answer) {
+  if (typeof answer === "boolean") return answer ? "Yes" : "No";
+  return typeof answer === "string" ? answer : JSON.stringify(answer);
 }

@@ -1,4 +1,4 @@
-/** What a person writes to decide: why not, other arguments, or an answer. */
+/** What a person writes to decide: why not, or other arguments. */
 
 import { parseExactly } from "../exact-json.js";
 import { formatJson } from "../format.js";
@@ -41,23 +41,8 @@ export function EditForm({ args, text: written, onWrite, onEdit, onCancel }) {
   <//>`;
 }
 
-export function AnswerForm({ onAnswer }) {
-  const [answer, setAnswer] = useState("");
-  const submit = () => answer.trim() && onAnswer(answer);
-  return html`<${WritingForm}
-    label="Your answer"
-    text=${answer}
-    rows="1"
-    testId="answer"
-    submitsOnEnter
-    onWrite=${setAnswer}
-    onSubmit=${submit}
-  >
-    <button type="submit" class="button primary" data-testid="send-answer" disabled=${!answer.trim()}>Answer</button>
-  <//>`;
-}
-
-function WritingForm({ label, text, rows, isCode, testId, problem, submitsOnEnter, onWrite, onSubmit, ...rest }) {
+/** A form of one text; Ctrl+Enter sends it, and Enter too with `submitsOnEnter`. Without `onCancel` it stays open. */
+export function WritingForm({ label, text, rows, isCode, testId, problem, submitsOnEnter, onWrite, onSubmit, ...rest }) {
   const { onCancel, children } = rest;
   const area = useRef(null);
   const id = useId();

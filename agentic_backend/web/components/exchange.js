@@ -69,6 +69,7 @@ function Item({ item, shown: { exchange, ending, mayGoOn, agentName, conversatio
       }
       return html`<${ErrorNotice}
         content=${item.content}
+        detail=${item.detail}
         onRetry=${mayGoOn && item.retryable ? () => conversation.askAgain(exchange) : null}
       />`;
     default:

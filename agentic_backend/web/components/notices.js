@@ -1,6 +1,6 @@
 /** What is not an answer: activities and errors. */
 
-import { formatEntries } from "../format.js";
+import { formatEntries, visible } from "../format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 
@@ -25,11 +25,14 @@ export function activityText(kind, data, agentName) {
   }
 }
 
-/** `onRetry` is given where asking again may help. */
-export function ErrorNotice({ content, onRetry }) {
+/** `detail`, `{type, text, where}`, is for developers and admins; `onRetry` is given where asking again may help. */
+export function ErrorNotice({ content, detail, onRetry }) {
   return html`<div class="notice error" role="alert" data-testid="error-notice">
     <${Icon} name="warning" />
-    <span class="notice-text">${content || "Something went wrong."}</span>
+    <div class="notice-text">
+      ${content || "Something went wrong."}
+      ${detail && html`<${Detail} ...${detail} />`}
+    </div>
     ${
       onRetry &&
       html`<button type="button" class="button" data-testid="try-again" onClick=${onRetry}>
@@ -37,4 +40,10 @@ export function ErrorNotice({ content, onRetry }) {
     </button>`
     }
   </div>`;
+}
+
+function Detail({ type, text, where }) {
+  return html`<pre class="error-detail" data-testid="error-detail">${visible(
+    [[type, text].filter(Boolean).join(": "), where].filter(Boolean).join("\n"),
+  )}</pre>`;
 }

@@ -1,0 +1,116 @@
+"""The chat page where a graph asks a question: all that it asked with is shown, and its schema is a form."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Locator, expect
+from support.asking_agents import ENTRIES
+from support.chat_page import ChatPage, chat_page
+from support.running_server import running_server
+
+pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(browser: Browser, tmp_path: Path) -> AsyncIterator[ChatPage]:
+    async with running_server(tmp_path, agents=ENTRIES) as server, chat_page(browser, server.address) as page:
+        yield page
+
+
+async def ask(page: ChatPage, agent: str) -> Locator:
+    """The card of the question that `agent` asks."""
+    await page.by("agent-picker").select_option(agent)
+    await page.ask("go on")
+    card = page.by("approval").and_(page.tab.locator("[data-state=open]"))
+    await expect(card).to_have_count(1)
+    return card
+
+
+async def answered(page: ChatPage, answer: Any) -> None:
+    await page.ended()
+    await expect(page.answers).to_have_text(f"You said {json.dumps(answer)}")
+
+
+async def test_nothing_of_what_a_graph_asks_with_is_hidden(page: ChatPage) -> None:
+    card = await ask(page, "transfer")
+    await expect(card.get_by_test_id("approval-question")).to_have_text("Shall I do it?")
+    await expect(card.get_by_test_id("asked-value").locator("dt")).to_have_text(["details", "account"])
+    await expect(card.get_by_test_id("asked-value")).to_contain_text("Transfer $500 to Bob")
+    await expect(card.get_by_test_id("asked-value")).to_contain_text("DE02")
+
+
+@pytest.mark.parametrize(("label", "answer"), [("Yes", True), ("No", False)])
+async def test_a_question_that_says_no_more_can_be_answered_by_yes_or_no(
+    page: ChatPage, label: str, answer: bool
+) -> None:
+    card = await ask(page, "transfer")
+    await card.get_by_role("button", name=label, exact=True).click()
+    await answered(page, answer)
+    await expect(page.by("approval")).to_contain_text(label)
+
+
+async def test_a_question_that_says_no_more_can_be_answered_in_words(page: ChatPage) -> None:
+    card = await ask(page, "transfer")
+    await card.get_by_test_id("answer").fill("only half of it")
+    await card.get_by_test_id("answer").press("Enter")
+    await answered(page, "only half of it")
+
+
+async def test_a_schema_is_a_form(page: ChatPage) -> None:
+    card = await ask(page, "booking")
+    fields = card.get_by_test_id("answer-field")
+    await expect(fields).to_have_count(6)
+    await expect(card.get_by_label("Who travels?")).to_have_value("")
+    await expect(card.get_by_text("At most four.")).to_be_visible()
+    await expect(card.get_by_label("Comfort")).to_have_value("0")
+
+    await card.get_by_label("Seats").fill("two")
+    await card.get_by_label("Stops").fill('["Basel"')
+    await card.get_by_test_id("send-answer").click()
+    problems = card.get_by_test_id("answer-problem")
+    await expect(problems).to_have_count(4)
+    await expect(problems.nth(1)).to_have_text("This must be a whole number.")
+    await expect(problems.last).to_contain_text("not JSON")
+
+    await card.get_by_label("Who travels?").fill("Ann")
+    await card.get_by_label("Seats").fill("2")
+    await card.get_by_role("radio", name="No").check()
+    await card.get_by_label("Comfort").select_option("first")
+    await card.get_by_label("Stops").fill('["Basel"]')
+    await card.get_by_test_id("send-answer").click()
+    booked = {"traveller": "Ann", "seats": 2, "window": False, "comfort": "first", "stops": ["Basel"], "note": None}
+    await answered(page, booked)
+
+
+async def test_an_answer_that_the_server_refuses_comes_back_as_it_was_filled_in(page: ChatPage) -> None:
+    card = await ask(page, "booking")
+    await card.get_by_label("Who travels?").fill("Ann")
+    await card.get_by_label("Seats").fill("9")
+    await card.get_by_role("radio", name="Yes").check()
+    await card.get_by_test_id("send-answer").click()
+    await expect(page.by("approval-refused")).to_contain_text("seats")
+    await expect(card.get_by_label("Who travels?")).to_have_value("Ann")
+    await expect(card.get_by_role("radio", name="Yes")).to_be_checked()
+    await card.get_by_label("Seats").fill("4")
+    await card.get_by_test_id("send-answer").click()
+    await page.ended()
+    await expect(page.answers).to_contain_text('"seats": 4')
+
+
+async def test_a_truth_value_is_a_yes_or_a_no(page: ChatPage) -> None:
+    card = await ask(page, "yes_or_no")
+    await expect(card.get_by_test_id("answer-option")).to_have_text(["Yes", "No"])
+    await expect(card.get_by_test_id("answer")).to_have_count(0)
+    await card.get_by_role("button", name="No", exact=True).click()
+    await answered(page, False)
+
+
+async def test_a_few_values_are_buttons(page: ChatPage) -> None:
+    card = await ask(page, "colour")
+    await expect(card.get_by_test_id("answer-option")).to_have_text(["red", "green", "3"])
+    await card.get_by_role("button", name="3", exact=True).click()
+    await answered(page, 3)

@@ -1,0 +1,43 @@
+"""Graphs that ask a person, each in another form, and repeat the answer as JSON."""
+
+import json
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
+from pydantic import BaseModel, Field
+
+from agentic_backend.agents.agent_flow import CompiledGraph
+
+
+class Booking(BaseModel):
+    traveller: str = Field(title="Who travels?")
+    seats: int = Field(description="At most four.", le=4)
+    window: bool
+    comfort: Literal["second", "first"] = "second"
+    stops: list[str] = []
+    note: str | None = None
+
+
+def _asking(value: Any, response_schema: Any = None) -> CompiledGraph:
+    def ask(state: MessagesState) -> dict[str, Any]:
+        answer = interrupt(value, response_schema=response_schema)
+        told = answer.model_dump() if isinstance(answer, BaseModel) else answer
+        return {"messages": [AIMessage(f"You said {json.dumps(told)}")]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("ask", ask)
+    graph.add_edge(START, "ask")
+    return graph.compile()
+
+
+transfer = _asking({"question": "Shall I do it?", "details": "Transfer $500 to Bob", "account": {"iban": "DE02"}})
+booking = _asking("Book a train", Booking)
+yes_or_no = _asking("Is it raining?", {"type": "boolean"})
+colour = _asking("Which colour?", {"enum": ["red", "green", 3]})
+
+ENTRIES: list[dict[str, Any]] = [
+    {"id": name, "class_path": f"support.asking_agents:{name}"}
+    for name in ("transfer", "booking", "yes_or_no", "colour")
+]

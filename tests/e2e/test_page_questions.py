@@ -32,7 +32,7 @@ async def ask(page: ChatPage, agent: str) -> Locator:
 
 async def answered(page: ChatPage, answer: Any) -> None:
     await page.ended()
-    await expect(page.answers).to_have_text(f"You said {json.dumps(answer)}")
+    await expect(page.answers.get_by_role("paragraph")).to_have_text(f"You said {json.dumps(answer)}")
 
 
 async def test_nothing_of_what_a_graph_asks_with_is_hidden(page: ChatPage) -> None:

@@ -1,12 +1,18 @@
 /** What components are written with: htm templates over preact, its hooks, and `memo`. */
 
 import htm from "../vendor/htm.js";
+import { useState } from "../vendor/hooks.js";
 import { Component, h, render } from "../vendor/preact.js";
 
 export { render };
-export { useCallback, useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
+export { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 
 export const html = htm.bind(h);
+
+let ids = 0;
+
+/** An id for an element of this component. Preact's own begin anew at each rendering of the root: two would be equal. */
+export const useId = () => useState(() => `id-${(ids += 1)}`)[0];
 
 /** Renders `View` again only when one of its properties is another value. */
 export function memo(View) {

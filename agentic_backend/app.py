@@ -89,6 +89,7 @@ async def open_application(
             models=models,
             kpi=kpi,
             limits=settings.limits,
+            titles=settings.titles,
         )
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))

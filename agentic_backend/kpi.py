@@ -87,6 +87,7 @@ class Kpi:
         self._up = self._gauge("chat_dependency_up", "1 while a dependency answers.", "dependency")
         self._damaged = self._gauge("chat_store_damaged", "1 where pages of the SQLite file are damaged.")
         self._refusals = self._counter("chat_refused", "Asks and decisions that were refused.", "call", "code")
+        self._titles = self._counter("chat_titles", "Sessions that were to be named.", "outcome")
         self._skew = self._gauge("chat_clock_skew_seconds", "How far the clock is ahead of the database's.")
         self._lag = self._histogram("chat_event_loop_lag_seconds", "How late the event loop is.", buckets=_SHORT)
         self._gauge("chat_build_info", "What runs; always 1.", "version", "python").labels(
@@ -204,6 +205,10 @@ class Kpi:
         self._model.labels("chat", model, error).observe(duration_s)
         for kind, count in zip(("input", "output"), tokens or (), strict=False):
             self._tokens.labels(kind, model).observe(count)
+
+    def titled(self, outcome: str) -> None:
+        """A session was to be named: `named`, `unneeded`, `empty`, `failed` or `dropped`."""
+        self._titles.labels(outcome).inc()
 
     def clock_skew(self, ahead_s: float) -> None:
         self._skew.set(ahead_s)

@@ -278,6 +278,17 @@ class RelaySettings(Section):
     )
 
 
+class TitlesSettings(Section):
+    enabled: bool = Field(
+        True,
+        description="Whether a model names sessions after their first message; else a session is called by its "
+        "beginning.",
+    )
+    model: ModelName | None = Field(
+        None, description="The model of `models` that names sessions, such as a small one; `null` is `default`."
+    )
+
+
 class LogSettings(Section):
     level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
     packages: tuple[NonEmpty, ...] = Field(
@@ -308,6 +319,7 @@ class Settings(Section):
         BroadcastSettings(), description="How several instances on one database tell each other what they run."
     )
     relay: RelaySettings = Field(RelaySettings(), description="The logs that clients read events from.")
+    titles: TitlesSettings = Field(TitlesSettings(), description="The names of sessions.")
     log: LogSettings = Field(LogSettings(), description="The server's log.")
 
     @field_validator("models")
@@ -324,6 +336,12 @@ class Settings(Section):
             return values
         resolved = {name: limit for name, limit in WITH_USERS.items() if limits.get(name, "auto") == "auto"}
         return values | {"limits": limits | resolved}
+
+    @model_validator(mode="after")
+    def _titles_have_a_model(self) -> Self:
+        if self.titles.model is not None and self.titles.model not in self.models:
+            raise rule_broken(f"there is no model {self.titles.model!r} in models", "titles", "model")
+        return self
 
     @model_validator(mode="after")
     def _workers_have_what_they_share(self) -> Self:

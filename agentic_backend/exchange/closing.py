@@ -10,6 +10,7 @@ from agentic_backend.exchange.boundary_events import final_of, show_end
 from agentic_backend.exchange.ending import Progress, closing_of_stored, ending_of
 from agentic_backend.exchange.life import Outcome
 from agentic_backend.exchange.outages import for_seconds, until_stored
+from agentic_backend.exchange.services import OnAnswered
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import Place, Stream
 from agentic_backend.protocol.messages import ExchangeStatus
@@ -23,10 +24,12 @@ _TRIES_FOR_S = 0.5
 
 
 class Closing:
-    def __init__(self, store: Store, relay: Relay, kpi: Kpi) -> None:
+    def __init__(self, store: Store, relay: Relay, kpi: Kpi, on_answered: OnAnswered) -> None:
         self._store = store
         self._relay = relay
         self._kpi = kpi
+        self._on_answered = on_answered
+        """Called for each exchange that is closed (see ExchangeServices)."""
 
     async def close(self, record: ExchangeRecord, outcome: Outcome) -> ExchangeEnd:
         """End the exchange of any owner, and return its end.
@@ -61,6 +64,8 @@ class Closing:
         )
         self._kpi.exchange_closed(record.agent_id, outcome.status)
         self._show(record, progress.last_seq, ending.end, messages, written)
+        if messages:
+            self._on_answered(written.session, messages[0])
         return ending.end
 
     def _show(

@@ -73,6 +73,10 @@ class Exchange:
         return self._start.record.client_exchange_id
 
     @property
+    def running_model_calls(self) -> int:
+        return self._graph_run.running_model_calls
+
+    @property
     def settled(self) -> asyncio.Event:
         return self._life.settled
 
@@ -205,6 +209,7 @@ class Exchange:
         else:
             # The log may show it already: a reader may have found the pause in the store, and a person decided.
             show_waiting(self.log, pause.pending, pause.last_seq)
+            self._settlement.answered()
             log.info("exchange waits for a person", extra=self._start.log_fields)
             self._life.enter(Phase.WAITING)
         self._kpis.pause()

@@ -84,8 +84,6 @@ class GraphRun:
         self._services = services
         self._control = RunControl()
         """Asks the graph to stop between two steps."""
-        self._awaits_first_token = True
-        """Whether `on_first_token` is still to be called."""
         self._clock = asyncio.get_running_loop().time
         self.last_sign = self._clock()
         """Time of the graph's last sign of life."""
@@ -127,6 +125,11 @@ class GraphRun:
     def start_timeout_s(self) -> float:
         """How long the agent may take to start, in seconds; the factory's own timeout is shorter."""
         return 2 * self._services.factory.build_timeout_s
+
+    @property
+    def running_model_calls(self) -> int:
+        """The number of model calls that have not ended."""
+        return self.started.model_stream.running if self.started is not None else 0
 
     @property
     def model_calls(self) -> list[ModelCall]:
@@ -234,6 +237,3 @@ class GraphRun:
     def _take(self, part: StreamPart, transcoder: StreamTranscoder, outbox: Outbox) -> None:
         self.last_sign = self._clock()
         outbox.accept(transcoder.feed(part, self.last_sign))
-        if self._awaits_first_token and transcoder.first_token_at is not None:
-            self._awaits_first_token = False
-            self._services.on_first_token(self._start)

@@ -13,6 +13,10 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import MessageRecord, SessionRecord
+
+OnAnswered = Callable[[SessionRecord, MessageRecord], None]
+"""Takes the session and the user's message of an exchange that is answered, or waits for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,8 @@ class ExchangeServices:
     limits: LimitsSettings
     show_stored: Callable[[ExchangeLog], Awaitable[bool]]
     """Shows in a log the end or the pause that is stored; returns False if the store has no such exchange."""
-    on_first_token: Callable[[ExchangeStart], None]
-    """Called for each exchange at its first token."""
+    on_answered: OnAnswered
+    """Called for each exchange of a session when its end or its pause is stored."""
 
     @property
     def recall(self) -> Recall:

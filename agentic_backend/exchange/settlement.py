@@ -76,6 +76,12 @@ class Settlement:
             self._count(ending.end)
             self._remember(ending.end)
             self._life.enter(Phase.ENDED)
+            self.answered()
+
+    def answered(self) -> None:
+        """Tell that the exchange's end or its pause is stored and shown. A query tells nobody."""
+        if (session := self._outbox.writer.session) is not None:
+            self._services.on_answered(session, self._start.opening)
 
     async def _show_stored(self, usage: TokenUsage) -> None:
         """Show the stored end or pause, because another instance has ended or continued the exchange.

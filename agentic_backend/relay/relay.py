@@ -45,6 +45,11 @@ class RunningExchange(Protocol):
         """Set when it has ended or paused and stores nothing more; a tool that ignores this may still run."""
         ...
 
+    @property
+    def running_model_calls(self) -> int:
+        """The number of its model calls that have not ended."""
+        ...
+
     async def run(self) -> None:
         """Run until the exchange ends or waits for a person. Never raises: an error becomes the exchange's end."""
         ...
@@ -109,6 +114,11 @@ class Relay:
         return len(self._running)
 
     @property
+    def running_model_calls(self) -> int:
+        """The number of model calls of the exchanges in this process that have not ended."""
+        return sum(exchange.running_model_calls for exchange in self._running.values())
+
+    @property
     def running_logs(self) -> list[ExchangeLog]:
         """The logs of the exchanges that run here."""
         return [exchange.log for exchange in self._running.values()]
@@ -161,8 +171,7 @@ class Relay:
     def spawn(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Run `work` in a background task that the relay holds, and awaits in `aclose`.
 
-        The task gets an empty context: a title is requested from a model's callback, and in its context LangChain would
-        take the title's tokens for tokens of the answer.
+        The task gets an empty context, so that LangChain never takes the tokens of a title for tokens of an answer.
         """
         task = asyncio.create_task(work, context=Context())
         self._tasks.add(task)

@@ -277,6 +277,7 @@ class SessionOrchestrator:
             user_id=user.id,
             agent_id=entry.settings.id,
             title=provisional_title(turn.text),
+            unnamed=True,
             created_at=now,
             updated_at=now,
             chat_profile=turn.chat_profile,

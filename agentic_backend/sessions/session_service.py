@@ -57,6 +57,7 @@ class SessionService:
             user_id=user.id,
             agent_id=agent.settings.id,
             title=title or UNNAMED,
+            unnamed=title is None,
             created_at=now,
             updated_at=now,
             chat_profile=chat_profile,

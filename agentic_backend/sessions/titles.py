@@ -1,17 +1,24 @@
-"""Titles: names a new session with the default model, while its first exchange runs and after its first token."""
+"""Titles: names sessions with a model, in the background, once their exchanges are answered.
+
+Naming takes what answers leave: it waits in a bounded queue, and begins only while fewer titles than a tenth of the
+running model calls are asked for (one may always be). What is lost, with the queue, the process or a failure of the
+model, is named after the session's next exchange, on whichever instance: the store knows which sessions have no name.
+"""
 
 import asyncio
 import logging
+from collections import Counter
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from agentic_backend.agents.models import ChatModels
+from agentic_backend.config.settings import TitlesSettings
 from agentic_backend.errors import AgenticError
-from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import SessionRecord
+from agentic_backend.stores.records import MessageRecord, SessionRecord
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +32,9 @@ UNNAMED = "New conversation"
 _LONGEST = 80
 _LONGEST_PROVISIONAL = 60
 _LONGEST_QUESTION = 2_000
-# Few at once: titles should not take the provider's capacity from answers.
-_AT_ONCE, _AT_ONCE_OF_USER = 8, 4
+# Titles must not take the provider's capacity from answers: one for so many running model calls.
+_MODEL_CALLS_PER_TITLE = 10
+_WAITING_AT_MOST = 1_000
 
 
 def provisional_title(message: str) -> str:
@@ -39,48 +47,89 @@ def provisional_title(message: str) -> str:
 
 
 class Titles:
-    """Names sessions in tasks that the relay owns and awaits."""
+    """Names sessions in tasks that the relay owns, and cancels and awaits when the process ends."""
 
-    def __init__(self, models: ChatModels, store: Store, relay: Relay, timeout_s: float) -> None:
+    def __init__(
+        self, models: ChatModels, store: Store, relay: Relay, kpi: Kpi, settings: TitlesSettings, timeout_s: float
+    ) -> None:
         self._models = models
         self._store = store
         self._relay = relay
+        self._kpi = kpi
+        self._settings = settings
         self._timeout_s = timeout_s
-        self._naming: list[str] = []
-        """The user id of each session that is being named."""
+        self._waiting: dict[str, dict[str, str]] = {}
+        """The messages of the sessions to name, by session id, oldest first, by user id in the order of their turns."""
+        self._naming: dict[str, str] = {}
+        """The user id of each session that is being named, by session id."""
 
-    def name_after_first(self, start: ExchangeStart) -> None:
-        """Name the session of an exchange that begins to answer, if it is the first one and the session has no name."""
-        session = start.session
-        if session is None or start.opening.rank != 0:
+    def name_after(self, session: SessionRecord, opening: MessageRecord) -> None:
+        """Name the session after the user's message of an exchange that is answered, unless it has a name."""
+        message = text_of(opening.parts)[:_LONGEST_QUESTION].strip()
+        if not self._settings.enabled or not session.unnamed or not message or session.id in self._naming:
             return
-        message = text_of(start.opening.parts)
-        if session.title in (UNNAMED, provisional_title(message)):
-            self.name_soon(session, message)
+        self._waiting.setdefault(session.user_id, {}).setdefault(session.id, message)
+        self._drop_some()
+        self._begin_some()
 
-    def name_soon(self, session: SessionRecord, message: str) -> None:
-        """Name `session` after `message`, unless it is renamed first or too many sessions are being named."""
-        if len(self._naming) < _AT_ONCE and self._naming.count(session.user_id) < _AT_ONCE_OF_USER:
-            self._naming.append(session.user_id)
-            self._relay.spawn(self._name(session, message)).add_done_callback(
-                lambda _: self._naming.remove(session.user_id)
-            )
+    def _drop_some(self) -> None:
+        """Keep the queue bounded: whoever has the most sessions in it loses the oldest."""
+        if sum(map(len, self._waiting.values())) <= _WAITING_AT_MOST:
+            return
+        longest = max(self._waiting.values(), key=len)
+        dropped = next(iter(longest))
+        del longest[dropped]
+        self._kpi.titled("dropped")
+        log.warning("too many sessions wait for a title", extra={"session_id": dropped})
 
-    async def _name(self, session: SessionRecord, message: str) -> None:
+    def _begin_some(self) -> None:
+        """Begin to name sessions, the users taking turns. A server that is going leaves them to another."""
+        places = max(1, self._relay.running_model_calls // _MODEL_CALLS_PER_TITLE)
+        while len(self._naming) < places and not self._relay.draining:
+            taken, most_of_user = Counter(self._naming.values()), max(1, places // 2)
+            user_id = next((user for user in self._waiting if taken[user] < most_of_user), None)
+            if user_id is None:
+                return
+            # The user's next turn comes after all others'.
+            sessions = self._waiting.pop(user_id)
+            session_id = next(iter(sessions))
+            message = sessions.pop(session_id)
+            if sessions:
+                self._waiting[user_id] = sessions
+            self._naming[session_id] = user_id
+            self._relay.spawn(self._name(session_id, message))
+
+    async def _name(self, session_id: str, message: str) -> None:
+        outcome = "failed"
         try:
             async with asyncio.timeout(self._timeout_s):
-                title = await self._ask_model(message)
-                renamed = title and await self._store.rename_session(session.id, title, only_if=session.title)
+                outcome = await self._rename(session_id, message)
         except AgenticError as error:
-            log.warning("session not named", extra={"session_id": session.id, "code": error.code})
+            log.warning("session not named", extra={"session_id": session_id, "code": error.code})
         except Exception as error:
             # A provider may raise anything; the session keeps its provisional title.
-            log.warning("session not named", exc_info=error, extra={"session_id": session.id})
-        else:
-            if renamed:
-                self._relay.session_changed(renamed.shown())
+            log.warning("session not named", exc_info=error, extra={"session_id": session_id})
+        finally:
+            del self._naming[session_id]
+            self._kpi.titled(outcome)
+            self._begin_some()
+
+    async def _rename(self, session_id: str, message: str) -> str:
+        """Name the session; return what came of it, as its metric says."""
+        session = await self._store.get_session(session_id)
+        if session is None or not session.unnamed:
+            # It has been deleted or renamed since: the model need not be asked.
+            return "unneeded"
+        title = await self._ask_model(message)
+        if not title:
+            return "empty"
+        renamed = await self._store.rename_session(session_id, title, only_unnamed=True)
+        if renamed is None:
+            return "unneeded"
+        self._relay.session_changed(renamed.shown())
+        return "named"
 
     async def _ask_model(self, message: str) -> str:
-        prompt = [SystemMessage(NAME_CONVERSATION), HumanMessage(message[:_LONGEST_QUESTION])]
-        answer = await self._models.get().ainvoke(prompt)
+        prompt = [SystemMessage(NAME_CONVERSATION), HumanMessage(message)]
+        answer = await self._models.get(self._settings.model).ainvoke(prompt)
         return " ".join(answer.text.split()).strip("\"'“”«». ")[:_LONGEST]

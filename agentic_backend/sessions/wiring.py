@@ -8,6 +8,7 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.settings import TitlesSettings
 from agentic_backend.event_loop import running
 from agentic_backend.exchange.closing import Closing
 from agentic_backend.exchange.instance import Instance
@@ -46,9 +47,10 @@ def wire_sessions(
     models: ChatModels,
     kpi: Kpi,
     limits: LimitsSettings,
+    titles: TitlesSettings,
 ) -> WiredSessions:
-    titles = Titles(models, store, relay, limits.titles_timeout_s)
-    views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi)
+    naming = Titles(models, store, relay, kpi, titles, limits.titles_timeout_s)
+    views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, naming.name_after)
     services = ExchangeServices(
         instance=instance,
         store=store,
@@ -57,7 +59,7 @@ def wire_sessions(
         kpi=kpi,
         limits=limits,
         show_stored=views.refresh,
-        on_first_token=titles.name_after_first,
+        on_answered=naming.name_after,
     )
     launcher = ExchangeLauncher(services)
     waiting = WaitingExchanges(services, agents, launcher, views, closing)

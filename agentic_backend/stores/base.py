@@ -202,8 +202,11 @@ class Store(Protocol):
         """
         ...
 
-    async def rename_session(self, session_id: str, title: str, *, only_if: str | None = None) -> SessionRecord | None:
-        """Set the title, with `only_if` only if the title is still that one. None if nothing was renamed."""
+    async def rename_session(self, session_id: str, title: str, *, only_unnamed: bool = False) -> SessionRecord | None:
+        """Set the title, after which the session is named. None if nothing was renamed.
+
+        With `only_unnamed`, only if it has no name yet, whatever its provisional title is.
+        """
         ...
 
     async def complete_session(self, session_id: str, at: datetime) -> SessionRecord | None:

@@ -51,6 +51,8 @@ class SessionRecord:
     active_exchange_id: str | None = None
 
     parent: Parent | None = None
+    unnamed: bool | None = None
+    """Whether its title is a provisional one, which a model may replace; False once it has a name."""
     scope: dict[str, str] = field(default_factory=dict)
     """Whose settings apply to the session beside its user's, such as a class or an assignment, by the kind of scope."""
     active_owner: str | None = None

@@ -88,6 +88,11 @@ class ModelStream(ModelFailures):
         self._slice_began = 0.0
         self._slice_ends: asyncio.Handle | None = None
 
+    @property
+    def running(self) -> int:
+        """The number of calls that have not ended."""
+        return len(self._begun)
+
     def cut(self) -> None:
         """End the run. A model in a thread, which can't be cancelled, ends at its next token or call."""
         self._is_cut = True

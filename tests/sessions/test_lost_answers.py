@@ -56,7 +56,7 @@ async def test_who_was_taken_for_dead_during_an_outage_shows_the_end_that_is_sto
     await shows_no_end(sessions, log)
     record = await sessions.store.real.get_exchange(log.exchange_id)
     assert record is not None
-    await Closing(sessions.store.real, idle_relay(), Kpi()).close(record, INTERRUPTED)
+    await Closing(sessions.store.real, idle_relay(), Kpi(), lambda *_: None).close(record, INTERRUPTED)
     closed = await sessions.stored(log.session_id)
     sessions.store.come_back()
     events = await events_of(log)

@@ -1,9 +1,9 @@
-"""Titles: a session's name comes beside its first answer, and nothing that happens to it touches the answer."""
+"""Titles: a session's name comes after its first answer, and nothing that happens to it touches the answer."""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,19 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from support.chat_client import check_exchange, final_text
+from support.held_agents import Hold, held_graph
 from support.recorded_agents import eventually
 from support.sessions import USER, Sessions, events_of, open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.settings import TitlesSettings
 from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.protocol.messages import Session
 from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.sessions import titles
 from agentic_backend.sessions.titles import UNNAMED, provisional_title
 
 SECRET = "the secret of the person"
@@ -62,15 +65,12 @@ class TitleModel(BaseChatModel):
 
 
 class Speaker(OfflineChatModel):
-    """The agent's model: notes each of its tokens; with `beside`, the last one comes once a title is asked for."""
+    """The agent's model: notes each of its tokens."""
 
     journal: Journal
-    beside: bool = False
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         for word in ("one ", "two ", "three ", "four"):
-            if self.beside and word == "four":
-                await eventually(lambda: "title" in self.journal.order)
             self.journal.order.append("token")
             yield ChatGenerationChunk(message=AIMessageChunk(word))
             await asyncio.sleep(0.01)
@@ -82,8 +82,8 @@ def title_model(**fields: Any) -> TitleModel:
     return TitleModel(go_on=go_on, journal=Journal(), **fields)
 
 
-def speaking_graph(journal: Journal, beside: bool) -> CompiledGraph:
-    return build(Speaker(journal=journal, beside=beside))
+def speaking_graph(journal: Journal) -> CompiledGraph:
+    return build(Speaker(journal=journal))
 
 
 class Watcher:
@@ -98,11 +98,12 @@ class Watcher:
 
 
 def titled_sessions(
-    directory: Path, model: BaseChatModel, *, beside: bool = False, **options: Any
+    directory: Path, model: BaseChatModel, *, agents: dict[str, object] | None = None, **options: Any
 ) -> AbstractAsyncContextManager[Sessions]:
     """Sessions whose default model is `model`; their one agent has a model of its own."""
     journal = model.journal if isinstance(model, TitleModel) else Journal()
-    return open_sessions(directory, {"agent": speaking_graph(journal, beside)}, models={"default": model}, **options)
+    agents = {"agent": speaking_graph(journal), **(agents or {})}
+    return open_sessions(directory, agents, models={"default": model, **options.pop("models", {})}, **options)
 
 
 async def answered(sessions: Sessions, message: str = "hello", **fields: Any) -> str:
@@ -124,9 +125,9 @@ async def is_titled(sessions: Sessions, session_id: str, title: str) -> None:
     assert (await sessions.session(session_id)).title == title
 
 
-async def test_the_default_model_names_a_session_once_its_answer_has_begun(tmp_path: Path) -> None:
+async def test_the_default_model_names_a_session_once_it_is_answered(tmp_path: Path) -> None:
     model = title_model()
-    async with titled_sessions(tmp_path, model, beside=True) as sessions:
+    async with titled_sessions(tmp_path, model) as sessions:
         watcher = Watcher()
         log = await sessions.begin("hello\n  there")
         assert log.session_id is not None
@@ -136,8 +137,7 @@ async def test_the_default_model_names_a_session_once_its_answer_has_begun(tmp_p
         await eventually(lambda: watcher.titles)
         assert watcher.titles == ["A good name"]
         assert (await sessions.session(log.session_id)).title == "A good name"
-    assert model.journal.order[0] == "token", "never before the first token"
-    assert model.journal.order.index("title") < 4, "beside the answer, not after it"
+    assert model.journal.order == ["token"] * 4 + ["title"], "after the answer, not beside it"
     [[_, prompt]] = model.journal.prompts
     assert prompt.text == "hello\n  there"
 
@@ -248,24 +248,155 @@ async def test_a_title_model_that_hangs_is_given_up(tmp_path: Path, caplog: pyte
         assert (await sessions.session(session_id)).title == "hello"
 
 
-async def test_few_titles_are_asked_for_at_the_same_time(tmp_path: Path) -> None:
+@asynccontextmanager
+async def calling_models(sessions: Sessions, hold: Hold, count: int) -> AsyncIterator[None]:
+    """So many model calls run in the block."""
+    logs = [await sessions.begin("hello", agent_id="held", user=User(id=f"held {n}", name="")) for n in range(count)]
+    await eventually(lambda: hold.held == count)
+    yield
+    hold.released.set()
+    for log in logs:
+        await events_of(log)
+
+
+async def answered_of(sessions: Sessions, user_id: str, message: str) -> str | None:
+    log = await sessions.begin(message, user=User(id=user_id, name=""))
+    await events_of(log)
+    return log.session_id
+
+
+async def test_one_title_is_asked_for_where_few_models_run(tmp_path: Path) -> None:
     model = title_model()
     model.go_on.clear()
     async with titled_sessions(tmp_path, model) as sessions:
-        await asyncio.gather(*(answered(sessions, f"hello {number}") for number in range(10)))
-        await eventually(lambda: len(model.journal.prompts) >= 4)
-        assert len(model.journal.prompts) == 4, "one user's do not take all places"
-        users = [User(id=f"user {number}", name="") for number in range(20)]
-        logs = [await sessions.begin("hello", user=user) for user in users]
-        for log in logs:
-            await events_of(log)
-        await eventually(lambda: len(model.journal.prompts) >= 8)
-        assert len(model.journal.prompts) == 8
+        ids = [await answered(sessions, f"hello {number}") for number in range(3)]
+        await asyncio.sleep(0.05)
+        assert [prompt[-1].text for prompt in model.journal.prompts] == ["hello 0"]
         model.go_on.set()
-        # Their places are free once all titles are stored.
+        for session_id in ids:
+            await is_titled(sessions, session_id, "A good name")
+        assert [prompt[-1].text for prompt in model.journal.prompts] == ["hello 0", "hello 1", "hello 2"]
+
+
+async def test_no_more_titles_are_asked_for_than_a_tenth_of_the_running_model_calls(tmp_path: Path) -> None:
+    model, hold = title_model(), Hold()
+    model.go_on.clear()
+    async with titled_sessions(tmp_path, model, agents={"held": held_graph(hold)}) as sessions:
+        async with calling_models(sessions, hold, 49):
+            for number in range(4):
+                await answered_of(sessions, "one", f"one {number}")
+            await asyncio.sleep(0.05)
+            assert len(model.journal.prompts) == 2, "one user's don't take all places"
+            for number in range(4):
+                await answered_of(sessions, "two", f"two {number}")
+            await asyncio.sleep(0.05)
+            asked = sorted(prompt[-1].text for prompt in model.journal.prompts)
+            assert asked == ["one 0", "one 1", "two 0", "two 1"]
+        model.go_on.set()
+        await eventually(lambda: len(model.journal.prompts) == 8 + 49)
+
+
+async def test_users_take_turns(tmp_path: Path) -> None:
+    model = title_model()
+    model.go_on.clear()
+    async with titled_sessions(tmp_path, model) as sessions:
+        for number in range(4):
+            await answered_of(sessions, "one", f"one {number}")
+        last = await answered_of(sessions, "two", "two")
+        model.go_on.set()
+        async with asyncio.timeout(10):
+            while (await sessions.session(last)).title != "A good name":
+                await asyncio.sleep(0.01)
+        await eventually(lambda: len(model.journal.prompts) == 5)
+    order = [prompt[-1].text for prompt in model.journal.prompts]
+    assert order.index("two") < order.index("one 2")
+
+
+async def test_a_full_queue_drops_the_oldest_of_whoever_has_the_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(titles, "_WAITING_AT_MOST", 3)
+    model = title_model()
+    model.go_on.clear()
+    async with titled_sessions(tmp_path, model) as sessions:
+        modest = [await answered_of(sessions, "two", "two 0"), await answered_of(sessions, "two", "two 1")]
+        greedy = [await answered_of(sessions, "one", f"one {number}") for number in range(4)]
+        model.go_on.set()
+        await eventually(lambda: len(model.journal.prompts) == 4)
+        for session_id in (*modest, *greedy[2:]):
+            assert session_id is not None
+            await is_titled(sessions, session_id, "A good name")
+        assert [(await sessions.session(each)).title for each in greedy[:2]] == ["one 0", "one 1"]
+        # What was dropped is named after the next exchange.
+        await events_of(await sessions.begin("again", session_id=greedy[0], user=User(id="one", name="")))
+        assert greedy[0] is not None
+        await is_titled(sessions, greedy[0], "A good name")
+        exposition = sessions.kpi.exposition("")[0].decode()
+        assert 'chat_titles_total{outcome="dropped"} 2.0' in exposition
+        assert 'chat_titles_total{outcome="named"} 5.0' in exposition
+
+
+async def test_a_session_that_was_not_named_is_named_after_its_next_exchange(tmp_path: Path) -> None:
+    model = title_model(error=ValueError("away"))
+    async with titled_sessions(tmp_path, model) as sessions:
+        session_id = await answered(sessions, "hello")
+        await eventually(lambda: "title" in model.journal.order)
         await eventually(lambda: not sessions.relay._tasks)
-        session_id = await answered(sessions, "hello again")
-        await eventually(lambda: model.journal.prompts[-1][-1].text == "hello again")
+        model.error = None
+        assert (await sessions.session(session_id)).title == "hello"
+        await answered(sessions, "How are you?", session_id=session_id)
+        await is_titled(sessions, session_id, "A good name")
+        assert model.journal.prompts[-1][-1].text == "How are you?"
+
+
+async def test_what_a_process_leaves_unnamed_the_next_one_names(tmp_path: Path) -> None:
+    model = title_model()
+    model.go_on.clear()
+    async with titled_sessions(tmp_path, model) as sessions:
+        ids = [await answered(sessions, f"hello {number}") for number in range(2)]
+        await eventually(lambda: model.journal.prompts)
+    async with titled_sessions(tmp_path, title_model()) as sessions:
+        for session_id in ids:
+            assert (await sessions.session(session_id)).unnamed
+            await answered(sessions, "again", session_id=session_id)
+            await is_titled(sessions, session_id, "A good name")
+
+
+async def test_a_name_that_is_like_a_provisional_title_stays(tmp_path: Path) -> None:
+    model = title_model()
+    model.go_on.clear()
+    async with titled_sessions(tmp_path, model) as sessions:
+        opened = await sessions.service.open(USER, None, "hello", "default")
+        await answered(sessions, "hello", session_id=opened.id)
+        renamed = await answered(sessions, "hello")
+        await sessions.service.rename(USER, renamed, "hello")
+        model.go_on.set()
+        for session_id in (opened.id, renamed):
+            await is_titled(sessions, session_id, "hello")
+
+
+async def test_a_model_of_their_own_names_sessions(tmp_path: Path) -> None:
+    default, small = title_model(), title_model(title="A small name")
+    settings = TitlesSettings(model="small")
+    async with titled_sessions(tmp_path, default, models={"small": small}, titles=settings) as sessions:
+        await is_titled(sessions, await answered(sessions), "A small name")
+    assert default.journal.prompts == []
+
+
+async def test_sessions_are_not_named_where_that_is_off(tmp_path: Path) -> None:
+    model = title_model()
+    async with titled_sessions(tmp_path, model, titles=TitlesSettings(enabled=False)) as sessions:
+        await is_titled(sessions, await answered(sessions, "hello\nthere"), "hello there")
+    assert model.journal.prompts == []
+
+
+async def test_a_blank_message_names_nothing(tmp_path: Path) -> None:
+    model = title_model()
+    async with titled_sessions(tmp_path, model) as sessions:
+        session_id = await answered(sessions, " \n ")
+        await asyncio.sleep(0.05)
+        assert (model.journal.prompts, (await sessions.session(session_id)).title) == ([], UNNAMED)
+        await answered(sessions, "hello", session_id=session_id)
         await is_titled(sessions, session_id, "A good name")
 
 

@@ -184,18 +184,27 @@ async def test_a_new_title_changes_nothing_else(store: Store) -> None:
     session = a_session()
     await store.create_session(session)
     renamed = await store.rename_session(session.id, "Weather")
-    assert renamed == replace(session, title="Weather") == await store.get_session(session.id)
+    assert renamed == replace(session, title="Weather", unnamed=False) == await store.get_session(session.id)
 
 
-async def test_a_title_is_replaced_only_if_it_is_the_expected_one(store: Store) -> None:
-    session = a_session(title="New chat")
+@pytest.mark.parametrize("named_as", ["Mine", "New chat"])
+async def test_a_provisional_title_is_replaced_once_and_a_name_never(store: Store, named_as: str) -> None:
+    session = a_session(title="New chat", unnamed=True)
     await store.create_session(session)
-    assert await store.rename_session(session.id, "Theirs", only_if="new chat") is None
+    assert await store.rename_session(session.id, named_as, only_unnamed=True) is not None
+    named = replace(session, title=named_as, unnamed=False)
+    assert await store.get_session(session.id) == named
+    assert await store.rename_session(session.id, "Late", only_unnamed=True) is None
+    assert await store.get_session(session.id) == named
+    assert await store.rename_session(session.id, "Again") is not None
+
+
+@pytest.mark.parametrize("unnamed", [False, None])
+async def test_the_title_of_a_session_that_is_not_known_to_be_unnamed_stays(store: Store, unnamed: bool | None) -> None:
+    session = a_session(title="New chat", unnamed=unnamed)
+    await store.create_session(session)
+    assert await store.rename_session(session.id, "Late", only_unnamed=True) is None
     assert await store.get_session(session.id) == session
-    assert await store.rename_session(session.id, "Mine", only_if="New chat") is not None
-    assert await store.rename_session(session.id, "Late", only_if="New chat") is None
-    assert await store.rename_session(session.id, "", only_if="Mine") is not None
-    assert await store.rename_session(session.id, "Again", only_if="") is not None
 
 
 async def test_a_search_knows_the_new_title_only(store: Store) -> None:

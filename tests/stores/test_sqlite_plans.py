@@ -78,7 +78,7 @@ async def use_everything(store: SqliteStore) -> None:
     await store.append(first, [answer()], an_end(kpi=a_kpi(), session_state=b"state"), a_checkpoint())
     new = a_session()
     await store.begin_exchange(an_exchange(new), question(), new)
-    await store.rename_session(session.id, "Title", only_if="New chat")
+    await store.rename_session(session.id, "Title", only_unnamed=True)
     await store.get_session(session.id)
     await store.session_state(session.id)
     await store.get_exchange(first.exchange_id)

@@ -134,7 +134,7 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
         kpi=Kpi(),
         limits=LimitsSettings(),
         show_stored=show_stored,
-        on_first_token=lambda start: None,
+        on_answered=lambda session, opening: None,
     )
 
 

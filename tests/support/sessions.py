@@ -14,6 +14,7 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.settings import TitlesSettings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import Final
@@ -124,6 +125,7 @@ async def open_sessions(
     *,
     models: Mapping[str, BaseChatModel] | None = None,
     limits: LimitsSettings | None = None,
+    titles: TitlesSettings | None = None,
     cache_size: int = 8,
     grace_s: float = 0.2,
     keep_ended_bytes: int = 10_000_000,
@@ -154,6 +156,7 @@ async def open_sessions(
         models=services.models,
         kpi=kpi,
         limits=limits,
+        titles=titles or TitlesSettings(),
     )
     try:
         async with open_services(wired, alone=alone):

@@ -46,12 +46,12 @@ class Sessions(Part):
 
     @operation
     async def rename_session(
-        self, database: Database, session_id: str, title: str, *, only_if: str | None = None
+        self, database: Database, session_id: str, title: str, *, only_unnamed: bool = False
     ) -> SessionRecord | None:
         # A new title is no activity: `updated_at` stays, and so does the session's place in the list.
-        conditions = {"_id": session_id} if only_if is None else {"_id": session_id, "title": only_if}
+        conditions = {"_id": session_id, "unnamed": True} if only_unnamed else {"_id": session_id}
         async with self.turn(session_id):
-            return await _set(database, conditions, {"title": title, "search_title": folded(title)})
+            return await _set(database, conditions, {"title": title, "search_title": folded(title), "unnamed": False})
 
     @operation
     async def complete_session(self, database: Database, session_id: str, at: datetime) -> SessionRecord | None:

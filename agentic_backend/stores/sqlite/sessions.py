@@ -10,8 +10,8 @@ from agentic_backend.stores.sqlite.operations import Part, columns, count, first
 from agentic_backend.stores.tables import SESSIONS
 
 _RENAME = f"""
-    UPDATE sessions SET title = :title, search_title = :search_title
-    WHERE id = :id AND title = coalesce(:only_if, title)
+    UPDATE sessions SET title = :title, search_title = :search_title, unnamed = FALSE
+    WHERE id = :id AND (NOT :only_unnamed OR unnamed)
     RETURNING {columns(SESSIONS)}
 """
 
@@ -48,10 +48,10 @@ class Sessions(Part):
 
     @writes
     def rename_session(
-        self, db: sqlite3.Connection, session_id: str, title: str, *, only_if: str | None = None
+        self, db: sqlite3.Connection, session_id: str, title: str, *, only_unnamed: bool = False
     ) -> SessionRecord | None:
         # A new title is no activity: `updated_at` stays, and so does the session's place in the list.
-        names = {"id": session_id, "title": title, "search_title": folded(title), "only_if": only_if}
+        names = {"id": session_id, "title": title, "search_title": folded(title), "only_unnamed": only_unnamed}
         row = db.execute(_RENAME, names).fetchone()
         return None if row is None else SESSIONS.record_of(row)
 

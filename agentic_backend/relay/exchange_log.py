@@ -2,7 +2,8 @@
 
 Append-only; its exchange is the only writer. There is no queue per client: a cursor is a place in the log, and a slow
 reader gets adjacent deltas merged into one. A long log merges text that all cursors have read, or none, so that memory
-grows with the length of the text and not with the number of tokens; of progress events only the last is kept there.
+grows with the length of the text and not with the number of tokens. Of the progress events that all have read only the
+last is kept; of the others, the oldest are left out beyond a number of bytes, and counted.
 A place inside merged text can't be read from: its reader gets a `reset`, never the same text twice.
 """
 
@@ -14,6 +15,7 @@ from typing import Literal
 
 from agentic_backend.growing_text import GrowingText
 from agentic_backend.protocol.events import (
+    Activity,
     AwaitingHuman,
     Delta,
     ExchangeEvent,
@@ -25,7 +27,8 @@ from agentic_backend.protocol.events import (
 )
 from agentic_backend.protocol.messages import Channel, ChatMessage
 from agentic_backend.protocol.seq import epoch_of, is_beginning
-from agentic_backend.relay.log_entries import Entry, TextRun, merged, seq_of
+from agentic_backend.relay.log_entries import Entry, LeftOut, TextRun, merged, seq_of
+from agentic_backend.relay.unread_progress import UnreadProgress
 
 Replay = Literal["live", "reset", "replayed"]
 """What a reader gets first: only new events, a `reset`, or earlier events."""
@@ -100,6 +103,8 @@ class ExchangeLog:
         """The readers' cursors."""
         self._read_up_to = 0
         """The highest place that any reader has reached; text after it is unread and can be merged."""
+        self._unread_progress = UnreadProgress()
+        """The progress events that not every reader has read."""
         self._compact_after = compact_after
         """The number of new entries after which text is merged again."""
         self._compact_at = compact_after
@@ -144,7 +149,7 @@ class ExchangeLog:
         runs = [entry for entry in self._entries if isinstance(entry, TextRun)]
         texts = sum(getsizeof(part) + _REFERENCE for run in runs for part in run.text.parts)
         # A final shares its messages with the events before it.
-        told = [entry for entry in self._entries if not isinstance(entry, TextRun | Final)]
+        told = [entry for entry in self._entries if not isinstance(entry, TextRun | LeftOut | Final)]
         events = sum(len(value.model_dump_json()) for value in [*told, *self._before])
         return texts + events + _OBJECTS * (len(self._entries) - len(runs) + len(self._before))
 
@@ -198,6 +203,7 @@ class ExchangeLog:
         """Restart the log at `seq`: all readers get a `reset` with these messages and this partial text."""
         self._before, self._begins_after, self._began_anew = list(messages), seq, True
         self.last_seq = self._read_up_to = seq
+        self._unread_progress.clear()
         self._entries = [TextRun(seq, seq, text.block, text.channel, GrowingText(text.text)) for text in partial]
         self.filled()
 
@@ -248,7 +254,7 @@ class ExchangeLog:
         for index in range(start, len(self._entries)):
             entry = self._entries[index]
             if not isinstance(entry, TextRun):
-                events.append(entry)
+                events.append(self._left_out(entry) if isinstance(entry, LeftOut) else entry)
                 continue
             texts.append(entry.text.joined())
             following = self._entries[index + 1] if index + 1 < len(self._entries) else None
@@ -340,16 +346,43 @@ class ExchangeLog:
             text=text,
         )
 
+    def _left_out(self, entry: LeftOut) -> Activity:
+        data = {"left_out": entry.count}
+        place = Place(session_id=self.session_id, exchange_id=self.exchange_id, seq=entry.seq)
+        return Activity(**place, kind="progress", data=data)
+
+    @property
+    def _read_by_all(self) -> int:
+        """The place up to which all readers have everything."""
+        return min((cursor.position for cursor in self._cursors), default=self._read_up_to)
+
+    def _leave_out(self, seq: int) -> None:
+        """Leave out the progress event at `seq`; one entry counts those in a row, unless a reader stands between."""
+        index = bisect_right(self._entries, seq, key=seq_of) - 1
+        if index < 0 or self._entries[index].seq != seq:
+            return
+        before = self._entries[index - 1] if index else None
+        if isinstance(before, LeftOut) and not any(before.seq <= cursor.position < seq for cursor in self._cursors):
+            self._entries[index - 1 : index + 1] = [LeftOut(seq, before.count + 1)]
+        else:
+            self._entries[index] = LeftOut(seq, 1)
+
     def _add(self, entry: Entry) -> None:
         self._entries.append(entry)
+        if isinstance(entry, Activity) and entry.kind == "progress":
+            for seq in self._unread_progress.add(entry, self._read_by_all):
+                self._leave_out(seq)
         if len(self._entries) >= self._compact_at:
             self._compact()
 
     def _compact(self) -> None:
         """Merge the text that every cursor has read, and the text that no cursor has reached."""
-        read_by_all = min((cursor.position for cursor in self._cursors), default=self._read_up_to)
-        read = bisect_right(self._entries, read_by_all, key=seq_of)
+        read = bisect_right(self._entries, self._read_by_all, key=seq_of)
         unread = bisect_right(self._entries, self._read_up_to, key=seq_of)
         between = self._entries[read:unread]
-        self._entries = [*merged(self._entries[:read]), *between, *merged(self._entries[unread:])]
+        self._entries = [
+            *merged(self._entries[:read], last_progress_only=True),
+            *between,
+            *merged(self._entries[unread:], last_progress_only=False),
+        ]
         self._compact_at = len(self._entries) + self._compact_after

@@ -19,11 +19,19 @@ class TextRun:
     text: GrowingText
 
 
-Entry = TextRun | ExchangeEvent
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Progress events in a row that were left out: how many, and the seq of the last of them."""
+
+    seq: int
+    count: int
 
 
-def merged(entries: Sequence[Entry]) -> list[Entry]:
-    """`entries` with the text between two events merged per block, and only the last progress event."""
+Entry = TextRun | LeftOut | ExchangeEvent
+
+
+def merged(entries: Sequence[Entry], *, last_progress_only: bool) -> list[Entry]:
+    """`entries` with the text between two events merged per block; perhaps only the last progress event."""
     last_progress = next((entry for entry in reversed(entries) if _is_progress(entry)), None)
     result: list[Entry] = []
     runs: dict[int, TextRun] = {}
@@ -36,7 +44,7 @@ def merged(entries: Sequence[Entry]) -> list[Entry]:
                 run.seq = entry.seq
                 run.text.add_all(entry.text)
             runs[entry.block] = run
-        elif entry is last_progress or not _is_progress(entry):
+        elif not last_progress_only or entry is last_progress or not _is_progress(entry):
             result += [*runs.values(), entry]
             runs = {}
     result += runs.values()
@@ -47,7 +55,7 @@ def merged(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _is_progress(entry: Entry) -> bool:
-    return isinstance(entry, Activity) and entry.kind == "progress"
+    return isinstance(entry, LeftOut) or (isinstance(entry, Activity) and entry.kind == "progress")
 
 
 def seq_of(entry: Entry) -> int:

@@ -253,6 +253,43 @@ def test_progress_that_somebody_has_not_seen_yet_is_kept() -> None:
     assert [event.data["step"] for event in slow.take() if isinstance(event, Activity)] == list(range(50))
 
 
+def test_progress_that_comes_before_anybody_reads_is_kept() -> None:
+    log = a_log(compact_after=10)
+    cursor = reader(log)
+    for step in range(5_000):
+        progress(log, step)
+    assert [event.data["step"] for event in cursor.take() if isinstance(event, Activity)] == list(range(5_000))
+
+
+@pytest.mark.parametrize("fast_too", [False, True])
+def test_of_unread_progress_beyond_its_bytes_the_oldest_is_left_out_and_counted(fast_too: bool) -> None:
+    log = a_log(compact_after=10)
+    slow, fast = reader(log), reader(log)
+    seen = 0
+    for step in range(200):
+        log.append(Activity(**log.next_place(), kind="progress", data={"step": step, "rest": "x" * 20_000}))
+        seen += len(fast.take()) if fast_too else 0
+    assert seen == (200 if fast_too else 0), "who keeps up misses nothing"
+    events = [event.data for event in slow.take() if isinstance(event, Activity)]
+    left_out, kept = [data["left_out"] for data in events if "left_out" in data], events[-50:]
+    assert sum(left_out) + len(events) - len(left_out) == 200
+    assert [data["step"] for data in kept] == list(range(150, 200))
+    assert len(log._entries) < 100, "what is left out takes no memory"
+
+
+def test_progress_between_texts_is_left_out_where_it_was() -> None:
+    log = a_log(compact_after=1_000)
+    cursor = reader(log)
+    for step in range(60):
+        log.append(Activity(**log.next_place(), kind="progress", data={"rest": "x" * 30_000}))
+        if step == 9:
+            say(log, "word ")
+    first, text, second, *kept = cursor.take()
+    assert isinstance(first, Activity) and first.data == {"left_out": 10}
+    assert isinstance(text, Delta)
+    assert isinstance(second, Activity) and second.data == {"left_out": 50 - len(kept)}
+
+
 class _Writer:
     """Writes as an exchange does: a block that is open may be closed by its message."""
 

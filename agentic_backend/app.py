@@ -17,6 +17,7 @@ from agentic_backend.config.settings import AuthSettings, Settings
 from agentic_backend.event_loop import event_loop_lag
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
+from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.relay import Relay
@@ -75,7 +76,10 @@ async def open_application(
         # The heartbeat covers the whole time in which exchanges can run.
         await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
         authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
-        factory = _factory(settings, models, authenticator, kpi)
+        # They close after the agents that use them.
+        shared_mcp_sessions = SharedSessions()
+        stack.push_async_callback(shared_mcp_sessions.aclose)
+        factory = _factory(settings, models, authenticator, shared_mcp_sessions, kpi)
         stack.push_async_callback(factory.aclose)
         broadcast = await stack.enter_async_context(_broadcast(settings.broadcast.url, instance.id, kpi))
         relay = _relay(settings, broadcast, drain)
@@ -113,12 +117,15 @@ def _routes(services: DoorServices) -> list[Route]:
     return [*rest.routes(), *exchanges.routes(), *classic.routes(), *metrics.routes()]
 
 
-def _factory(settings: Settings, models: ChatModels, authenticator: Authenticator, kpi: Kpi) -> AgentFactory:
+def _factory(
+    settings: Settings, models: ChatModels, authenticator: Authenticator, shared: SharedSessions, kpi: Kpi
+) -> AgentFactory:
     services = AgentServices(
         models=models,
         refresh_tokens=authenticator.refresh,
         exchange_token=authenticator.exchange,
         mcp_servers=settings.mcp_servers,
+        shared_mcp_sessions=shared,
         mcp_server_up=kpi.mcp_server_up,
     )
     return AgentFactory(services, kpi, settings.agents)

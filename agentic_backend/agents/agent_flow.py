@@ -28,6 +28,7 @@ from agentic_backend.agents.tool_approval import ToolApproval
 from agentic_backend.auth.user import Tokens
 from agentic_backend.config.settings import McpServerSettings
 from agentic_backend.errors import AgentUnavailable, Unauthenticated
+from agentic_backend.mcp.shared_sessions import SharedSessions
 
 if TYPE_CHECKING:
     # MCP is imported by the agents that use it: it takes a quarter of a second.
@@ -51,6 +52,8 @@ class AgentServices:
     exchange_token: Callable[[str, str], Awaitable[Tokens]]
     # The MCP servers of the settings, by id.
     mcp_servers: Mapping[str, McpServerSettings] = field(default_factory=dict)
+    # The MCP sessions that agents share.
+    shared_mcp_sessions: SharedSessions = field(default_factory=SharedSessions)
     # Called with a server's id when an MCP session opens (True) or fails (False).
     mcp_server_up: Callable[[str, bool], None] = lambda server_id, up: None
 

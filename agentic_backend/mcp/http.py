@@ -21,7 +21,7 @@ from agentic_backend.config.settings import McpServerSettings
 from agentic_backend.mcp.credentials import fixed_headers
 from agentic_backend.mcp.framing import Capped, ServerSentEvent, ServerSentEvents
 from agentic_backend.mcp.inbound import MANY, REST_S, TURN_EVERY, Inbound, RequestId, TooMuch
-from agentic_backend.mcp.server_session import Streams
+from agentic_backend.mcp.live_session import Streams
 
 _BEYOND_THE_TOOL_S, _SILENCE_S = 30, 300
 """A stream may be silent longer than a tool may run, and at least as long as MCP's own client allows."""

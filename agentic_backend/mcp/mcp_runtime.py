@@ -1,7 +1,7 @@
 """MCPRuntime: the MCP servers of one agent, and their tools.
 
 An agent creates one in `async_init` and awaits `init()`; its `aclose()` ends the sessions. Sessions belong to the
-agent, and so to one user's conversation: agents share only the settings.
+agent, and so to one user's conversation, except with servers whose settings say `shared`.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from agentic_backend.mcp.credentials import HasAccessToken, fixed_credentials, r
 from agentic_backend.mcp.http import sse, streamable_http
 from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.server_session import OpenTransport, ServerSession
+from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.mcp.stdio import stdio
 from agentic_backend.mcp.tools import langchain_tools
 
@@ -44,10 +45,13 @@ class Tuning(Protocol):
 
 
 class McpServices(Protocol):
-    """Services of the server: its MCP servers' settings, the exchange of tokens, and a callback for servers' status."""
+    """Services of the server: its MCP servers' settings, the sessions that agents share, the exchange of tokens, and a
+    callback for servers' status."""
 
     @property
     def mcp_servers(self) -> Mapping[str, McpServerSettings]: ...
+    @property
+    def shared_mcp_sessions(self) -> SharedSessions: ...
     @property
     def exchange_token(self) -> Callable[[str, str], Awaitable[Tokens]]: ...
     @property
@@ -71,7 +75,7 @@ class MCPRuntime:
         self._agent = agent
         """The agent that uses the servers, in whose user's name the requests go out."""
         self._sessions: list[ServerSession] = []
-        """One for each server that the agent uses, open until `aclose()`."""
+        """One for each server whose session the agent has for itself, open until `aclose()`."""
         self._tools: list[BaseTool] = []
         """The tools of all servers."""
 
@@ -82,17 +86,13 @@ class MCPRuntime:
         session stays open.
         """
         uses = self._agent.tuning.mcp_servers
-        self._sessions = [self._session(use.id) for use in uses]
         try:
-            outcomes = await asyncio.gather(*(session.open() for session in self._sessions), return_exceptions=True)
-            for outcome in outcomes:
-                if outcome is not None:
+            outcomes = await asyncio.gather(*(self._open(use.id) for use in uses), return_exceptions=True)
+            offers: list[tuple[ServerSession, Tool]] = []
+            for use, outcome in zip(uses, outcomes, strict=True):
+                if isinstance(outcome, BaseException):
                     raise outcome
-            offers = [
-                (session, tool)
-                for use, session in zip(uses, self._sessions, strict=True)
-                for tool in _offered(use, session.tools)
-            ]
+                offers += [(outcome, tool) for tool in _offered(use, outcome.tools)]
         except BaseException:
             await self.aclose()
             raise
@@ -103,15 +103,24 @@ class MCPRuntime:
         return list(self._tools)
 
     async def aclose(self) -> None:
-        """Close all sessions concurrently, and end the processes that were started for them."""
+        """Close the agent's own sessions concurrently, and end the processes that were started for them."""
         sessions, self._sessions = self._sessions, []
         await asyncio.gather(*(session.aclose() for session in sessions))
 
-    def _session(self, server_id: str) -> ServerSession:
+    async def _open(self, server_id: str) -> ServerSession:
         services = self._agent.services
         settings = services.mcp_servers.get(server_id)
         if settings is None:
             raise AgentUnavailable(f"There is no MCP server '{server_id}'.")
+        if settings.shared:
+            return await services.shared_mcp_sessions.open(server_id, lambda: self._session(server_id, settings))
+        session = self._session(server_id, settings)
+        self._sessions.append(session)
+        await session.open()
+        return session
+
+    def _session(self, server_id: str, settings: McpServerSettings) -> ServerSession:
+        services = self._agent.services
         credentials = fixed_credentials(settings)
         auth = request_auth(
             settings.auth,

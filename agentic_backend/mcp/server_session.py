@@ -1,31 +1,26 @@
-"""ServerSession: the session of one agent with one MCP server, during the agent's life.
+"""ServerSession: the session with one MCP server, of one agent or shared by all.
 
-One task owns it: it opens the session, reopens it after a loss, and closes it, since MCP requires that the task that
-opened a session closes it. Calls come from other tasks; they use the live session, or fail at once if there is none.
-Servers can't request sampling, elicitation or roots.
+One task owns it: it opens the session, reopens it after a loss, ends it when nobody calls for long, and closes it,
+since MCP requires that the task that opened a session closes it. Calls come from other tasks. They use the live
+session; they open it anew if it rests; after a loss they fail at once until it is open again. Servers can't request
+sampling, elicitation or roots.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextvars import Context
+from enum import Enum, auto
 from typing import Any
 
 import anyio
 import httpx
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp import ClientSession
 from mcp.shared.exceptions import McpError
-from mcp.shared.message import SessionMessage
 from mcp.shared.session import ProgressFnT
 from mcp.types import (
     CONNECTION_CLOSED,
-    CallToolRequest,
     CallToolResult,
-    CancelledNotification,
-    CancelledNotificationParams,
-    ClientNotification,
     TextContent,
     Tool,
 )
@@ -33,13 +28,11 @@ from mcp.types import (
 from agentic_backend.backoff import backoff
 from agentic_backend.config.settings import McpServerSettings
 from agentic_backend.errors import AgentUnavailable, TokenExpired, Unauthenticated
-from agentic_backend.mcp.inbound import MOST_TOOLS, Inbound
+from agentic_backend.mcp.inbound import Inbound
+from agentic_backend.mcp.live_session import LiveSession, Streams
 
 log = logging.getLogger(__name__)
 
-ReadStream = MemoryObjectReceiveStream[SessionMessage | Exception]
-WriteStream = MemoryObjectSendStream[SessionMessage]
-Streams = tuple[ReadStream, WriteStream]
 OpenTransport = Callable[[Callable[[], None]], AbstractAsyncContextManager[Streams]]
 """Opens a connection; its argument is a callback for an answer that breaks off."""
 
@@ -48,10 +41,6 @@ _STEADY_S = 30.0
 """After a session of this length, the next loss counts as a new failure."""
 _CLOSE_S = 6.0
 """How long a session may take to close before its task is cancelled once more."""
-_NOTIFY_S = 1
-"""Timeout of the notification about a cancelled call, in seconds: the server may no longer read."""
-_MOST_PAGES = 100
-"""Pages of a server's list of tools."""
 _SESSION_GONE = "Session terminated"
 """The error of MCP's client for an HTTP 404: the server no longer knows the session."""
 _REFUSALS = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
@@ -60,69 +49,15 @@ _RESTARTING = "is not available; it is being restarted"
 _REFUSED_USER = "refused the user"
 
 
-class _LiveSession(ClientSession):
-    """MCP's ClientSession, which also reports the end of its connection, and cancelled calls to the server."""
-
-    def __init__(self, streams: Streams, wakeup: asyncio.Event, inbound: Inbound) -> None:
-        super().__init__(*streams)
-        self.has_ended = False
-        """Whether the session is over: the server can't send anything more, or no longer knows it."""
-        self._wakeup = wakeup
-        """Wakes the owner once the session has ended."""
-        self._inbound = inbound
-        """Lets in only answers that are registered with it."""
-
-    def end(self) -> None:
-        self.has_ended = True
-        self._wakeup.set()
-
-    async def call(
-        self, tool: str, arguments: dict[str, Any], report: ProgressFnT, meta: dict[str, Any] | None
-    ) -> CallToolResult:
-        """Call a tool; `report` gets its reports of progress before this returns the result."""
-        # MCP's client gives the request this number, which is also its progress token. The client requests progress
-        # because of the callback, but never calls it: `Inbound` does.
-        async with self._inbound.progress.of(self._request_id, report):
-            return await self.call_tool(tool, arguments, progress_callback=report, meta=meta)
-
-    async def send_request(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        """Send a request. If it is cancelled, tell the server to stop its tool, which MCP's client doesn't do."""
-        request_id = self._request_id
-        try:
-            with self._inbound.awaiting(request_id):
-                return await super().send_request(request, *args, **kwargs)
-        except asyncio.CancelledError:
-            if isinstance(request.root, CallToolRequest) and not self.has_ended:
-                await self._tell_cancelled(request_id)
-            raise
-
-    async def all_tools(self) -> list[Tool]:
-        """The server's tools from all pages, at most MOST_TOOLS."""
-        page = await self.list_tools()
-        tools, pages = page.tools, 1
-        while page.nextCursor and len(tools) < MOST_TOOLS and pages < _MOST_PAGES:
-            page = await self.list_tools(cursor=page.nextCursor)
-            tools, pages = tools + page.tools, pages + 1
-        return tools[:MOST_TOOLS]
-
-    async def _tell_cancelled(self, request_id: int) -> None:
-        params = CancelledNotificationParams(requestId=request_id, reason="The result is no longer awaited.")
-        notification = ClientNotification(CancelledNotification(params=params))
-        # Shielded, because the enclosing scope is cancelled already.
-        with (
-            anyio.move_on_after(_NOTIFY_S, shield=True),
-            contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError),
-        ):
-            await self.send_notification(notification)
-
-    async def _validate_tool_result(self, name: str, result: CallToolResult) -> None:
-        """Nothing: `Inbound` removes the schemas of results. MCP's client would list the tools to look for one."""
-
-    async def _receive_loop(self) -> None:
-        try:
-            await super()._receive_loop()
-        finally:
-            self.end()
+class _State(Enum):
+    LIVE = auto()
+    """Calls use the session."""
+    RESTING = auto()
+    """The session ended because nobody called, or because the server refused the user. The next call opens it."""
+    WAKING = auto()
+    """A call has come, and waits with others until the session is open again."""
+    LOST = auto()
+    """Calls fail: the session is being opened again after a loss, is not open yet, or is closed for good."""
 
 
 class ServerSession:
@@ -137,7 +72,7 @@ class ServerSession:
         self.server_id = server_id
         """The server's key in the settings, and its name in errors and metrics."""
         self.tools: list[Tool] = []
-        """The tools of the first session."""
+        """The server's tools: for one agent those of the first session, and of the latest one if it is shared."""
         self._open_transport = open_transport
         """Opens a new connection."""
         self._inbound = inbound
@@ -146,53 +81,69 @@ class ServerSession:
         """Timeout of connecting, including the list of tools, and of a ping."""
         self._tool_timeout_s = settings.tool_timeout_s
         """Timeout of a call."""
+        self._idle_s = settings.idle_s if settings.transport == "stdio" else None
+        """How long the session stays open without a call, in seconds; None: for good."""
+        self._is_shared = settings.shared
+        """Whether agents come and go while the session stays."""
         self._observe = observe
         """Called with the server's id and whether it is up."""
+        self._opened: asyncio.Future[None] | None = None
+        """Done once the first session is open, or can't be opened; None before `open()`."""
         self._owner: asyncio.Task[None] | None = None
         """The task that opens and closes the session; None before `open()`."""
-        self._live: _LiveSession | None = None
-        """The session that calls use now; None while there is none."""
+        self._state = _State.LOST
+        """What a call meets."""
+        self._live: LiveSession | None = None
+        """The session that calls use now; None in any state but LIVE."""
+        self._wake, self._awake = asyncio.Event(), asyncio.Event()
+        """A call tells the owner by the first that it needs a session; the owner tells calls by the second that it is
+        open."""
         self._calls: set[anyio.CancelScope] = set()
-        """The scopes of the running calls, which a loss cancels."""
+        """The scopes of the running calls, also of those that wait for a session; a loss cancels them."""
+        self._used_at = 0.0
+        """When the session was opened or the last call ended, in the event loop's time."""
         self._is_closing = False
         """Whether `aclose()` was called: the end is intended, and no session is reopened."""
         self._unavailable = self._says(_RESTARTING)
         """The error of a call while there is no session."""
 
     async def open(self) -> None:
-        """Connect and list the tools. Raises AgentUnavailable, which names the server but no details."""
-        opened = asyncio.get_running_loop().create_future()
-        self._owner = asyncio.create_task(self._own(opened))
-        # If the owner is cancelled first, this must not wait for good.
-        self._owner.add_done_callback(lambda _: opened.cancel())
-        await opened
+        """Connect and list the tools, once for all callers.
+
+        Raises AgentUnavailable, which names the server but no details.
+        """
+        if self._opened is None:
+            opened = self._opened = asyncio.get_running_loop().create_future()
+            # In an empty context: the task may outlive the run that opens the session, and belongs to no run.
+            self._owner = asyncio.create_task(self._own(opened), context=Context())
+            # If the owner is cancelled first, nobody must wait for good.
+            self._owner.add_done_callback(lambda _: opened.cancel())
+            opened.add_done_callback(lambda _: opened.cancelled() or opened.exception())
+        # Shielded, because other agents may wait for it too.
+        await asyncio.shield(self._opened)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], *, progress_callback: ProgressFnT, meta: dict[str, Any] | None
     ) -> CallToolResult:
-        """Call one of the server's tools, as ClientSession does, in the live session.
+        """Call one of the server's tools, as ClientSession does, in the live session; open it if it rests.
 
         `meta` becomes the request's `_meta`. A failure becomes an error result, in words for models and people. If the
         call is cancelled, the server is told to stop.
         """
-        session = self._live
-        if session is None:
-            return _failed(self._unavailable)
-        scope = anyio.move_on_after(self._tool_timeout_s)
+        session, scope = self._live, anyio.CancelScope()
+        # From here on the session doesn't rest.
         self._calls.add(scope)
         try:
             with scope:
-                return await session.call(name, arguments, progress_callback, meta)
-        except McpError as error:
-            return _failed(self._said(error, session))
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            return _failed(self._unavailable)
-        except (RuntimeError, ValueError):
-            # MCP's client raises these if a result violates the protocol.
-            return _failed(self._says("gave a result that can't be read"))
+                session = session or await self._woken(scope)
+                if session is None:
+                    return _failed(self._unavailable)
+                scope.deadline = anyio.current_time() + self._tool_timeout_s
+                return await self._called(session, name, arguments, progress_callback, meta)
         finally:
             self._calls.discard(scope)
-        if session is not self._live:
+            self._used_at = asyncio.get_running_loop().time()
+        if session is None or session is not self._live:
             return _failed(self._unavailable)
         return _failed(f"The tool did not end within {self._tool_timeout_s:g} seconds.")
 
@@ -208,7 +159,34 @@ class ServerSession:
                 owner.cancel()
                 await asyncio.wait({owner}, timeout=_CLOSE_S)
 
-    def _said(self, error: McpError, session: _LiveSession) -> str:
+    async def _woken(self, scope: anyio.CancelScope) -> LiveSession | None:
+        """The session that rested, opened anew; None if it is lost. If it can't be opened, `scope` is cancelled."""
+        # The previous one may still close, which the owner bounds as it bounds the connecting.
+        scope.deadline = anyio.current_time() + _CLOSE_S + self._connect_timeout_s
+        while self._state in (_State.RESTING, _State.WAKING):
+            self._wake.set()
+            await self._awake.wait()
+        return self._live
+
+    async def _called(
+        self,
+        session: LiveSession,
+        name: str,
+        arguments: dict[str, Any],
+        report: ProgressFnT,
+        meta: dict[str, Any] | None,
+    ) -> CallToolResult:
+        try:
+            return await session.call(name, arguments, report, meta)
+        except McpError as error:
+            return _failed(self._said(error, session))
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            return _failed(self._unavailable)
+        except (RuntimeError, ValueError):
+            # MCP's client raises these if a result violates the protocol.
+            return _failed(self._says("gave a result that can't be read"))
+
+    def _said(self, error: McpError, session: LiveSession) -> str:
         """The text for a call's error; an error that reports a lost session ends the session."""
         if error.error.code == CONNECTION_CLOSED or error.error.message == _SESSION_GONE:
             session.end()
@@ -216,6 +194,13 @@ class ServerSession:
         return error.error.message or "The tool failed."
 
     async def _own(self, opened: asyncio.Future[None]) -> None:
+        try:
+            await self._keep_open(opened)
+        finally:
+            self._state = _State.LOST
+            self._cut_calls()
+
+    async def _keep_open(self, opened: asyncio.Future[None]) -> None:
         loop, is_again = asyncio.get_running_loop(), False
         delays = backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
         while not self._is_closing:
@@ -226,13 +211,16 @@ class ServerSession:
                 return
             if loop.time() - began > _STEADY_S:
                 is_again, delays = False, backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
-            self._note_loss(error, is_again)
-            self._cut_calls()
-            await asyncio.sleep(next(delays))
-            is_again = True
+            if self._state is not _State.RESTING:
+                self._lose(error, is_again)
+                is_again = True
+            if self._state is _State.LOST:
+                await asyncio.sleep(next(delays))
+            if self._state is _State.RESTING or self._idle_left_s() == 0:
+                await self._rest()
 
     async def _serve(self, opened: asyncio.Future[None]) -> Exception | None:
-        """Connect, and stay until the session is lost; return the cause if it is known."""
+        """Connect, and stay until the session rests or is lost; return the cause of a loss if it is known."""
         try:
             async with self._connected() as (session, wakeup):
                 if not opened.done():
@@ -241,36 +229,74 @@ class ServerSession:
         except Exception as error:
             # Transports raise any error of their libraries, in groups: here all become one kind of failure.
             return error
-        finally:
-            if self._is_closing:
-                self._cut_calls()
         return None
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[tuple[_LiveSession, asyncio.Event]]:
+    async def _connected(self) -> AsyncIterator[tuple[LiveSession, asyncio.Event]]:
         wakeup = asyncio.Event()
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(self._connect_timeout_s):
                 streams = await stack.enter_async_context(self._open_transport(wakeup.set))
-                session = await stack.enter_async_context(_LiveSession(streams, wakeup, self._inbound))
+                session = await stack.enter_async_context(LiveSession(streams, wakeup, self._inbound))
                 await session.initialize()
-                self.tools = self.tools or await session.all_tools()
+                if self._is_shared or not self.tools:
+                    self.tools = await session.all_tools()
             self._live, self._unavailable = session, self._says(_RESTARTING)
+            self._used_at = asyncio.get_running_loop().time()
+            self._state = _State.LIVE
+            self._awake.set()
             self._observe(self.server_id, True)
             try:
                 yield session, wakeup
             finally:
                 self._live = None
 
-    async def _until_it_ends(self, session: _LiveSession, wakeup: asyncio.Event) -> None:
-        """Wait for the end of the session. Raises if the server is gone, or no longer knows the session."""
+    async def _until_it_ends(self, session: LiveSession, wakeup: asyncio.Event) -> None:
+        """Wait until the session is over or may rest. Raises if the server is gone, or no longer knows the session."""
         while not session.has_ended:
-            await wakeup.wait()
-            wakeup.clear()
-            if not session.has_ended:
+            left_s = self._idle_left_s()
+            if left_s == 0:
+                # Before the session closes: from here on calls wait for the next one.
+                self._live = None
+                self._fall_asleep()
+                return
+            with anyio.move_on_after(left_s):
+                await wakeup.wait()
+            if wakeup.is_set() and not session.has_ended:
+                wakeup.clear()
                 # An answer broke off. Only a ping can show before the next call whether the server has crashed.
                 async with asyncio.timeout(self._connect_timeout_s):
                     await session.send_ping()
+
+    def _idle_left_s(self) -> float | None:
+        """The seconds until the session may rest, if no call comes; None if it never does."""
+        if self._idle_s is None:
+            return None
+        if self._calls:
+            return self._idle_s
+        return max(0.0, self._used_at + self._idle_s - asyncio.get_running_loop().time())
+
+    def _fall_asleep(self) -> None:
+        self._state = _State.RESTING
+        self._wake.clear()
+        self._awake.clear()
+
+    async def _rest(self) -> None:
+        """Wait until a call needs the session."""
+        if self._state is not _State.RESTING:
+            self._fall_asleep()
+        await self._wake.wait()
+        self._state = _State.WAKING
+
+    def _lose(self, error: Exception | None, is_again: bool) -> None:
+        """Fail the running calls, and those that wait for the session."""
+        self._note_loss(error, is_again)
+        if _is_refusal(error):
+            # Only another token helps, and that is tried at the next call.
+            self._fall_asleep()
+        else:
+            self._state = _State.LOST
+        self._cut_calls()
 
     def _cut_calls(self) -> None:
         """Cancel the calls of a lost session: a failed transport leaves its requests without an answer."""

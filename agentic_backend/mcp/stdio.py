@@ -25,7 +25,7 @@ from agentic_backend.config.settings import McpServerSettings
 from agentic_backend.mcp.credentials import Credentials
 from agentic_backend.mcp.framing import Lines
 from agentic_backend.mcp.inbound import MANY, REST_S, TURN_EVERY, Inbound, TooMuch
-from agentic_backend.mcp.server_session import Streams
+from agentic_backend.mcp.live_session import Streams
 
 log = logging.getLogger(__name__)
 

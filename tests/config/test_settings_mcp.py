@@ -41,6 +41,16 @@ def loaded(tmp_path: Path, server: dict[str, Any], server_id: str = "search") ->
             {"transport": "stdio", "command": "x", "auth": {"mode": "user_token"}},
             "search.auth: the transport 'stdio' has no requests to carry a token",
         ),
+        ({"url": "http://x/", "idle_s": 60}, "search.idle_s: the transport 'streamable_http' has no idle_s"),
+        ({"transport": "stdio", "command": "x", "idle_s": 0}, "search.idle_s: expected a number above 0"),
+        (
+            {"url": "http://x/", "auth": {"mode": "user_token"}, "shared": True},
+            "search.shared: a session with the auth 'user_token' belongs to one user",
+        ),
+        (
+            {"url": "http://x/", "auth": {"mode": "token_exchange", "audience": "a"}, "shared": True},
+            "search.shared: a session with the auth 'token_exchange' belongs to one user",
+        ),
     ],
 )
 def test_what_does_not_fit_is_told_with_its_place(tmp_path: Path, server: dict[str, Any], problem: str) -> None:

@@ -17,6 +17,7 @@ from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.auth.user import Tokens
 from agentic_backend.config.settings import McpServerSettings
 from agentic_backend.mcp.mcp_runtime import MCPRuntime
+from agentic_backend.mcp.shared_sessions import SharedSessions
 from support.recorded_agents import agent_services, context_of, one_node
 
 MODULE = "support.mcp_agents"
@@ -92,8 +93,12 @@ def tool_user(
     exchange: Exchange | None = None,
     model: BaseChatModel | None = None,
     observe: Callable[[str, bool], None] = lambda *_: None,
+    shared: SharedSessions | None = None,
 ) -> ToolUser:
-    """An unbuilt agent. `uses` are the MCP servers of its catalog entry, by default all `servers`."""
+    """An unbuilt agent. `uses` are the MCP servers of its catalog entry, by default all `servers`.
+
+    `shared` has the sessions that it shares with others.
+    """
     entry = AgentSettings.model_validate(
         {
             "id": "tool-user",
@@ -107,6 +112,7 @@ def tool_user(
         mcp_servers={server_id: McpServerSettings.model_validate(server) for server_id, server in servers.items()},
         mcp_server_up=observe,
         exchange_token=exchange or services.exchange_token,
+        shared_mcp_sessions=shared or services.shared_mcp_sessions,
     )
     return ToolUser(entry, services, context_of("session", token=token))
 

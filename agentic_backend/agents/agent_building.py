@@ -10,6 +10,7 @@ from langgraph.pregel import Pregel
 
 from agentic_backend.agents.agent_flow import AgentFlow, AgentServices, CompiledGraph, GraphFlow
 from agentic_backend.agents.agent_manager import CatalogAgent, is_flow_class
+from agentic_backend.agents.graph_context import wrong_fields
 from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_approval import require_gates
@@ -27,7 +28,7 @@ async def build(entry: CatalogAgent, services: AgentServices, context: RuntimeCo
         expert = await _instantiate(member, services, context)
         built.append(expert)
         await expert.async_init()
-        _require_messages(expert)
+        _require_servable(expert)
         require_gates(member.settings, expert.get_compiled_graph())
         crew[member.settings.id] = expert
     agent = await _instantiate(entry, services, context)
@@ -36,7 +37,7 @@ async def build(entry: CatalogAgent, services: AgentServices, context: RuntimeCo
         await agent.async_init(crew)
     else:
         await agent.async_init()
-    _require_messages(agent)
+    _require_servable(agent)
     require_gates(entry.settings, agent.get_compiled_graph(), [expert.get_compiled_graph() for expert in crew.values()])
 
 
@@ -61,7 +62,7 @@ async def _call(factory: Any, entry: CatalogAgent, services: AgentServices) -> C
     return cast(CompiledGraph, await made if inspect.isawaitable(made) else made)
 
 
-def _require_messages(agent: AgentFlow) -> None:
+def _require_servable(agent: AgentFlow) -> None:
     graph = agent.get_compiled_graph()
     if "messages" not in graph.channels:
         raise AgentUnavailable(
@@ -71,6 +72,8 @@ def _require_messages(agent: AgentFlow) -> None:
         raise AgentUnavailable(
             f"The graph of the agent '{agent.settings.id}' has no 'messages' in its input schema; it needs them there."
         )
+    for name, reason in wrong_fields(graph.context_schema, agent.tuning.fields):
+        raise AgentUnavailable(f"The agent '{agent.settings.id}' has a wrong tuning field '{name}': {reason}")
 
 
 def _input_channels(graph: CompiledGraph) -> Container[str]:

@@ -20,10 +20,11 @@ from langgraph.types import Command
 
 from agentic_backend.agents.catalog import AgentSettings, AgentTuning
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.graph_context import graph_context
 from agentic_backend.agents.kept_state import kept_channels
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.run_prompt import RunPrompt
-from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.agents.runtime_context import RuntimeContext, make_current
 from agentic_backend.agents.tool_approval import ToolApproval
 from agentic_backend.auth.user import Tokens
 from agentic_backend.config.settings import McpServerSettings
@@ -130,19 +131,24 @@ class AgentFlow:
         # keep every exchange forever.
         graph = copy.copy(self.get_compiled_graph())
         graph.checkpointer = checkpoints
+        make_current(self.runtime_context)
         modes = ["updates", "custom"]
         if self.kept_channels:
             modes.append("values")
         stream = graph.astream(
             dict(given) if isinstance(given, Mapping) else given,
             config,
-            context=self.runtime_context,
+            context=self.graph_context(),
             stream_mode=cast(Any, modes),
             subgraphs=True,
             durability="async" if checkpoints is not None else None,
             control=control,
         )
         return cast(AsyncIterator[StreamPart], stream)
+
+    def graph_context(self) -> Any:
+        """LangGraph's context for the current exchange. Raises BadFrame and AgentUnavailable, which name the field."""
+        return graph_context(self.get_compiled_graph().context_schema, self.tuning.fields, self.runtime_context)
 
     @cached_property
     def kept_channels(self) -> frozenset[str]:

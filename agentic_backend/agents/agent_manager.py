@@ -17,7 +17,9 @@ from langgraph.pregel import Pregel
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.catalog import AgentsCatalog, AgentSettings, read_catalog
 from agentic_backend.agents.class_path import ClassPathError, resolve
+from agentic_backend.agents.graph_context import graph_context, wrong_fields
 from agentic_backend.agents.leader_flow import LeaderFlow
+from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_approval import tools_of
 from agentic_backend.auth.user import User
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath
@@ -44,6 +46,14 @@ class CatalogAgent:
         uses = self.settings.tuning.mcp_servers
         named = [name for use in uses for name in (use.require_tools if use.tools is None else use.tools)]
         return list(dict.fromkeys([*_own_tool_names(self.target), *named]))
+
+    def check_context(self, context: RuntimeContext) -> None:
+        """Check that the graph's context can be made; that of a class or a function is known only once it is built.
+
+        Raises BadFrame and AgentUnavailable, which name the field.
+        """
+        if isinstance(self.target, Pregel):
+            graph_context(self.target.context_schema, self.settings.tuning.fields, context)
 
 
 class AgentManager:
@@ -84,6 +94,7 @@ class AgentManager:
             except ClassPathError as error:
                 problems.append(catalog.document.problem((*entry.path, "class_path"), str(error)))
         problems += _drop_those_that_cannot_ask(agents, catalog)
+        problems += _drop_those_with_wrong_fields(agents, catalog)
         problems += _drop_leaders_without_crew(agents, catalog)
         problems += _second_defaults(agents, catalog)
         if not agents:
@@ -200,6 +211,19 @@ def _drop_those_that_cannot_ask(agents: dict[str, CatalogAgent], catalog: Agents
                 catalog.document.problem((*entry.path, "require_approval", *place), reason) for place, reason in found
             ]
             del agents[settings.id]
+    return problems
+
+
+def _drop_those_with_wrong_fields(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:
+    """Remove graphs whose context can't be made of their entries' fields; return the reasons."""
+    problems = []
+    for entry in catalog.entries:
+        agent = agents.get(entry.id or "")
+        if entry.settings is None or agent is None or not isinstance(agent.target, Pregel):
+            continue
+        for name, reason in wrong_fields(agent.target.context_schema, entry.settings.tuning.fields):
+            problems.append(catalog.document.problem((*entry.path, "tuning", "fields", name), reason))
+            agents.pop(entry.settings.id, None)
     return problems
 
 

@@ -8,7 +8,7 @@ continues.
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -66,7 +66,7 @@ async def _answer(expert: AgentFlow, question: str) -> str:
     config = RunnableConfig(metadata={"lc_agent_name": expert.settings.id})
     try:
         state = await expert.get_compiled_graph().ainvoke(
-            {"messages": [HumanMessage(question)]}, config, context=cast(Any, expert.runtime_context)
+            {"messages": [HumanMessage(question)]}, config, context=expert.graph_context()
         )
     except GraphBubbleUp:
         # Not a failure: the graph pauses for a person.

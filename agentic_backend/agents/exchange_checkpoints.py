@@ -36,10 +36,11 @@ _INTERRUPT = "__interrupt__"
 class ExchangeCheckpoints(BaseCheckpointSaver[int]):
     """The checkpointer of one run, owned by that run. `kept` are the packed channels that the run starts from."""
 
-    def __init__(self, kept: bytes | None = None, *, thread_id: str = "") -> None:
+    def __init__(self, kept: bytes | None = None, *, run_id: str = "") -> None:
         super().__init__(serde=serializer)
-        # LangGraph's name for the run: the id of its exchange.
-        self.thread_id = thread_id
+        # The id of the exchange in which the run began. LangGraph's thread is the whole session, which has one
+        # checkpointer for each run.
+        self.run_id = run_id
         # Both dicts are filled in place: LangGraph runs a graph with a shallow copy of its checkpointer.
         # The checkpoints, by the graph's namespace and by their ids, which increase.
         self._stored: dict[str, dict[str, Stored]] = {}
@@ -53,7 +54,7 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
     def unpack(cls, packed: bytes) -> Self:
         """The checkpoints in `packed`. Raises CheckpointMissing if the bytes are not of this version."""
         snapshot = Snapshot.unpack(packed)
-        checkpoints = cls(thread_id=snapshot.thread_id)
+        checkpoints = cls(run_id=snapshot.run_id)
         for (namespace, checkpoint_id), stored in snapshot.checkpoints.items():
             checkpoints._stored.setdefault(namespace, {})[checkpoint_id] = stored
         checkpoints._writes.update(snapshot.writes)
@@ -63,7 +64,7 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         """The current state of the graphs."""
         # Copies, because a thread packs them while the run continues.
         stored = {(name, one): kept for name, by_id in list(self._stored.items()) for one, kept in list(by_id.items())}
-        return Snapshot(self.thread_id, stored, {place: dict(one) for place, one in list(self._writes.items())})
+        return Snapshot(self.run_id, stored, {place: dict(one) for place, one in list(self._writes.items())})
 
     def pack(self) -> bytes:
         return self.snapshot().pack()
@@ -121,10 +122,10 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         checkpoint["channel_values"] = {name: self._loaded(value) for name, value in values.items()}
         writes = self._ordered_writes((namespace, checkpoint["id"]))
         return CheckpointTuple(
-            self._place(namespace, checkpoint["id"]),
+            _place(config, namespace, checkpoint["id"]),
             checkpoint,
             stored.metadata.copy(),
-            self._place(namespace, stored.parent_id) if stored.parent_id else None,
+            _place(config, namespace, stored.parent_id) if stored.parent_id else None,
             [(write.task_id, write.channel, self._loaded(write.value)) for write in writes],
         )
 
@@ -141,7 +142,7 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         namespace, parent_id = config["configurable"].get("checkpoint_ns", ""), get_checkpoint_id(config)
         self._stored.setdefault(namespace, {})[checkpoint["id"]] = Stored(checkpoint, metadata, parent_id)
         self._forget(namespace, checkpoint["id"])
-        return self._place(namespace, checkpoint["id"])
+        return _place(config, namespace, checkpoint["id"])
 
     async def aput(
         self,
@@ -220,13 +221,14 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
     def _loaded(self, value: Any) -> Any:
         return self.serde.loads_typed((value.form, value.data)) if isinstance(value, Packed) else value
 
-    def _place(self, namespace: str, checkpoint_id: str) -> RunnableConfig:
-        place = {"thread_id": self.thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
-        return {"configurable": place}
-
 
 async def _done() -> None:
     pass
+
+
+def _place(config: RunnableConfig, namespace: str, checkpoint_id: str) -> RunnableConfig:
+    thread_id = config["configurable"]["thread_id"]
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}}
 
 
 def _first(kept: Mapping[str, tuple[str, bytes]]) -> Stored:

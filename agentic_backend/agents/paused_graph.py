@@ -51,7 +51,7 @@ class PausedGraph:
             one.interrupt_before_nodes or one.interrupt_after_nodes for one in graphs.values()
         ):
             return []
-        config = RunnableConfig(configurable={"thread_id": self._checkpoints.thread_id})
+        config = RunnableConfig(configurable={"thread_id": self._checkpoints.run_id})
         state = await self._graph.aget_state(config, subgraphs=True)
         found = [
             _breakpoint(level, path, [place])

@@ -10,7 +10,7 @@ from typing import Any
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import SystemMessage
 
-from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.agents.runtime_context import find_context
 
 Request = ModelRequest[Any]
 Response = ModelResponse[Any]
@@ -31,9 +31,6 @@ class RunPrompt(AgentMiddleware[Any, Any, Any]):
 
     def _with_prompt(self, request: Request) -> Request:
         """The request with the run's prompt as its only system message; unchanged if the run has no prompt."""
-        context = request.runtime.context
-        if isinstance(context, RuntimeContext):
-            prompt = context.system_prompts.get(self._agent_id)
-        else:
-            prompt = self._default()
+        context = find_context()
+        prompt = self._default() if context is None else context.system_prompts.get(self._agent_id)
         return request if prompt is None else request.override(system_message=SystemMessage(prompt))

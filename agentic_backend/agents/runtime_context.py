@@ -1,12 +1,16 @@
 """RuntimeContext: the user and the exchange that an agent and its tools work for.
 
-Graphs get it as LangGraph's `context`, never through `configurable`, which checkpoints store in clear text.
+A graph gets it as LangGraph's `context`, or a context of its own schema (see graph_context); `current_context` finds it
+in both cases. It never goes through `configurable`, which checkpoints store in clear text.
 """
 
 import hashlib
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
+
+from langgraph.runtime import get_runtime
 
 
 @dataclass(slots=True)
@@ -31,9 +35,48 @@ class RuntimeContext:
     def __post_init__(self) -> None:
         self.run_id = self.run_id or self.exchange_id
 
+    @property
+    def thread_id(self) -> str:
+        """LangGraph's name for the conversation: the session's id, or that of the query."""
+        return self.session_id or self.exchange_id
+
+    @property
+    def configurable(self) -> dict[str, str]:
+        """LangGraph's `configurable`. Checkpoints and traces show it, so it never has a token."""
+        return {"thread_id": self.thread_id, "user_id": self.user_id}
+
     def idempotency_key(self, call_id: str) -> str:
         """A key for the side effects of tool call `call_id`; it is the same each time this run repeats the call.
 
         An interrupted tool runs again when its run continues; a service that knows the key can do the work only once.
         """
         return hashlib.sha256(f"{self.run_id}:{call_id}".encode()).hexdigest()[:32]
+
+
+def current_context() -> RuntimeContext:
+    """The RuntimeContext of the run that the caller belongs to: a node, a tool, or a thread that LangGraph started.
+
+    Raises LookupError outside of a run.
+    """
+    found = find_context()
+    if found is None:
+        raise LookupError("There is no RuntimeContext: this code runs outside of an exchange.")
+    return found
+
+
+def find_context() -> RuntimeContext | None:
+    """What `current_context` returns; None outside of a run."""
+    try:
+        given = getattr(get_runtime(), "context", None)
+    except (RuntimeError, KeyError):
+        # No graph runs here.
+        given = None
+    return given if isinstance(given, RuntimeContext) else _current.get(None)
+
+
+def make_current(context: RuntimeContext) -> None:
+    """Let `current_context` find `context` in this task, and in what it starts from here on."""
+    _current.set(context)
+
+
+_current: ContextVar[RuntimeContext] = ContextVar("runtime_context")

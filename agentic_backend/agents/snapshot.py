@@ -47,7 +47,8 @@ Writes = dict[tuple[str, int], Write]
 
 
 class Snapshot(NamedTuple):
-    thread_id: str
+    # The id of the exchange in which the run began.
+    run_id: str
     checkpoints: Mapping[Place, Stored]
     # The writes after each checkpoint.
     writes: Mapping[Place, Writes]
@@ -68,7 +69,7 @@ class Snapshot(NamedTuple):
             (place, [(key, (task_id, channel, _dumped(value), path)) for key, (task_id, channel, value, path) in items])
             for place, items in ((place, written.items()) for place, written in self.writes.items())
         ]
-        values = {"version": _VERSION, "thread_id": self.thread_id, "checkpoints": checkpoints, "writes": writes}
+        values = {"version": _VERSION, "thread_id": self.run_id, "checkpoints": checkpoints, "writes": writes}
         return serializer.dumps_typed(values)[1]
 
     @classmethod

@@ -149,7 +149,7 @@ class GraphRun:
         if self._start.resume_point is None:
             return None
         checkpoints = await asyncio.to_thread(ExchangeCheckpoints.unpack, self._start.resume_point.state)
-        self._context.run_id = checkpoints.thread_id
+        self._context.run_id = checkpoints.run_id
         return checkpoints
 
     async def _answer(self, warm: WarmAgent, outbox: Outbox, checkpoints: ExchangeCheckpoints | None) -> StartedRun:
@@ -183,7 +183,7 @@ class GraphRun:
         self, prompt: PromptAssembly, memory: Memory
     ) -> tuple[_Given, ExchangeCheckpoints, StreamTranscoder]:
         agent_id, messages = self._start.agent.settings.id, prompt.messages
-        checkpoints = ExchangeCheckpoints(memory.states.get(agent_id), thread_id=self._context.run_id)
+        checkpoints = ExchangeCheckpoints(memory.states.get(agent_id), run_id=self._context.run_id)
         return {"messages": messages}, checkpoints, StreamTranscoder(agent_id, messages, self._clock())
 
     def _paused(self, warm: WarmAgent, checkpoints: ExchangeCheckpoints) -> PausedGraph:
@@ -208,8 +208,7 @@ class GraphRun:
         return ModelStream(lambda part: self._take(part, transcoder, outbox), said)
 
     async def _pump(self, started: StartedRun, given: _Given, outbox: Outbox) -> None:
-        thread_id = started.checkpoints.thread_id
-        config = RunnableConfig(configurable={"thread_id": thread_id}, callbacks=[started.model_stream])
+        config = RunnableConfig(configurable=self._context.configurable, callbacks=[started.model_stream])
         self.last_sign = self._clock()
         at_breakpoint = False
         try:

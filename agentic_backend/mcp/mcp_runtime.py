@@ -23,7 +23,7 @@ from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.server_session import OpenTransport, ServerSession
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.mcp.stdio import stdio
-from agentic_backend.mcp.tools import langchain_tools
+from agentic_backend.mcp.tools import HasIdempotencyKeys, langchain_tools
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +58,10 @@ class McpServices(Protocol):
     def mcp_server_up(self) -> Callable[[str, bool], None]: ...
 
 
+class McpRun(HasAccessToken, HasIdempotencyKeys, Protocol):
+    """The part of a RuntimeContext that MCP servers are called with."""
+
+
 class McpAgent(Protocol):
     """The part of an AgentFlow that its MCPRuntime uses. Each exchange has a new runtime context."""
 
@@ -66,7 +70,7 @@ class McpAgent(Protocol):
     @property
     def services(self) -> McpServices: ...
     @property
-    def runtime_context(self) -> HasAccessToken: ...
+    def runtime_context(self) -> McpRun: ...
     def chat_model(self) -> Any: ...
 
 
@@ -96,7 +100,9 @@ class MCPRuntime:
         except BaseException:
             await self.aclose()
             raise
-        self._tools = langchain_tools(offers, model_sees_images=_sees_images(self._agent.chat_model()))
+        self._tools = langchain_tools(
+            offers, lambda: self._agent.runtime_context, model_sees_images=_sees_images(self._agent.chat_model())
+        )
 
     def get_tools(self) -> list[BaseTool]:
         """The tools of all servers, for a model to bind and a ToolNode to run. They outlive a server's restart."""

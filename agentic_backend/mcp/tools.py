@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_mcp_adapters.callbacks import CallbackContext, Callbacks
 from langchain_mcp_adapters.interceptors import MCPToolCallRequest
 from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
 from langgraph.config import get_stream_writer
-from langgraph.runtime import Runtime, get_runtime
+from langgraph.runtime import get_runtime
 from mcp import ClientSession
 from mcp.shared.session import ProgressFnT
 from mcp.types import CallToolResult, Tool
@@ -45,15 +45,22 @@ _call: contextvars.ContextVar[_Call] = contextvars.ContextVar("mcp_call")
 """The McpTool's call in this context, since the adapter passes on neither its id nor its name."""
 
 
-def langchain_tools(offers: Sequence[tuple[ServerSession, Tool]], *, model_sees_images: bool) -> list[BaseTool]:
+class HasIdempotencyKeys(Protocol):
+    def idempotency_key(self, call_id: str) -> str: ...
+
+
+def langchain_tools(
+    offers: Sequence[tuple[ServerSession, Tool]], run: Callable[[], HasIdempotencyKeys], *, model_sees_images: bool
+) -> list[BaseTool]:
     """A LangChain tool for each MCP tool. Tools with the same name get their server's id as a prefix.
 
-    If that isn't enough, because names differ only in what providers don't accept, they also get a number.
+    If that isn't enough, because names differ only in what providers don't accept, they also get a number. `run`
+    returns the current run, whose keys the calls carry.
     """
     tools: list[BaseTool] = []
     for (session, tool), name in zip(offers, _names(offers), strict=True):
         adapted = convert_mcp_tool_to_langchain_tool(
-            cast(ClientSession, _Session(session)),
+            cast(ClientSession, _Session(session, run)),
             tool,
             callbacks=Callbacks(on_progress=_tell_graph),
             tool_interceptors=[partial(_readable_only, model_sees_images)],
@@ -129,15 +136,19 @@ async def _readable_only(
 class _Session:
     """The adapter's replacement for a ClientSession."""
 
-    def __init__(self, session: ServerSession) -> None:
+    def __init__(self, session: ServerSession, run: Callable[[], HasIdempotencyKeys]) -> None:
         self._session = session
         """Finds the live session."""
+        self._run = run
+        """Returns the current run."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], *, progress_callback: ProgressFnT
     ) -> CallToolResult:
         # The adapter has no place for `_meta`: https://github.com/langchain-ai/langchain-mcp-adapters/issues/410
-        return await self._session.call_tool(name, arguments, progress_callback=progress_callback, meta=_meta())
+        return await self._session.call_tool(
+            name, arguments, progress_callback=progress_callback, meta=_meta(self._run)
+        )
 
 
 def _as_text(blocks: Sequence[Any]) -> list[dict[str, Any]] | str:
@@ -146,16 +157,15 @@ def _as_text(blocks: Sequence[Any]) -> list[dict[str, Any]] | str:
     return "\n".join(texts) if len(texts) == len(blocks) else list(blocks)
 
 
-def _meta() -> dict[str, Any] | None:
+def _meta(run: Callable[[], HasIdempotencyKeys]) -> dict[str, Any] | None:
     """The `_meta` of a call's request; None if the call belongs to no run."""
     try:
-        runtime: Runtime[Any] | None = get_runtime()
+        get_runtime()
     except (RuntimeError, KeyError):
         # An author calls the tool outside a graph.
         return None
-    # An agent's run has keys; a graph that an author runs in another way may have any context.
-    key_of, call_id = getattr(runtime and runtime.context, "idempotency_key", None), _call.get().id
-    return {_IDEMPOTENCY_KEY: key_of(call_id)} if key_of is not None and call_id is not None else None
+    call_id = _call.get().id
+    return {_IDEMPOTENCY_KEY: run().idempotency_key(call_id)} if call_id is not None else None
 
 
 async def _tell_graph(progress: float, total: float | None, message: str | None, context: CallbackContext) -> None:

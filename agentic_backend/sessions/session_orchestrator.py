@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
+from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import (
     ApprovalNotFound,
@@ -192,6 +193,7 @@ class SessionOrchestrator:
     def _query(self, user: User, turn: Turn, request_id: str) -> ExchangeStart:
         entry = self._agents.get(turn.agent_id, user)
         record = self._record(uuid4().hex, user, turn, request_id, agent_id=entry.settings.id, session=None)
+        _check_context(entry, record)
         [opening] = place([turn.message], session_id=None, exchange_id=record.id, next_rank=0, at=record.started_at)
         return ExchangeStart(record, entry, None, opening)
 
@@ -200,6 +202,7 @@ class SessionOrchestrator:
         await self._user_limits.check_waiting(user.id)
         session, entry = await self._session_for(user, turn)
         record = self._record(exchange_id, user, turn, request_id, agent_id=entry.settings.id, session=session)
+        _check_context(entry, record)
         written = await self._store_beginning(record, turn.message, session if turn.session_id is None else None)
         [opening] = written.messages
         return ExchangeStart(record, entry, written.session, opening)
@@ -285,3 +288,15 @@ class SessionOrchestrator:
             parent=turn.parent,
         )
         return session, entry
+
+
+def _check_context(entry: CatalogAgent, record: ExchangeRecord) -> None:
+    """Raise BadFrame or AgentUnavailable if the agent's graph can't be given its context."""
+    context = RuntimeContext(
+        user_id=record.user_id,
+        session_id=record.session_id or None,
+        exchange_id=record.id,
+        agent_id=record.agent_id,
+        client=record.runtime_context,
+    )
+    entry.check_context(context)

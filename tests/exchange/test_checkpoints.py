@@ -59,7 +59,7 @@ async def test_a_paused_graph_keeps_a_checkpoint_without_secrets(sessions: Sessi
     await until(log, "awaiting_human")
     stored = await sessions.store.real.checkpoint(log.exchange_id)
     assert stored is not None and stored.state is not None and b"token" not in stored.state
-    assert ExchangeCheckpoints.unpack(stored.state).thread_id == log.exchange_id
+    assert ExchangeCheckpoints.unpack(stored.state).run_id == log.exchange_id
     record = stored.record
     assert (record.version, record.kind, record.exchange_id) == (1, CheckpointKind.APPROVAL_PENDING, log.exchange_id)
     assert record.request_id == (await sessions.record(log.exchange_id)).request_id

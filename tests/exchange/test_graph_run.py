@@ -220,7 +220,7 @@ async def test_what_is_kept_does_not_grow_with_the_steps(store: SqliteStore, tmp
 
         graph = StateGraph(State).add_node("step", step).add_edge(START, "step")
         graph.add_conditional_edges("step", lambda state: "step" if state["steps"] < count else END, ["step", END])
-        checkpoints = ExchangeCheckpoints(thread_id="e1")
+        checkpoints = ExchangeCheckpoints(run_id="e1")
         compiled = graph.compile(checkpointer=checkpoints)
         config: Any = {"configurable": {"thread_id": "e1"}, "recursion_limit": 1000}
         await compiled.ainvoke({"messages": [], "steps": 0}, config, durability="async")

@@ -3,15 +3,21 @@
 import asyncio
 import inspect
 from collections.abc import Container
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import replace
 from typing import Any, cast
 
+from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 
 from agentic_backend.agents.agent_flow import AgentFlow, AgentServices, CompiledGraph, GraphFlow
 from agentic_backend.agents.agent_manager import CatalogAgent, is_flow_class
+from agentic_backend.agents.class_path import ClassPathError
+from agentic_backend.agents.factory_arguments import Offer, bound
 from agentic_backend.agents.graph_context import wrong_fields
 from agentic_backend.agents.leader_flow import LeaderFlow
+from agentic_backend.agents.managed_graph import ManagedGraph
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_approval import require_gates
 from agentic_backend.errors import AgentUnavailable
@@ -45,21 +51,45 @@ async def _instantiate(entry: CatalogAgent, services: AgentServices, context: Ru
     target = entry.target
     if is_flow_class(target):
         return target(entry.settings, services, context)
-    if not isinstance(target, Pregel):
-        target = await _call(cast(Any, target), entry, services)
-    if not isinstance(target, Pregel):
-        raise AgentUnavailable(f"The class_path of the agent '{entry.settings.id}' returned no compiled graph.")
-    return GraphFlow(entry.settings, services, context, target)
+    if isinstance(target, Pregel):
+        return GraphFlow(entry.settings, services, context, target)
+    made = await _call(cast(Any, target), entry, services, context)
+    if not isinstance(made, AbstractAsyncContextManager | AbstractContextManager):
+        return GraphFlow(entry.settings, services, context, _graph_of(made, entry))
+    managed = ManagedGraph(made)
+    graph = await managed.enter()
+    try:
+        return GraphFlow(entry.settings, services, context, _graph_of(graph, entry), managed)
+    except BaseException:
+        await managed.aclose()
+        raise
 
 
-async def _call(factory: Any, entry: CatalogAgent, services: AgentServices) -> CompiledGraph:
-    """Call an author's function; if it takes an argument, pass the chat model that its entry names."""
-    arguments = (services.models.get(entry.settings.model),) if inspect.signature(factory).parameters else ()
+async def _call(factory: Any, entry: CatalogAgent, services: AgentServices, context: RuntimeContext) -> object:
+    """Call an author's function with what its parameters ask for."""
+    offer = Offer(
+        model=lambda: services.models.get(entry.settings.model),
+        fields=entry.settings.tuning.fields,
+        context=replace(context, agent_id=entry.settings.id),
+        store=None,
+    )
+    try:
+        call = bound(factory, offer)
+    except ClassPathError as error:
+        raise AgentUnavailable(f"The agent '{entry.settings.id}' could not be started: {error}") from error
     if inspect.iscoroutinefunction(factory):
-        return cast(CompiledGraph, await factory(*arguments))
+        return await call()
     # A plain function may read files or import a provider: off the event loop.
-    made = await asyncio.to_thread(factory, *arguments)
-    return cast(CompiledGraph, await made if inspect.isawaitable(made) else made)
+    made = await asyncio.to_thread(call)
+    return await made if inspect.isawaitable(made) else made
+
+
+def _graph_of(made: object, entry: CatalogAgent) -> CompiledGraph:
+    if isinstance(made, StateGraph):
+        made = made.compile()
+    if not isinstance(made, Pregel):
+        raise AgentUnavailable(f"The class_path of the agent '{entry.settings.id}' returned no graph.")
+    return made
 
 
 def _require_servable(agent: AgentFlow) -> None:

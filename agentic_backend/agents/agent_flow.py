@@ -22,6 +22,7 @@ from agentic_backend.agents.catalog import AgentSettings, AgentTuning
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.graph_context import graph_context
 from agentic_backend.agents.kept_state import kept_channels
+from agentic_backend.agents.managed_graph import ManagedGraph
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.run_prompt import RunPrompt
 from agentic_backend.agents.runtime_context import RuntimeContext, make_current
@@ -179,13 +180,24 @@ class AgentFlow:
 
 
 class GraphFlow(AgentFlow):
-    """Serves a compiled LangGraph graph unchanged."""
+    """Serves a LangGraph graph unchanged. Owns `managed`, the context that the graph comes from, if there is one."""
 
     def __init__(
-        self, settings: AgentSettings, services: AgentServices, context: RuntimeContext, graph: CompiledGraph
+        self,
+        settings: AgentSettings,
+        services: AgentServices,
+        context: RuntimeContext,
+        graph: CompiledGraph,
+        managed: ManagedGraph | None = None,
     ) -> None:
         super().__init__(settings, services, context)
         self._graph = graph
+        self._managed = managed
 
     def get_compiled_graph(self) -> CompiledGraph:
         return self._graph
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        if self._managed is not None:
+            await self._managed.aclose()

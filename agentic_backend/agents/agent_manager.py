@@ -5,7 +5,6 @@ Invariant: a bad entry becomes a problem and makes its own agent unavailable, an
 crew; it affects no other agent.
 """
 
-import inspect
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from langgraph.pregel import Pregel
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.catalog import AgentsCatalog, AgentSettings, read_catalog
 from agentic_backend.agents.class_path import ClassPathError, resolve
+from agentic_backend.agents.factory_arguments import wanted_by
 from agentic_backend.agents.graph_context import graph_context, wrong_fields
 from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.agents.runtime_context import RuntimeContext
@@ -172,11 +172,7 @@ def require_servable(target: object) -> None:
             f"expected an AgentFlow class, a compiled graph or a function that returns one, "
             f"found a value of type {type(target).__name__}"
         )
-    try:
-        signature = inspect.signature(target)
-        signature.bind(*[None][: len(signature.parameters)])
-    except (TypeError, ValueError):
-        raise ClassPathError("the function must work without arguments or with one, the chat model") from None
+    wanted_by(target)
 
 
 def _own_tool_names(target: object) -> list[str]:

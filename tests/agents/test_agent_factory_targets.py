@@ -125,9 +125,9 @@ class WithoutMessages(AgentFlow):
 @pytest.mark.parametrize(
     ("target", "told"),
     [
-        (lambda: None, "returned no compiled graph"),
-        (lambda: StateGraph(MessagesState), "returned no compiled graph"),
-        (lambda: "a text", "returned no compiled graph"),
+        (lambda: None, "returned no graph"),
+        (lambda: StateGraph(MessagesState), "could not be started"),
+        (lambda: "a text", "returned no graph"),
         (fails, "could not be started"),
         (WithoutGraph, "could not be started"),
         (WithoutMessages, "no 'messages' channel"),

@@ -77,6 +77,10 @@ def keyword_factory(*, model):
     return graph
 
 
+def mistaken_factory(model, *, confg):
+    return graph
+
+
 constant = 5
 """
 
@@ -186,8 +190,16 @@ def test_an_agent_that_somebody_was_allowed_before_is_found_whoever_asks(manager
         ("Other", "the class 'Other' is no subclass of AgentFlow"),
         ("Unfinished", "the class 'Unfinished' does not implement get_compiled_graph()"),
         ("AgentFlow", "the class 'AgentFlow' does not implement get_compiled_graph()"),
-        ("greedy_factory", "the function must work without arguments or with one, the chat model"),
-        ("keyword_factory", "the function must work without arguments or with one, the chat model"),
+        (
+            "greedy_factory",
+            "the function needs 'tools', which nothing is known for: it can have 'model', 'config', 'runtime' and "
+            "'fields'",
+        ),
+        (
+            "mistaken_factory",
+            "the function needs 'confg', which nothing is known for: it can have 'model', 'config', 'runtime' and "
+            "'fields'; did you mean 'config'?",
+        ),
         (
             "constant",
             "expected an AgentFlow class, a compiled graph or a function that returns one, found a value of type int",

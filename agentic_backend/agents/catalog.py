@@ -74,6 +74,12 @@ class AgentAccess(CatalogPart):
         return not self.roles or any(role in roles for role in self.roles)
 
 
+class StreamedNodes(CatalogPart):
+    nodes: tuple[str, ...] = Field(
+        strict=False, min_length=1, description="The nodes whose texts are shown, with all that runs within them."
+    )
+
+
 class AgentSettings(CatalogPart):
     """One entry of the catalog."""
 
@@ -101,6 +107,11 @@ class AgentSettings(CatalogPart):
     )
     auto_resume: bool = Field(
         False, description="Whether what a crash has interrupted goes on by itself: the agent can be run again."
+    )
+    stream: Literal["all", "final_only"] | StreamedNodes = Field(
+        "all",
+        description="Which texts people see: `all`, `final_only` (no text before the graph has ended, then its final), "
+        "or those of some `nodes`. Calls of tools and their results are always shown.",
     )
     tuning: AgentTuning = Field(AgentTuning(), description="What the agent's code is given.")
     chat: AgentChat = Field(AgentChat(), description="How the agent appears in a chat.")

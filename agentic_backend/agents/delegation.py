@@ -38,7 +38,11 @@ def delegation_tool(leader_id: str, expert: AgentFlow) -> BaseTool:
     async def ask(question: str) -> str:
         write = get_stream_writer()
         write(Handoff(leader_id, settings.id))
-        answer = await _answer(expert, question)
+        try:
+            answer = await _answer(expert, question)
+        except ToolException:
+            write(Handoff(settings.id, leader_id))
+            raise
         write(Handoff(settings.id, leader_id))
         return answer
 

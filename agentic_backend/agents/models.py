@@ -68,7 +68,7 @@ def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
     try:
         if model == "offline":
             return OfflineChatModel(**settings.options)
-        built = init_chat_model(model, **{**_bounds(model, settings.options), **settings.options})
+        built = init_chat_model(model, **{**_defaults(model, settings.options), **settings.options})
     except Exception as error:
         # Each provider raises its own errors for a missing key, a wrong option, a missing package.
         raise ModelUnavailable(f"the model '{model}' can't be built: {_reason(error)}") from error
@@ -76,14 +76,16 @@ def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
     return with_stream_retry(built)
 
 
-def _bounds(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with HTTP clients that bound the provider's responses; empty if its package accepts none.
+def _defaults(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What OpenAI's package is told unless `options` say otherwise: to ask for the usage at any base URL, and with HTTP
+    clients that bound the provider's responses.
 
-    OpenAI's package accepts none together with its own proxy option; HTTPS_PROXY works in any case.
+    The package accepts no clients together with its own proxy option; HTTPS_PROXY works in any case.
     """
-    if not model.startswith("openai:") or "openai_proxy" in options or os.environ.get("OPENAI_PROXY"):
+    if not model.startswith("openai:"):
         return {}
-    return bounded_clients()
+    has_proxy = "openai_proxy" in options or os.environ.get("OPENAI_PROXY")
+    return {"stream_usage": True, **({} if has_proxy else bounded_clients())}
 
 
 def _reason(error: Exception) -> str:

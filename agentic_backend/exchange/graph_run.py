@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained, GraphRecursionError, is_invalid_resume
 from langgraph.runtime import RunControl
@@ -31,11 +32,13 @@ from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.streaming.held_back import HeldBack
 from agentic_backend.streaming.interrupts import interrupt_id_of, is_refusal, resume_values
 from agentic_backend.streaming.model_stream import ModelCall, ModelStream
 from agentic_backend.streaming.resumed_run import ResumedRun
 from agentic_backend.streaming.said import Said
 from agentic_backend.streaming.stream_transcoder import StreamTranscoder
+from agentic_backend.streaming.structured_output import CHANNEL
 
 log = logging.getLogger(__name__)
 
@@ -161,7 +164,7 @@ class GraphRun:
         given: _Given
         not_passed: list[Interrupt] = []
         if start.resume_point is None or checkpoints is None:
-            given, checkpoints, transcoder = self._from_the_opening(prompt, memory)
+            given, checkpoints, transcoder = self._from_the_opening(prompt, memory, warm)
         else:
             paused = self._paused(warm, checkpoints)
             if missing := paused.missing_nodes():
@@ -169,7 +172,7 @@ class GraphRun:
                 raise CheckpointMissing(f"The agent has changed since: it has no step {names} to go on with.")
             # There are some if its server died after the last checkpoint and before the pause was stored.
             not_passed = await paused.breakpoints()
-            given, transcoder = self._from_the_resume_point(start.resume_point, checkpoints)
+            given, transcoder = self._from_the_resume_point(start.resume_point, checkpoints, warm)
             outbox.accept(transcoder.announce_anew(self._clock()))
         model_stream = self._model_stream(transcoder, outbox)
         self.started = StartedRun(warm, memory, checkpoints, transcoder, model_stream, self._clock())
@@ -180,11 +183,11 @@ class GraphRun:
         return self.started
 
     def _from_the_opening(
-        self, prompt: PromptAssembly, memory: Memory
+        self, prompt: PromptAssembly, memory: Memory, warm: WarmAgent
     ) -> tuple[_Given, ExchangeCheckpoints, StreamTranscoder]:
         agent_id, messages = self._start.agent.settings.id, prompt.messages
         checkpoints = ExchangeCheckpoints(memory.states.get(agent_id), run_id=self._context.run_id)
-        return {"messages": messages}, checkpoints, StreamTranscoder(agent_id, messages, self._clock())
+        return {"messages": messages}, checkpoints, self._transcoder(messages, warm)
 
     def _paused(self, warm: WarmAgent, checkpoints: ExchangeCheckpoints) -> PausedGraph:
         """The graph as its checkpoints tell of it, with the breakpoints that people have let it pass."""
@@ -194,13 +197,26 @@ class GraphRun:
         return PausedGraph(warm.flow.get_compiled_graph(), checkpoints, passed)
 
     def _from_the_resume_point(
-        self, resume_point: ResumePoint, checkpoints: ExchangeCheckpoints
+        self, resume_point: ResumePoint, checkpoints: ExchangeCheckpoints, warm: WarmAgent
     ) -> tuple[_Given, StreamTranscoder]:
         interrupts, decisions = checkpoints.interrupts, resume_point.decisions
         answers = resume_values(interrupts, decisions) if decisions is not None else {}
         resumed = ResumedRun(checkpoints, resume_point.stored, resume_point.first_block, resume_point.usage)
-        transcoder = StreamTranscoder(self._start.agent.settings.id, resumed.messages, self._clock(), resumed)
+        transcoder = self._transcoder(resumed.messages, warm, resumed)
         return Command(resume=answers) if answers else None, transcoder
+
+    def _transcoder(
+        self, messages: Sequence[BaseMessage], warm: WarmAgent, resumed: ResumedRun | None = None
+    ) -> StreamTranscoder:
+        settings = self._start.agent.settings
+        return StreamTranscoder(
+            settings.id,
+            messages,
+            self._clock(),
+            resumed,
+            held_back=HeldBack(settings.stream),
+            answers_in_json=CHANNEL in warm.flow.get_compiled_graph().channels,
+        )
 
     def _model_stream(self, transcoder: StreamTranscoder, outbox: Outbox) -> ModelStream:
         limits = self._services.limits

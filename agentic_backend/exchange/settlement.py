@@ -107,6 +107,9 @@ class Settlement:
         started, outbox = self._graph_run.started, self._outbox
         # First, because closing open messages adds to the usage.
         closing = started.closing(outcome.status, self._clock()) if started is not None else []
+        if started is not None and started.transcoder.said_nothing:
+            nodes = list(started.transcoder.nodes)
+            log.warning("a graph ended without a text of its own", extra={**self._start.log_fields, "nodes": nodes})
         progress = Progress(
             messages=[*outbox.stored, *outbox.unwritten],
             closing=closing,

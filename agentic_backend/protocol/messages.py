@@ -70,16 +70,22 @@ Timestamp = Annotated[datetime, PlainSerializer(_rfc3339, return_type=str, when_
 
 
 class TokenUsage(Value):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    total_tokens: int = 0
+    """A count that no model has told is absent; a sum has the counts that are known."""
+
+    input_tokens: int | None = absent()
+    output_tokens: int | None = absent()
+    total_tokens: int | None = absent()
 
     def __add__(self, other: "TokenUsage") -> "TokenUsage":
         return TokenUsage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            total_tokens=self.total_tokens + other.total_tokens,
+            input_tokens=_sum(self.input_tokens, other.input_tokens),
+            output_tokens=_sum(self.output_tokens, other.output_tokens),
+            total_tokens=_sum(self.total_tokens, other.total_tokens),
         )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other
 
 
 class MessageMetadata(Value):

@@ -15,9 +15,9 @@ _Record = Mapping[str, Any]
 FIELDS: dict[str, Callable[[_Record], float | None]] = {
     "latency_ms": lambda record: record["latency_ms"],
     "first_token_ms": lambda record: record["first_token_ms"],
-    "input_tokens": lambda record: record["usage"]["input_tokens"],
-    "output_tokens": lambda record: record["usage"]["output_tokens"],
-    "total_tokens": lambda record: record["usage"]["total_tokens"],
+    "input_tokens": lambda record: record["usage"].get("input_tokens"),
+    "output_tokens": lambda record: record["usage"].get("output_tokens"),
+    "total_tokens": lambda record: record["usage"].get("total_tokens"),
     "tool_calls": lambda record: len(record["tools"]),
     "failed_tools": lambda record: record["failed_tools"],
 }

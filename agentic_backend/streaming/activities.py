@@ -3,10 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from agentic_backend.agents.delegation import Handoff
-from agentic_backend.streaming.content import clean, plain
+from agentic_backend.streaming.content import bounded, clean, plain
 from agentic_backend.streaming.drafts import ActivityDraft, Draft
 
+LONGEST_PROGRESS = 65_536
+"""Bytes of JSON of one progress event."""
+
+_BEGINNING = 1_000
 _HANDOFFS = ("transfer_back_to_", "transfer_to_")
 
 
@@ -37,7 +43,19 @@ class Speaker:
 
 
 def activity_of(payload: Any) -> ActivityDraft:
-    """The activity for a payload of LangGraph's stream writer: a leader's handoff, or progress."""
+    """The activity for a payload of LangGraph's stream writer: a leader's handoff, or progress.
+
+    Progress beyond LONGEST_PROGRESS is shortened to its beginning, as text.
+    """
     if isinstance(payload, Handoff):
         return ActivityDraft("handoff", {"from": clean(payload.origin), "to": clean(payload.target)})
-    return ActivityDraft("progress", plain(payload) if isinstance(payload, Mapping) else plain({"value": payload}))
+    data = plain(payload) if isinstance(payload, Mapping) else plain({"value": payload})
+    told = orjson.dumps(data)
+    if len(told) > LONGEST_PROGRESS:
+        data = {"shortened": bounded(told.decode(), _BEGINNING)}
+    return ActivityDraft("progress", data)
+
+
+def server_tool(name: str) -> ActivityDraft:
+    """The progress for a tool that a model's provider runs by itself."""
+    return ActivityDraft("progress", {"tool": name, "by": "provider"})

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -20,6 +20,8 @@ from agentic_backend.protocol.parts import (
     text_of,
 )
 from agentic_backend.stores.records import MessageRecord
+from agentic_backend.streaming.media import MAX_IMAGES_BYTES, data_bytes, is_media, media_of
+from agentic_backend.streaming.sources import sources_of
 
 _FINISH_REASONS = {
     "stop": FinishReason.STOP,
@@ -39,8 +41,14 @@ _FINISH_REASONS = {
 
 _PART: TypeAdapter[Part] = TypeAdapter(Part)
 
-# An image is stored within its message, which is one document of the store.
-_LONGEST_URL = 1_500_000
+LONGEST_TEXT = 4 * 1024 * 1024
+"""Characters of a message's text that no model streams: a message is one document of the store."""
+
+LONGEST_RESULT = 1024 * 1024
+"""Characters of a tool's result, of a call's arguments, and of the JSON of a structured response."""
+
+# Parts that a tool shows beside its result.
+_MOST_PARTS = 64
 
 _MOST_TOKENS = 1_000_000_000
 
@@ -55,39 +63,102 @@ def clean(text: str) -> str:
     return text if text.isascii() else _LONE_SURROGATES.sub("\ufffd", text)
 
 
+def bounded(text: str, most: int = LONGEST_RESULT) -> str:
+    """`text` with at most so many characters, and a note of what is cut."""
+    left_out = len(text) - most
+    return f"{text[:most]}\n[cut: {left_out} more characters left out]" if left_out > 0 else text
+
+
 def delta_of(chunk: AIMessage) -> tuple[str, str]:
-    """The new (thought, text) of a chunk."""
+    """The new (thought, text) of a chunk; a refusal is a text too."""
     content = chunk.content
     if isinstance(content, str):
-        thought = chunk.additional_kwargs.get("reasoning_content") if chunk.additional_kwargs else None
-        return thought if isinstance(thought, str) else "", content
+        more = chunk.additional_kwargs
+        return (_text(more.get("reasoning_content")), content or _text(more.get("refusal"))) if more else ("", content)
     thoughts, texts = [], []
     for block in _blocks_of(chunk):
         if block.get("type") == "text":
             texts.append(_text(block.get("text")))
         elif block.get("type") == "reasoning":
             thoughts.append(_text(block.get("reasoning")))
+        else:
+            texts.append(_refusal(block))
     return "".join(thoughts), "".join(texts)
 
 
-def parts_of(message: AIMessage) -> list[Part]:
-    """The text and the images of a model message."""
-    text = clean(delta_of(message)[1])
+def _refusal(block: Mapping[str, Any]) -> str:
+    """What a model says instead of an answer that it refuses, in a block of OpenAI's Responses API."""
+    value = block.get("value") if block.get("type") == "non_standard" else block
+    return _text(value.get("refusal")) if isinstance(value, Mapping) and value.get("type") == "refusal" else ""
+
+
+def beside_text(chunk: AIMessage) -> list[Mapping[str, Any]]:
+    """The blocks of a chunk that show something beside its text: media, cited sources, calls that the provider runs."""
+    content = chunk.content
+    if isinstance(content, str) or all(_is_only_text(block) for block in content):
+        return []
+    return [block for block in _blocks_of(chunk) if is_media(block) or block.get("annotations") or _server_tool(block)]
+
+
+def _is_only_text(block: str | dict[str, Any]) -> bool:
+    if not isinstance(block, Mapping):
+        return True
+    return block.get("type") in _TEXTS and not block.get("annotations") and not block.get("citations")
+
+
+# The types of blocks, in any provider's form, that are nothing but text, a thought or a call.
+_TEXTS = {"text", "output_text", "thinking", "reasoning", "tool_use", "function_call", "input_json_delta", "refusal"}
+
+
+def parts_of(message: AIMessage, *, is_streamed: bool = False) -> list[Part]:
+    """The text, the images and the files of a model message. Its text names what can't be shown.
+
+    The text of a message that `is_streamed` is not cut: it has been shown, and ModelStream bounds it.
+    """
+    media = media_of(beside_text(message))
+    texts = [clean(delta_of(message)[1]), *map(clean, [*_spoken(message), *media.notes])]
+    text = "\n\n".join(filter(None, texts))
+    if not is_streamed:
+        text = bounded(text, LONGEST_TEXT)
     parts: list[Part] = [TextPart(text=text)] if text else []
-    return parts + [ImageUrlPart(url=url) for block in _images_of(message) if (url := clean(_text(block.get("url"))))]
+    return [*parts, *map(_cleaned, media.parts)]
+
+
+def _spoken(message: AIMessage) -> list[str]:
+    """The transcript and a note of a spoken answer, which OpenAI keeps beside the content."""
+    audio = message.additional_kwargs.get("audio")
+    if not isinstance(audio, Mapping):
+        return []
+    size = len(_text(audio.get("data"))) * 3 // 4
+    transcript = _text(audio.get("transcript"))
+    return ["" if transcript == message.text else transcript, f"[sound of {size} bytes, which can't be played]"]
+
+
+def _cleaned(part: Part) -> Part:
+    return _PART.validate_python(plain(part.model_dump()))
+
+
+def cited_in(message: AIMessage) -> list[dict[str, Any]]:
+    """The sources that a model message cites, numbered (see sources_of)."""
+    if isinstance(message.content, str) and "grounding_metadata" not in message.response_metadata:
+        return []
+    return [plain(source) for source in sources_of(_blocks_of(message))]
+
+
+def server_tools_of(blocks: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The tools that the provider itself has run, each once."""
+    return list(dict.fromkeys(filter(None, map(_server_tool, blocks))))
+
+
+def _server_tool(block: Mapping[str, Any]) -> str:
+    is_call = block.get("type") in ("server_tool_call", "server_tool_call_chunk")
+    return clean(_text(block.get("name")))[:64] if is_call else ""
 
 
 def _images_of(message: BaseMessage) -> list[Mapping[str, Any]]:
     if isinstance(message.content, str):
         return []
     return [block for block in _blocks_of(message) if block.get("type") == "image"]
-
-
-def _image_url(block: Mapping[str, Any]) -> str:
-    """The URL of an image; an image that came as data gets a `data:` URL."""
-    if data := _text(block.get("base64")):
-        return clean(f"data:{_text(block.get('mime_type')) or 'image/png'};base64,{data}")
-    return clean(_text(block.get("url")))
 
 
 def _blocks_of(message: BaseMessage) -> list[Mapping[str, Any]]:
@@ -117,12 +188,14 @@ def as_chunk(message: AIMessage) -> AIMessageChunk:
 def calls_of(message: AIMessage) -> list[ToolCallPart]:
     """The calls of a model message; invalid JSON arguments are kept as text, so that clients can show the call."""
     calls = [
-        ToolCallPart(call_id=clean(call["id"] or ""), name=clean(call["name"]), args=plain(call["args"]))
+        ToolCallPart(call_id=clean(call["id"] or ""), name=clean(call["name"]), args=_args(call["args"]))
         for call in message.tool_calls
     ]
     calls += [
         ToolCallPart(
-            call_id=clean(call["id"]), name=clean(call["name"] or ""), args={"_invalid": clean(call["args"] or "")}
+            call_id=clean(call["id"]),
+            name=clean(call["name"] or ""),
+            args={"_invalid": bounded(clean(call["args"] or ""))},
         )
         for call in message.invalid_tool_calls
         if call["id"]
@@ -130,30 +203,43 @@ def calls_of(message: AIMessage) -> list[ToolCallPart]:
     return calls
 
 
+def _args(args: Mapping[str, Any]) -> dict[str, Any]:
+    told = plain(args)
+    size = len(orjson.dumps(told))
+    return told if size <= LONGEST_RESULT else {"_cut": f"[cut: {size} bytes of arguments left out]"}
+
+
 def result_of(message: ToolMessage, latency_ms: int | None) -> ToolResultPart:
     content = message.content
     text = content if isinstance(content, str) else _joined(content)
     return ToolResultPart(
-        call_id=clean(message.tool_call_id), ok=message.status != "error", latency_ms=latency_ms, content=clean(text)
+        call_id=clean(message.tool_call_id),
+        ok=message.status != "error",
+        latency_ms=latency_ms,
+        content=clean(bounded(text)),
     )
 
 
 def shown_beside(message: ToolMessage) -> list[Part]:
     """The parts beside the text of a tool's result: the `parts` of its artifact or, without these, its images.
 
-    Images that are too large for the store are left out.
+    What is too large or too much for the store is left out.
     """
     artifact = message.artifact
     if not isinstance(artifact, Mapping) or not isinstance(artifact.get("parts"), list):
-        urls = map(_image_url, _images_of(message))
-        return [ImageUrlPart(url=url) for url in urls if url and len(url) <= _LONGEST_URL]
+        return [_cleaned(part) for part in media_of(_images_of(message)).parts]
     parts: list[Part] = []
+    room, images = LONGEST_TEXT, MAX_IMAGES_BYTES
     for value in artifact["parts"]:
         # A tool's author may have put anything there.
         with contextlib.suppress(ValidationError, RecursionError):
             part = _PART.validate_python(plain(value) if isinstance(value, Mapping) else value)
-            if not isinstance(part, ToolCallPart | ToolResultPart):
+            size = len(part.model_dump_json())
+            image = data_bytes(part.url) if isinstance(part, ImageUrlPart) else 0
+            fits = size <= room and image <= images and len(parts) < _MOST_PARTS
+            if fits and not isinstance(part, ToolCallPart | ToolResultPart):
                 parts.append(part)
+                room, images = room - size, images - image
     return parts
 
 
@@ -169,8 +255,9 @@ def _joined(blocks: list[str | dict[str, Any]]) -> str:
 
 
 def usage_of(message: AIMessage) -> TokenUsage | None:
+    """The tokens that the provider counted; None if it told none: no call takes 0 tokens."""
     usage = message.usage_metadata
-    if usage is None:
+    if usage is None or not any(map(_tokens, (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]))):
         return None
     return TokenUsage(
         input_tokens=_tokens(usage["input_tokens"]),
@@ -190,9 +277,17 @@ def finish_reason_of(message: AIMessage) -> FinishReason:
     if isinstance(incomplete := metadata.get("incomplete_details"), Mapping):
         # OpenAI's Responses API gives a reason only for incomplete responses.
         reason = reason or incomplete.get("reason")
+    if _is_refused(message):
+        return FinishReason.CONTENT_FILTER
     if reason is None:
         return FinishReason.TOOL_CALLS if message.tool_calls else FinishReason.STOP
     return _FINISH_REASONS.get(str(reason).lower(), FinishReason.OTHER)
+
+
+def _is_refused(message: AIMessage) -> bool:
+    if isinstance(message.content, str):
+        return bool(message.additional_kwargs.get("refusal"))
+    return any(isinstance(block, Mapping) and _refusal(block) for block in message.content)
 
 
 def model_of(message: AIMessage) -> str | None:

@@ -9,7 +9,15 @@ from langchain_core.messages import AIMessage
 from agentic_backend.protocol.messages import Channel, FinishReason, MessageMetadata, Role, TokenUsage
 from agentic_backend.protocol.parts import Part, TextPart, ToolResultPart, text_of
 from agentic_backend.stores.records import MessageDraft
-from agentic_backend.streaming.content import agent_of, clean, finish_reason_of, model_of, usage_of
+from agentic_backend.streaming.content import (
+    agent_of,
+    beside_text,
+    cited_in,
+    finish_reason_of,
+    model_of,
+    server_tools_of,
+    usage_of,
+)
 from agentic_backend.streaming.reach import Reach
 
 
@@ -66,6 +74,12 @@ class HeldText(NamedTuple):
         return text_of(self.draft.message.parts)
 
 
+def citing(metadata: MessageMetadata, message: AIMessage) -> MessageMetadata:
+    """`metadata` with the sources that `message` cites."""
+    sources = cited_in(message)
+    return metadata.model_copy(update={"sources": sources}) if sources else metadata
+
+
 class MessageDrafts:
     """Builds the complete messages of one exchange, with their agent, cost, and whether the root graph has them.
 
@@ -86,6 +100,7 @@ class MessageDrafts:
     def counted(self, message: AIMessage, at: float) -> MessageMetadata:
         """The metadata of a complete model message; adds its cost to the usage."""
         usage, latency_ms = usage_of(message), self._latency_ms(at)
+        tools = server_tools_of(beside_text(message))
         self._since = at
         self.usage += usage or TokenUsage()
         self.model = model_of(message) or self.model
@@ -95,7 +110,7 @@ class MessageDrafts:
             agent_id=self._agent_id,
             latency_ms=latency_ms,
             finish_reason=finish_reason_of(message),
-            extras=agent_of(message),
+            extras={**agent_of(message), **({"server_tools": tools} if tools else {})},
         )
 
     def uncounted(self, message: AIMessage) -> MessageMetadata:
@@ -120,10 +135,10 @@ class MessageDrafts:
         draft = MessageDraft(role=Role.ASSISTANT, channel=channel, parts=list(parts), metadata=metadata)
         return CompleteDraft(draft, block)
 
-    def final_of(self, text: str, at: float) -> CompleteDraft:
-        """The final of a graph that ended without an assistant text; `text` is that of its last message."""
-        metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=self._latency_ms(at))
-        return self.said(Channel.FINAL, [TextPart(text=clean(text))], metadata)
+    def final_of(self, parts: Sequence[Part], reason: FinishReason | None, at: float) -> CompleteDraft:
+        """The final of a graph that ended without an assistant text."""
+        metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=self._latency_ms(at), finish_reason=reason)
+        return self.said(Channel.FINAL, parts or [TextPart(text="")], metadata)
 
     def result(self, result: ToolResultPart, shown: Sequence[Part], at: float) -> CompleteDraft:
         """The message of a tool's result, with the parts shown beside it."""

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
-from langgraph.constants import TAG_NOSTREAM
+from langgraph.constants import TAG_HIDDEN, TAG_NOSTREAM
 
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.model_failures import ModelFailures
@@ -26,6 +26,12 @@ from agentic_backend.streaming.said import Said, SaidByCall
 
 Output = TypeVar("Output")
 _Call = tuple[tuple[str, ...], dict[str, Any]]
+
+HIDDEN_TAGS = frozenset({"hidden", TAG_HIDDEN})
+"""The tags of a model call whose text is for nobody to see: neither its tokens nor the message that a node returns."""
+
+IS_HIDDEN = "is_hidden"
+"""The key by which the metadata of such a call says so."""
 
 # How long the tokens of a model that never waits may occupy the event loop, in seconds.
 _SLICE_S = 0.005
@@ -113,13 +119,14 @@ class ModelStream(ModelFailures):
         metadata: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        """A model call begins; a call tagged `nostream` stays hidden."""
+        """A model call begins; of a call tagged `nostream`, no tokens are shown."""
         if self._is_cut:
             self._end_thread()
         self._begun[run_id] = (time.monotonic(), str((metadata or {}).get("ls_model_name") or "unknown"))
-        if metadata is not None and TAG_NOSTREAM not in (tags or ()):
+        is_hidden = not HIDDEN_TAGS.isdisjoint(tags or ())
+        if metadata is not None and (is_hidden or TAG_NOSTREAM not in (tags or ())):
             # A provider may give its id only to some chunks of a message; the run id is the same for all.
-            self._calls[run_id] = (_namespace(metadata), {**metadata, "run_id": str(run_id)})
+            self._calls[run_id] = (_namespace(metadata), {**metadata, "run_id": str(run_id), IS_HIDDEN: is_hidden})
 
     @property
     def on_llm_new_token(self) -> Callable[..., Any]:
@@ -186,7 +193,7 @@ class ModelStream(ModelFailures):
             ModelCall(
                 model=(model_of(message) if message is not None else None) or model,
                 duration_s=time.monotonic() - began,
-                tokens=(usage.input_tokens, usage.output_tokens) if usage is not None else None,
+                tokens=(usage.input_tokens or 0, usage.output_tokens or 0) if usage is not None else None,
                 error=error,
             )
         )

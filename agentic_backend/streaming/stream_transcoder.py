@@ -7,39 +7,54 @@ tool result appears only in `updates`; duplicates are dropped by id. A message i
 Each block that a TextDraft opens is closed by exactly one CompleteDraft.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, RemoveMessage, ToolMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Interrupt
 
 from agentic_backend.agents.agent_flow import StreamPart
+from agentic_backend.agents.parts import EmittedParts
 from agentic_backend.protocol.events import HumanRequests
 from agentic_backend.protocol.messages import Channel, FinishReason, TokenUsage
 from agentic_backend.protocol.parts import TextPart, text_of
-from agentic_backend.streaming.activities import Speaker, activity_of
+from agentic_backend.streaming.activities import Speaker, activity_of, server_tool
 from agentic_backend.streaming.content import (
     as_chunk,
+    beside_text,
     calls_of,
     clean,
     delta_of,
     parts_of,
     result_of,
+    server_tools_of,
     shown_beside,
 )
 from agentic_backend.streaming.drafts import CompleteDraft, Draft, HeldText, MessageDrafts, TextDraft
+from agentic_backend.streaming.emissions import Emissions
+from agentic_backend.streaming.fallback import Fallback
+from agentic_backend.streaming.held_back import EVERYTHING_SHOWN, HeldBack
+from agentic_backend.streaming.held_texts import HeldTexts
 from agentic_backend.streaming.interrupts import human_requests
+from agentic_backend.streaming.model_message import ModelMessage
+from agentic_backend.streaming.model_stream import IS_HIDDEN
 from agentic_backend.streaming.open_calls import OpenCalls
 from agentic_backend.streaming.reach import Reach, keys_of
 from agentic_backend.streaming.resumed_run import ResumedRun
 from agentic_backend.streaming.seen_messages import SeenMessages
-from agentic_backend.streaming.updates import messages_in
-from agentic_backend.streaming.writing import Place, Writing, claimed_by, shown_of
+from agentic_backend.streaming.structured_output import CHANNEL, may_be_structured, structured_part
+from agentic_backend.streaming.updates import messages_in, written_to
+from agentic_backend.streaming.writing import Place, Writing, claimed_by
+
+MOST_NODES = 32
+"""The most nodes whose names are kept for the log."""
 
 
 class StreamTranscoder:
     """Call `feed` for every part of the stream, then once `finish` (the graph has ended), `pause` (it waits for a
-    person) or `close` (it was cut). With `resumed` it repeats nothing that its run has shown before.
+    person) or `close` (it was cut). With `resumed` it repeats nothing that its run has shown before. `held_back` says
+    which texts people don't see; a graph that `answers_in_json` has a channel for a structured response.
     """
 
     def __init__(
@@ -48,16 +63,23 @@ class StreamTranscoder:
         history: Iterable[BaseMessage],
         started_at: float,
         resumed: ResumedRun | None = None,
+        *,
+        held_back: HeldBack = EVERYTHING_SHOWN,
+        answers_in_json: bool = False,
     ) -> None:
         given = list(history)
+        self._held_back = held_back
+        self._answers_in_json = answers_in_json
         # Prevents that a repeated message is shown again.
         self._seen = SeenMessages(given)
-        # The text of the last message and of a model's last answer: the fallback for the final.
-        self._last_text, self._last_answer = (given[-1].text if given else ""), ""
+        # The final of a graph that adds no text of a model to what it has said.
+        self._fallback = Fallback(given, is_resumed=resumed is not None)
         # The messages that models are writing, by model call id.
         self._writing: dict[str, Writing] = {}
-        # The text that may become the final.
-        self._held: HeldText | None = None
+        # The texts of which one may become the final.
+        self._texts = HeldTexts()
+        # The parts that nodes emit.
+        self._emissions = Emissions()
         # The graph's interrupts, by id.
         self._interrupts: dict[str, Interrupt] = {}
         # The number of the next block.
@@ -76,6 +98,8 @@ class StreamTranscoder:
         self.first_token_at: float | None = None
         # The root graph's last reported state.
         self.state: Mapping[str, Any] | None = None
+        # The names of the nodes that have ended, the first ones.
+        self.nodes: dict[str, None] = {}
 
     @property
     def usage(self) -> TokenUsage:
@@ -91,6 +115,11 @@ class StreamTranscoder:
         return bool(self._interrupts)
 
     @property
+    def said_nothing(self) -> bool:
+        """Whether the graph has ended without any text of its own."""
+        return self._fallback.is_empty
+
+    @property
     def waiting(self) -> HumanRequests | None:
         """The requests to a person, if the graph has paused. Takes a while if what it shows is large."""
         return human_requests(self._interrupts.values())
@@ -104,7 +133,10 @@ class StreamTranscoder:
         elif mode == "updates":
             return self._update(namespace, payload, at)
         elif mode == "custom":
-            return [activity_of(payload)]
+            if not isinstance(payload, EmittedParts):
+                return [activity_of(payload)]
+            beside = [writing for writing in self._writing.values() if writing.place[0] == namespace]
+            return self._emissions.take(payload, beside, None if self.calls else self._texts, self._drafts)
         elif mode == "values" and not namespace:
             self.state = payload
         return []
@@ -120,16 +152,16 @@ class StreamTranscoder:
     def finish(self, at: float) -> list[Draft]:
         """The graph has ended: complete everything open, and add exactly one final."""
         drafts = [*self._all_unclaimed(at), *self._answer_open_calls("The tool gave no result.", at)]
-        held, self._held = self._held, None
-        final = held.draft if held else self._drafts.final_of(self._last_text, at)
-        return [*drafts, self._drafts.row(final)]
+        *before, final = [None, *self._texts.release()]
+        return [*drafts, *self._shown(before), self._drafts.row(self._fallback.final(final, self._drafts, at))]
 
     def close(self, at: float, reason: FinishReason, result: str) -> list[Draft]:
         """The graph was cut: complete everything open. The last text is the final; `result` answers the open calls."""
         drafts = [*self._all_unclaimed(at, newest=True), *self._answer_open_calls(result, at)]
-        held, self._held = self._held, None
-        if held is not None:
-            drafts.append(self._drafts.row(held.draft.with_finish_reason(reason)))
+        *before, final = [None, *self._texts.release()]
+        drafts += self._shown(before)
+        if final is not None and not self._held_back.all_but_final:
+            drafts.append(self._drafts.row(final.draft.with_finish_reason(reason)))
         return drafts
 
     def _chunk(
@@ -142,22 +174,30 @@ class StreamTranscoder:
         if writing is None:
             if call in self._seen:
                 return drafts
-            writing = Writing(call, (namespace, metadata.get("langgraph_node", "")))
-            self._writing[call] = writing
+            place = (namespace, metadata.get("langgraph_node", ""))
+            is_hidden = bool(metadata.get(IS_HIDDEN)) or self._held_back.hides(place)
+            writing = self._writing[call] = Writing(call, place, is_hidden=is_hidden)
             drafts += self._speaker.switch(namespace, metadata)
         thought, text = delta_of(chunk)
-        writing.add(chunk, thought, text)
+        beside = beside_text(chunk)
+        writing.add(chunk, thought, text, beside)
+        drafts += map(server_tool, server_tools_of(beside))
+        if writing.is_hidden or self._held_back.all_but_final:
+            return drafts
         if thought:
             if writing.thought_block is None:
                 writing.thought_block = self._new_block(at)
             drafts.append(TextDraft(writing.thought_block, Channel.THOUGHT, clean(thought)))
-        if text:
+        if text and not self._waits_for_json(writing):
             if writing.text_block is None:
-                writing.text_block = self._new_block(at)
-            drafts.append(
-                TextDraft(writing.text_block, Channel.OBSERVATION if namespace else Channel.FINAL, clean(text))
-            )
+                writing.text_block, text = self._new_block(at), writing.text
+            drafts.append(TextDraft(writing.text_block, _channel(writing.place), clean(text)))
         return drafts
+
+    def _waits_for_json(self, writing: Writing) -> bool:
+        """Whether a text is not shown before it is complete, because it may be the structured response."""
+        may_be = self._answers_in_json and not writing.place[0] and may_be_structured(writing.first_character)
+        return may_be and writing.text_block is None
 
     def _update(self, namespace: tuple[str, ...], payload: Mapping[str, Any], at: float) -> list[Draft]:
         drafts: list[Draft] = []
@@ -166,26 +206,56 @@ class StreamTranscoder:
                 self._interrupts |= {interrupt.id: interrupt for interrupt in update}
                 continue
             place = (namespace, node)
+            if len(self.nodes) < MOST_NODES:
+                self.nodes[clean(node)] = None
             for message in messages_in(update):
                 drafts += self._handed_over(message, place, at)
+            for value in written_to(update, CHANNEL):
+                self._answer_in_json(value, place)
             for writing in list(self._writing.values()):
                 if writing.ended and writing.place == place:
                     drafts += self._unclaimed(writing, at)
         return drafts
 
+    def _answer_in_json(self, value: Any, place: Place) -> None:
+        """A node has written its graph's structured response, or None."""
+        if self._held_back.hides(place):
+            return
+        if not place[0]:
+            self._fallback.structured = value
+        if value is not None:
+            self._fallback.said([structured_part(value)])
+
     def _handed_over(self, message: BaseMessage, place: Place, at: float) -> list[Draft]:
         """A node has returned a message: it is complete."""
         if self._seen.is_history(message):
+            self._fallback.repeated(message)
             if isinstance(message, AIMessage) and not place[0]:
                 self._reach.add(keys_of(message, by_text=True))
             return []
         if isinstance(message, AIMessage):
             return self._model_message(message, place, at)
-        if isinstance(message, RemoveMessage) or message.id in self._seen:
+        if isinstance(message, RemoveMessage):
+            self._removed(message.id)
+            return []
+        if message.id in self._seen:
             return []
         self._seen.add(message.id)
-        self._last_text = message.text
+        if not self._held_back.hides(place):
+            self._fallback.added(message)
         return self._result(message, at) if isinstance(message, ToolMessage) else []
+
+    def _removed(self, message_id: str | None) -> None:
+        """A graph has removed a message: what was held back until the end is never shown. What people saw stays."""
+        if not self._held_back.all_but_final:
+            return
+        if message_id == REMOVE_ALL_MESSAGES:
+            self._texts.release()
+            self._fallback.removed(None)
+            return
+        if (held := self._texts.find(message_id)) is not None:
+            self._texts.remove(held)
+        self._fallback.removed(message_id)
 
     def _model_message(self, message: AIMessage, place: Place, at: float) -> list[Draft]:
         is_root = not place[0]
@@ -219,50 +289,52 @@ class StreamTranscoder:
         """The drafts of a complete message. Its text may become the final, unless it is `aside`: within a tool, or less
         preferred than the held text.
         """
-        thought, parts = shown_of(message, writing)
+        is_hidden = writing.is_hidden if writing is not None else self._held_back.hides(place)
         calls = calls_of(message)
         new_calls = self.calls.announce(calls, at, place[0], streamed=writing is not None)
-        metadata = self._drafts.counted(message if message.usage_metadata or not writing else writing.message(), at)
-        beside = self._drafts.beside(metadata)
+        told = ModelMessage.of(
+            message, writing, new_calls, self._drafts, at, is_hidden=is_hidden, has_calls=bool(calls)
+        )
         keys = None if handed_over and not place[0] else keys_of(message, by_text=True)
-        text_block = writing.text_block if writing else None
-        drafts: list[Draft] = []
-        if aside and self._held is not None and self._held.message_id == message.id:
+        drafts: list[Draft] = [] if told.rest is None else [told.rest._replace(channel=_channel(place))]
+        if aside and (known := self._texts.find(message.id)) is not None:
             # A model may reuse an id: from now on it means this message.
-            self._held = self._held._replace(message_id=None)
-        if (parts or new_calls) and not aside:
+            self._texts.replace(known, known._replace(message_id=None))
+        if new_calls and not aside:
             drafts += self._release()
-        if thought:
-            block = writing.thought_block if writing else None
-            draft = self._drafts.said(Channel.THOUGHT, [TextPart(text=clean(thought))], beside, block)
-            drafts.append(self._drafts.row(draft, keys))
-        if parts and calls:
-            # No finish reason: the message continues with the calls, whose row has it.
-            draft = self._drafts.said(Channel.OBSERVATION, parts, beside, text_block)
-            drafts.append(self._drafts.row(draft, keys))
-        elif parts:
-            final = self._drafts.said(Channel.FINAL, parts, metadata, text_block)
-            if aside:
-                drafts.append(self._drafts.row(final.as_observation(), keys))
-            else:
-                self._held = HeldText(final, message.id, handed_over, keys)
-                self._last_answer = text_of(parts)
-        if new_calls:
-            drafts.append(self._drafts.row(self._drafts.said(Channel.TOOL_CALL, new_calls, metadata), keys))
-        if handed_over:
-            self._last_text = text_of(parts) or self._last_answer
+        is_held = told.text is not None and not calls and not aside
+        if told.text is not None and is_held:
+            held = HeldText(told.text, message.id, handed_over, keys)
+            drafts += self._shown(self._texts.add(held, self._open_blocks))
+            self._fallback.answered(message.id, told.parts)
+        drafts += self._row(told.thought, keys)
+        if told.text is not None and not is_held:
+            drafts += self._row(told.text.as_observation(), keys)
+        if told.calls is not None:
+            drafts.append(self._drafts.row(told.calls, keys))
+        if handed_over and not is_hidden:
+            self._fallback.handed_over(message.id, told.parts, told.finish_reason)
         return drafts
+
+    @property
+    def _open_blocks(self) -> list[int]:
+        """The blocks of the texts that models are writing."""
+        return [writing.text_block for writing in self._writing.values() if writing.text_block is not None]
 
     def _again(self, message: AIMessage, place: Place, at: float) -> list[Draft]:
         """The drafts of a known message: usually a parent repeats it, but a later node may have changed its text.
 
         If it was completed as unclaimed too early, its calls are announced now.
         """
-        held = self._held
-        if held is not None and held.message_id == message.id:
+        held = self._texts.find(message.id)
+        if held is not None:
             changed = held.draft.with_parts(parts_of(message) or [TextPart(text="")])
-            self._held = held._replace(draft=changed, handed_over=True)
-            self._last_text = self._last_answer = self._held.text
+            self._texts.replace(held, held._replace(draft=changed, handed_over=True))
+            self._fallback.changed(message.id, changed.message.parts)
+        elif (parts := self._fallback.taken_back(message)) is not None:
+            # It was removed with all messages, and is one of those that stay.
+            draft = self._drafts.said(Channel.FINAL, parts, self._drafts.uncounted(message))
+            self._texts.add(HeldText(draft, message.id, True, None), ())
         return self._calls(message, place[0], at)
 
     def _calls(self, message: AIMessage, namespace: tuple[str, ...], at: float) -> list[Draft]:
@@ -286,19 +358,18 @@ class StreamTranscoder:
         this message is the `newest`.
         """
         self._done(writing)
-        behind = self._held is not None and self._held.handed_over
-        aside = not newest and (behind or self.calls.enclose(writing.place[0]))
+        aside = not newest and (self._texts.has_handed_over or self.calls.enclose(writing.place[0]))
         return self._complete(writing.message(), writing, writing.place, at, aside=aside, handed_over=False)
 
     def _adopts(self, message: AIMessage) -> bool:
         """Whether a later node returns, in its own message, the held text of a model that no node returned."""
-        held = self._held
+        held = self._texts.last
         if held is None or held.handed_over or message.tool_calls:
             return False
-        if held.text != clean(message.text):
+        if held.text not in (clean(message.text), text_of(parts_of(message))):
             return False
-        self._held = held._replace(message_id=message.id, handed_over=True)
-        self._last_text = self._last_answer
+        self._texts.replace(held, held._replace(message_id=message.id, handed_over=True))
+        self._fallback.changed(message.id, held.draft.message.parts)
         return True
 
     def _result(self, message: ToolMessage, at: float) -> list[Draft]:
@@ -307,7 +378,6 @@ class StreamTranscoder:
             return []
         name, latency_ms = settled
         result = result_of(message, latency_ms)
-        self._last_text = result.content
         drafts: list[Draft] = [self._drafts.result(result, shown_beside(message), at)]
         return drafts + (self._speaker.handoff(name) if result.ok else [])
 
@@ -315,9 +385,16 @@ class StreamTranscoder:
         return [CompleteDraft(draft, None) for draft in self.calls.settle_all(at, content, self._drafts.bare)]
 
     def _release(self) -> list[Draft]:
-        """Release the held text as an observation: a later message has come."""
-        held, self._held = self._held, None
-        return [] if held is None else [self._drafts.row(held.draft.as_observation(), held.keys)]
+        """Release the held texts as observations: a later message has come."""
+        return self._shown(self._texts.release())
+
+    def _shown(self, released: Sequence[HeldText | None]) -> list[Draft]:
+        """The rows of texts that did not become the final."""
+        return [row for held in released if held for row in self._row(held.draft.as_observation(), held.keys)]
+
+    def _row(self, draft: CompleteDraft | None, keys: Sequence[object] | None) -> list[Draft]:
+        """The row of a text that is no final, unless there is none or people see only the final."""
+        return [] if draft is None or self._held_back.all_but_final else [self._drafts.row(draft, keys)]
 
     def _done(self, writing: Writing) -> None:
         del self._writing[writing.call]
@@ -329,3 +406,8 @@ class StreamTranscoder:
             self.first_token_at = at
         self._blocks += 1
         return self._blocks - 1
+
+
+def _channel(place: Place) -> Channel:
+    """The channel of a text that is being written."""
+    return Channel.OBSERVATION if place[0] else Channel.FINAL

@@ -37,6 +37,15 @@ def messages_in(update: Any) -> Iterator[BaseMessage]:
             yield from _converted(message)
 
 
+def written_to(update: Any, channel: str) -> Iterator[Any]:
+    """The values that `update` (a mapping, or several of them) writes to `channel`, in order."""
+    if isinstance(update, list | tuple):
+        for one in update:
+            yield from written_to(one, channel)
+    elif isinstance(update, Mapping) and channel in update:
+        yield update[channel]
+
+
 def _converted(message: Any) -> list[BaseMessage]:
     """A message in one of LangChain's short forms, such as {"role": …, "content": …} or ("ai", …)."""
     try:

@@ -1,6 +1,6 @@
 """Writing: a model's message while its tokens arrive."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,8 +9,10 @@ from langchain_core.messages.ai import UsageMetadata, add_usage
 
 from agentic_backend.growing_text import GrowingText
 from agentic_backend.protocol.parts import Part, TextPart
-from agentic_backend.streaming.content import delta_of, parts_of
+from agentic_backend.streaming.content import clean, delta_of, parts_of
 
+# What is kept of a message beside its text, until its node returns it: blocks, and bytes of their data.
+_MOST_BESIDE, _MOST_BESIDE_BYTES = 256, 4_000_000
 # Providers use at most two ids per message; this bounds the list if each chunk has another id.
 _MOST_IDS = 16
 
@@ -31,18 +33,33 @@ class Writing:
     # The blocks of its text and its thought; None until they begin.
     text_block: int | None = None
     thought_block: int | None = None
+    # Whether people see none of its text.
+    is_hidden: bool = False
     # Whether the model has finished it.
     ended: bool = False
+    # The first character of its text that is no space; empty until it comes.
+    first_character: str = ""
+    # The parts that its graph emitted meanwhile, to be shown with it.
+    emitted: list[Part] = field(default_factory=list)
     # Its content so far.
     _text: GrowingText = field(default_factory=GrowingText)
     _thought: GrowingText = field(default_factory=GrowingText)
     _usage: UsageMetadata | None = None
     _metadata: dict[str, Any] = field(default_factory=dict)
+    # Media, and texts that cite sources, as standard blocks; and the bytes of their data.
+    _beside: list[Mapping[str, Any]] = field(default_factory=list)
+    _beside_bytes: int = 0
 
-    def add(self, chunk: AIMessageChunk, thought: str, text: str) -> None:
-        """Add a chunk with this new thought and text."""
+    def add(self, chunk: AIMessageChunk, thought: str, text: str, beside: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Add a chunk with this new thought and text, and the blocks `beside` its text (see beside_text)."""
+        for block in beside:
+            size = len(str(block.get("base64") or ""))
+            if len(self._beside) < _MOST_BESIDE and self._beside_bytes + size <= _MOST_BESIDE_BYTES:
+                self._beside.append(block)
+                self._beside_bytes += size
         if len(self.ids) < _MOST_IDS and chunk.id not in self.ids:
             self.ids.append(chunk.id)
+        self.first_character = self.first_character or text.lstrip()[:1]
         self._thought.add(thought)
         self._text.add(text)
         self.ended = self.ended or chunk.chunk_position == "last"
@@ -60,17 +77,34 @@ class Writing:
 
     def message(self) -> AIMessage:
         """The message so far, without calls. Unlike LangChain's sum of chunks, this can't fail."""
+        content: Any = self.text
+        metadata, thought = self._metadata, {"reasoning_content": self.thought}
+        if self._beside:
+            # The blocks are LangChain's own, whatever the provider's are.
+            texts = [{"type": "reasoning", "reasoning": self.thought}, {"type": "text", "text": self.text}]
+            beside = [{**block, "text": ""} if block.get("type") == "text" else dict(block) for block in self._beside]
+            content, thought = [*texts, *beside], {}
+            metadata = {**metadata, "output_version": "v1"}
         return AIMessage(
-            self.text,
+            content,
             id=next((known for known in self.ids if known and not known.startswith("lc_")), self.ids[0]),
-            additional_kwargs={"reasoning_content": self.thought},
-            response_metadata=self._metadata,
+            additional_kwargs=thought,
+            response_metadata=metadata,
             usage_metadata=self._usage,
+        )
+
+    def completed(self, message: AIMessage) -> AIMessage:
+        """`message`, which its node returned, with what only the model's stream told, such as its usage."""
+        return message.model_copy(
+            update={
+                "response_metadata": {**self._metadata, **message.response_metadata},
+                "usage_metadata": message.usage_metadata or self._usage,
+            }
         )
 
     def copied_in(self, message: AIMessage, place: Place) -> bool:
         """Whether `message`, which the node at `place` returns, is a copy of this finished message."""
-        return self.ended and self.place == place and self.text == message.text
+        return self.ended and self.place == place and self.text in (message.text, delta_of(message)[1])
 
 
 def claimed_by(message: AIMessage, place: Place, writings: Sequence[Writing]) -> Writing | None:
@@ -83,9 +117,18 @@ def claimed_by(message: AIMessage, place: Place, writings: Sequence[Writing]) ->
 
 def shown_of(message: AIMessage, writing: Writing | None) -> tuple[str, list[Part]]:
     """The thought and the parts to store. They close every open block, even if the node returned less."""
-    thought, parts = delta_of(message)[0], parts_of(message)
+    is_streamed = writing is not None and writing.text_block is not None
+    thought, parts = delta_of(message)[0], parts_of(message, is_streamed=is_streamed)
     if writing is not None and writing.thought_block is not None and not thought:
         thought = writing.thought
     if writing is not None and writing.text_block is not None and not parts:
         parts = [TextPart(text="")]
-    return thought, parts
+    return thought, [*parts, *(writing.emitted if writing is not None else ())]
+
+
+def rest_of_text(parts: Sequence[Part], writing: Writing | None) -> str:
+    """What the text in `parts` adds to that which was streamed, such as a note of an image that can't be shown."""
+    if writing is None or writing.text_block is None or not isinstance(parts[0], TextPart):
+        return ""
+    streamed = clean(writing.text)
+    return parts[0].text[len(streamed) :] if parts[0].text.startswith(streamed) else ""

@@ -107,7 +107,7 @@ def test_text_and_thought_are_told_apart(message: AIMessage, thought: str, text:
     assert delta_of(as_chunk(message)) == (thought, text)
 
 
-def test_images_are_shown_by_their_address_only() -> None:
+def test_images_are_shown_by_their_address_or_with_their_data() -> None:
     message = AIMessage(
         [
             {"type": "image", "url": "https://example.org/a.png"},
@@ -116,7 +116,11 @@ def test_images_are_shown_by_their_address_only() -> None:
             {"type": "image", "url": 7},
         ]
     )
-    assert parts_of(message) == [TextPart(text="See"), ImageUrlPart(url="https://example.org/a.png")]
+    assert parts_of(message) == [
+        TextPart(text="See"),
+        ImageUrlPart(url="https://example.org/a.png"),
+        ImageUrlPart(url="data:image/png;base64,AAAA"),
+    ]
 
 
 @pytest.mark.parametrize(

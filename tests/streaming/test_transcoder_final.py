@@ -5,7 +5,7 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, Syst
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from support.drafts import Transcript, ai, result, token, update
 
-from agentic_backend.protocol.messages import Channel
+from agentic_backend.protocol.messages import Channel, FinishReason
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.streaming.drafts import CompleteDraft
 
@@ -44,9 +44,14 @@ def test_a_graph_whose_last_message_is_no_answer_repeats_its_text(last: object) 
     assert transcript.told == [("final", "That is all")]
 
 
-def test_a_graph_that_adds_nothing_repeats_the_last_message_that_it_was_given() -> None:
+@pytest.mark.parametrize("added", [None, {"messages": [HumanMessage("Again", id="h9")]}])
+def test_a_graph_that_says_nothing_of_its_own_never_repeats_the_person(added: object) -> None:
     history = [HumanMessage("Hi", id="h1"), AIMessage("Hello", id="a1"), HumanMessage("Again", id="h2")]
-    assert Transcript(((), "updates", {"node": None}), history=history).finish().told == [("final", "Again")]
+    transcript = Transcript(((), "updates", {"node": added}), history=history).finish()
+    assert transcript.told == [("final", "")]
+    assert transcript.final.metadata.finish_reason is FinishReason.OTHER
+    assert transcript.transcoder.said_nothing
+    assert list(transcript.transcoder.nodes) == ["node"]
 
 
 def test_messages_of_the_history_that_are_handed_over_again_are_not_news() -> None:
@@ -58,7 +63,7 @@ def test_messages_of_the_history_that_are_handed_over_again_are_not_news() -> No
 @pytest.mark.parametrize("removed", ["h1", "other", REMOVE_ALL_MESSAGES])
 def test_removed_messages_have_no_text(removed: str) -> None:
     transcript = Transcript(update(RemoveMessage(id=removed)), history=[HumanMessage("Hi", id="h1")]).finish()
-    assert transcript.told == [("final", "Hi")]
+    assert transcript.told == [("final", "")]
 
 
 def test_what_a_parent_repeats_is_not_the_last_message_again() -> None:

@@ -27,7 +27,7 @@ def test_two_models_that_speak_at_the_same_time_have_a_block_each() -> None:
         TextDraft(0, Channel.FINAL, "uno"),
         TextDraft(1, Channel.FINAL, "due"),
     ]
-    assert transcript.finish().told == [("observation", "Two due"), ("final", "One uno")]
+    assert transcript.finish().told == [("observation", "One uno"), ("final", "Two due")]
 
 
 def test_a_models_ids_may_change_within_its_call() -> None:

@@ -81,9 +81,13 @@ class Fallback:
         self._last_id = self._answer_id = message_id
 
     def repeated(self, message: BaseMessage) -> None:
-        """The graph has returned a message that it was given; it may have changed the one that is the fallback."""
-        if message.id is not None and message.id == self._last_id:
+        """The graph has returned a known message again; it may have changed the one that is the fallback."""
+        if message.id is None:
+            return
+        if message.id == self._last_id:
             self._last = _said(message)
+        if message.id == self._answer_id:
+            self._answer = _said(message)
 
     def removed(self, message_id: str | None) -> None:
         """The graph has removed this message, or all of them."""

@@ -335,6 +335,8 @@ class StreamTranscoder:
             # It was removed with all messages, and is one of those that stay.
             draft = self._drafts.said(Channel.FINAL, parts, self._drafts.uncounted(message))
             self._texts.add(HeldText(draft, message.id, True, None), ())
+        else:
+            self._fallback.repeated(message)
         return self._calls(message, place[0], at)
 
     def _calls(self, message: AIMessage, namespace: tuple[str, ...], at: float) -> list[Draft]:

@@ -1,5 +1,6 @@
 """Graphs whose messages are more than text, or none; each says what its name says, whatever it is asked."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,9 +21,10 @@ OPENAI, ANTHROPIC = {"model_provider": "openai"}, {"model_provider": "anthropic"
 
 
 class ChunkModel(BaseChatModel):
-    """Streams given chunks, whatever it is asked."""
+    """Streams given chunks, whatever it is asked, with a pause after each."""
 
     chunks: list[AIMessageChunk]
+    pause_s: float = 0.0
 
     @property
     def _llm_type(self) -> str:
@@ -38,6 +40,7 @@ class ChunkModel(BaseChatModel):
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         for chunk in self.chunks:
             yield ChatGenerationChunk(message=chunk.model_copy())
+            await asyncio.sleep(self.pause_s)
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         whole = self.chunks[0].__add__(self.chunks[1:]) if len(self.chunks) > 1 else self.chunks[0]  # type: ignore[arg-type]

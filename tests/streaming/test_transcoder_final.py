@@ -184,6 +184,13 @@ def test_a_later_node_may_replace_the_text_of_the_answer() -> None:
     assert text_of(final.message.parts) == "Call [redacted]"
 
 
+def test_a_text_beside_calls_that_a_later_node_replaces_is_not_the_final() -> None:
+    transcript = Transcript(
+        update(ai("A secret", "m1", ("c1", "a"))), update(ai("I can't say that.", "m1"), node="guard.after_model")
+    ).finish()
+    assert transcript.told[-1] == ("final", "I can't say that.")
+
+
 def test_a_text_that_its_node_left_out_closes_its_block_empty() -> None:
     transcript = Transcript(token("A secret"), token(last=True), update(ai("", "m1", ("c1", "a"))))
     [_, observation, calls] = transcript.drafts

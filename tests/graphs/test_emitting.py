@@ -1,0 +1,89 @@
+"""Parts that nodes and tools emit, and custom events: what people see of them, and where."""
+
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from graphs.emitting import AGENTS, CODE, LINK, MAP, STEPS
+from graphs.talk import activities, ask, told
+from support.chat_client import Event, chat
+from support.running_server import RunningServer, running_server
+
+SAID = {"type": "text", "text": "Here it is."}
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path, agents=AGENTS) as server:
+        yield server
+
+
+def shown(events: list[Event]) -> list[tuple[str, list[dict[str, object]]]]:
+    return [(message["channel"], message["parts"]) for message in events[-1]["messages"][1:]]
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "expected"),
+    [
+        ("before", [("observation", [LINK]), ("final", [SAID])]),
+        ("beside", [("final", [SAID, MAP])]),
+        ("after", [("final", [SAID, LINK])]),
+        ("only", [("observation", [LINK]), ("final", [{"type": "text", "text": ""}])]),
+    ],
+)
+async def test_emitted_parts_are_shown_where_they_belong_and_stored(
+    server: RunningServer, agent_id: str, expected: list[tuple[str, list[dict[str, object]]]]
+) -> None:
+    events = await ask(server.address, "show", agent_id=agent_id)
+    assert shown(events) == expected
+    async with httpx.AsyncClient(base_url=server.address) as client:
+        stored = await client.get(f"/agentic/v1/sessions/{events[0]['session_id']}/messages")
+    assert stored.json()["messages"] == events[-1]["messages"]
+
+
+@pytest.mark.parametrize("agent_id", ["in-tool", "in-subgraph"])
+async def test_parts_that_a_tool_emits_are_shown_at_once_before_its_result(
+    server: RunningServer, agent_id: str
+) -> None:
+    events = await ask(server.address, "show", agent_id=agent_id)
+    assert [channel for channel, _ in shown(events)] == ["tool_call", "observation", "tool_result", "final"]
+    assert shown(events)[1] == ("observation", [CODE, LINK])
+
+
+async def test_an_invalid_part_is_an_error_of_the_node_that_says_what_is_wrong(server: RunningServer) -> None:
+    [(_, text)] = told(await ask(server.address, "show", agent_id="invalid"))
+    assert text.startswith("emit_parts: part 0 is no part of a message: link: kind: Input should be 'citation'")
+
+
+async def test_an_exchange_has_only_so_many_emitted_parts(
+    server: RunningServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        events = await ask(server.address, "show", agent_id="too-many")
+    assert [channel for channel, _ in shown(events)].count("observation") == 500
+    assert sum(data["left_out_parts"] for data in activities(events, "progress")) == 100
+    assert "emits more parts" in caplog.text
+    assert "SELECT" not in caplog.text
+
+
+async def test_custom_events_all_arrive_however_fast_they_come(server: RunningServer) -> None:
+    events = await ask(server.address, "go", agent_id="flooding")
+    assert [data["step"] for data in activities(events, "progress")] == list(range(STEPS))
+
+
+async def test_what_is_too_much_of_custom_events_is_counted(server: RunningServer) -> None:
+    async with chat(server.address, max_size=None) as client:
+        events = await client.ask("go", agent_id="flooding-large")
+    told_of = activities(events, "progress")
+    left_out = [data["left_out"] for data in told_of if "left_out" in data]
+    assert sum(left_out) + len(told_of) - len(left_out) == 100
+    assert told_of[-1]["step"] == 99
+
+
+async def test_a_custom_event_that_is_too_large_or_no_json_is_shortened(server: RunningServer) -> None:
+    large, odd = activities(await ask(server.address, "go", agent_id="odd-payloads"), "progress")
+    assert large["shortened"].startswith('{"table":"xxx')
+    assert large["shortened"].endswith("more characters left out]")
+    assert odd == {"model": "<ChunkModel>"}

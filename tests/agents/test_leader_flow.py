@@ -107,7 +107,8 @@ def _unavailable(state: MessagesState) -> dict[str, Any]:
     ids=["raises", "unavailable", "silent"],
 )
 async def test_an_expert_that_fails_is_a_failed_result(node: Any, text: str) -> None:
-    results, _ = await led(tools_for(expert(graph_of(node))), "one?", "two?")
+    results, told = await led(tools_for(expert(graph_of(node))), "one?", "two?")
+    assert sorted(one.origin for one in told) == ["chief", "chief", "scout", "scout"], "it hands back"
     assert [(result.status, result.text) for result in results] == [("error", text)] * 2
 
 

@@ -72,11 +72,11 @@ async def test_a_graph_that_fails_ends_its_exchange_with_an_error(tmp_path: Path
         assert metric(sessions.kpi, "chat_exchange_total", agent_id="failing", status="error") == 1
 
 
-async def test_a_graph_that_ends_without_a_word_repeats_its_last_message(tmp_path: Path) -> None:
+async def test_a_graph_that_ends_without_a_word_has_an_empty_final(tmp_path: Path) -> None:
     async with open_sessions(tmp_path, {"silent": one_node(lambda state: {"messages": []})}) as sessions:
         events = await sessions.ask("hello")
         check_exchange(events)
-        assert final_text(events) == "hello"
+        assert final_text(events) == ""
 
 
 async def test_a_stop_keeps_what_was_said(tmp_path: Path) -> None:

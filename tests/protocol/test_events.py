@@ -34,7 +34,7 @@ from agentic_backend.protocol.messages import Channel, ExchangeStatus, TokenUsag
 
 IDS: dict[str, Any] = {"session_id": "s", "exchange_id": "e", "seq": 1}
 QUERY = IDS | {"session_id": None}
-NO_USAGE = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
+NO_USAGE: dict[str, int] = {}
 ERROR = ErrorInfo(code="internal", content="c", retryable=True, request_id="r")
 ERROR_SHAPE = {"code": "internal", "content": "c", "whose": "internal", "retryable": True, "request_id": "r"}
 REQUEST = HumanRequest(

@@ -112,6 +112,8 @@ def test_which_statuses_are_an_end() -> None:
 def test_usage_adds_up() -> None:
     one, two = TokenUsage(input_tokens=1, output_tokens=2, total_tokens=3), TokenUsage(output_tokens=5, total_tokens=5)
     assert one + two == TokenUsage(input_tokens=1, output_tokens=7, total_tokens=8)
+    assert (TokenUsage() + TokenUsage()).model_dump() == {}, "what nobody counted is absent, not 0"
+    assert TokenUsage() + one == one
 
 
 @pytest.mark.parametrize(

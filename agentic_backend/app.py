@@ -22,6 +22,8 @@ from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.wiring import open_sessions, wire_sessions
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.opening import open_store, sqlite_file
 from agentic_backend.stores.sqlite.pages import watched_pages
 from agentic_backend.telemetry import LogTail
@@ -79,7 +81,7 @@ async def open_application(
         # They close after the agents that use them.
         shared_mcp_sessions = SharedSessions()
         stack.push_async_callback(shared_mcp_sessions.aclose)
-        factory = _factory(settings, models, authenticator, shared_mcp_sessions, kpi)
+        factory = _factory(settings, models, authenticator, shared_mcp_sessions, store, kpi)
         stack.push_async_callback(factory.aclose)
         broadcast = await stack.enter_async_context(_broadcast(settings.broadcast.url, instance.id, kpi))
         relay = _relay(settings, broadcast, drain)
@@ -118,12 +120,19 @@ def _routes(services: DoorServices) -> list[Route]:
 
 
 def _factory(
-    settings: Settings, models: ChatModels, authenticator: Authenticator, shared: SharedSessions, kpi: Kpi
+    settings: Settings,
+    models: ChatModels,
+    authenticator: Authenticator,
+    shared: SharedSessions,
+    store: Store,
+    kpi: Kpi,
 ) -> AgentFactory:
     services = AgentServices(
         models=models,
         refresh_tokens=authenticator.refresh,
         exchange_token=authenticator.exchange,
+        store=store,
+        item_bounds=ItemBounds(settings.agents.store_items, settings.agents.store_bytes),
         mcp_servers=settings.mcp_servers,
         shared_mcp_sessions=shared,
         mcp_server_up=kpi.mcp_server_up,

@@ -16,11 +16,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
 from langgraph.runtime import RunControl
+from langgraph.store.base import BaseStore
 from langgraph.types import Command
 
 from agentic_backend.agents.catalog import AgentSettings, AgentTuning
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.graph_context import graph_context
+from agentic_backend.agents.graph_store import GraphStore
 from agentic_backend.agents.kept_state import kept_channels
 from agentic_backend.agents.managed_graph import ManagedGraph
 from agentic_backend.agents.models import ChatModels
@@ -31,6 +33,8 @@ from agentic_backend.auth.user import Tokens
 from agentic_backend.config.settings import McpServerSettings
 from agentic_backend.errors import AgentUnavailable, Unauthenticated
 from agentic_backend.mcp.shared_sessions import SharedSessions
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.items import SHARED, ItemBounds
 
 if TYPE_CHECKING:
     # MCP is imported by the agents that use it: it takes a quarter of a second.
@@ -56,6 +60,10 @@ class AgentServices:
     mcp_servers: Mapping[str, McpServerSettings] = field(default_factory=dict)
     # The MCP sessions that agents share.
     shared_mcp_sessions: SharedSessions = field(default_factory=SharedSessions)
+    # Where graphs keep items; None leaves them without a store of the server's.
+    store: Store | None = None
+    # The most that each owner may keep there.
+    item_bounds: ItemBounds = field(default_factory=ItemBounds)
     # Called with a server's id when an MCP session opens (True) or fails (False).
     mcp_server_up: Callable[[str, bool], None] = lambda server_id, up: None
 
@@ -132,6 +140,7 @@ class AgentFlow:
         # keep every exchange forever.
         graph = copy.copy(self.get_compiled_graph())
         graph.checkpointer = checkpoints
+        graph.store = self.graph_store()
         make_current(self.runtime_context)
         modes = ["updates", "custom"]
         if self.kept_channels:
@@ -150,6 +159,11 @@ class AgentFlow:
     def graph_context(self) -> Any:
         """LangGraph's context for the current exchange. Raises BadFrame and AgentUnavailable, which name the field."""
         return graph_context(self.get_compiled_graph().context_schema, self.tuning.fields, self.runtime_context)
+
+    def graph_store(self) -> BaseStore | None:
+        """LangGraph's store for the current exchange: the one that the graph was compiled with, or the server's."""
+        own = self.get_compiled_graph().store
+        return own if own is not None else graph_store(self.settings, self.services, self.runtime_context)
 
     @cached_property
     def kept_channels(self) -> frozenset[str]:
@@ -177,6 +191,15 @@ class AgentFlow:
         """
         if self.mcp is not None:
             await self.mcp.aclose()
+
+
+def graph_store(settings: AgentSettings, services: AgentServices, context: RuntimeContext) -> GraphStore | None:
+    """The server's store for a graph, as its catalog entry says; None if it says none."""
+    if services.store is None or settings.store == "none":
+        return None
+    owner = SHARED if settings.store == "shared" else context.user_id
+    # A query stores nothing.
+    return GraphStore(services.store, services.item_bounds, owner, is_read_only=context.session_id is None)
 
 
 class GraphFlow(AgentFlow):

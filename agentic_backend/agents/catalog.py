@@ -113,6 +113,11 @@ class AgentSettings(CatalogPart):
         description="Which texts people see: `all`, `final_only` (no text before the graph has ended, then its final), "
         "or those of some `nodes`. Calls of tools and their results are always shown.",
     )
+    store: Literal["user", "shared", "none"] = Field(
+        "user",
+        description="Whose items the agent's graph finds in LangGraph's store: the user's, those that all users share, "
+        "or no store unless it was compiled with one.",
+    )
     tuning: AgentTuning = Field(AgentTuning(), description="What the agent's code is given.")
     chat: AgentChat = Field(AgentChat(), description="How the agent appears in a chat.")
 

@@ -13,8 +13,10 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langgraph._internal._constants import CONFIG_KEY_RUNTIME
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import get_runtime
 
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.errors import AgenticError
@@ -66,8 +68,9 @@ _ARGUMENTS: dict[str, Any] = {
 async def _answer(expert: AgentFlow, question: str) -> str:
     """Run the expert's graph; return the text of its last message. Raises ToolException if it is empty or it fails."""
     # This name distinguishes the expert's tokens from the leader's. The rest of the config comes from the leader's run,
-    # also the checkpointer: LangGraph uses only one within a run.
-    config = RunnableConfig(metadata={"lc_agent_name": expert.settings.id})
+    # also the checkpointer: LangGraph uses only one within a run. It would also pass on the leader's store.
+    runtime = get_runtime().override(store=expert.graph_store())
+    config = RunnableConfig(metadata={"lc_agent_name": expert.settings.id}, configurable={CONFIG_KEY_RUNTIME: runtime})
     try:
         state = await expert.get_compiled_graph().ainvoke(
             {"messages": [HumanMessage(question)]}, config, context=expert.graph_context()

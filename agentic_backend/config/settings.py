@@ -15,6 +15,7 @@ from agentic_backend.config.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.setting_types import (
     PROVIDER_MODEL,
     AnyPath,
+    Bytes,
     Count,
     HeaderName,
     Host,
@@ -258,6 +259,10 @@ class AgentsSettings(Section):
     cache_size: Count = Field(256, description="Agents that are kept warm, each for one session.")
     build_timeout_s: Seconds = Field(60, description="How long an agent may take to start, in seconds.")
     close_timeout_s: Seconds = Field(10, description="How long an agent may take to close, in seconds.")
+    store_items: Count = Field(
+        10_000, description="Items that agents may keep for each user in LangGraph's store, and for all users together."
+    )
+    store_bytes: Bytes = Field(16_777_216, description="Most bytes that these items may take, as JSON.")
 
 
 class BroadcastSettings(Section):

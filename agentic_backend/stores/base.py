@@ -24,6 +24,7 @@ from pydantic import TypeAdapter
 from agentic_backend.errors import BadFrame, RateLimited, StoreUnavailable
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialText
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState, Timestamp, TokenUsage
+from agentic_backend.stores.items import ItemStore
 from agentic_backend.stores.kpi_figures import KpiBucket, KpiQuery
 from agentic_backend.stores.records import (
     CheckpointRecord,
@@ -190,7 +191,7 @@ def took_too_long() -> RateLimited:
     return RateLimited("That took too long; ask for less, or again in a moment.", retry_after_s=5)
 
 
-class Store(Protocol):
+class Store(ItemStore, Protocol):
     async def create_session(self, session: SessionRecord) -> None: ...
 
     async def get_session(self, session_id: str) -> SessionRecord | None: ...

@@ -221,3 +221,17 @@ class KpiRecord(Value):
     model: str | None
     tools: list[str]
     failed_tools: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRecord:
+    """Something that a graph keeps for its `owner` (see items). `value` is JSON text, and `value_bytes` its size."""
+
+    id: str
+    owner: str
+    namespace: str
+    key: str
+    value: str = field(repr=False)
+    value_bytes: int
+    created_at: datetime
+    updated_at: datetime

@@ -19,7 +19,7 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, 
 from pydantic import TypeAdapter
 
 from agentic_backend.protocol.parts import text_of
-from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageRecord, SessionRecord
+from agentic_backend.stores.records import ExchangeRecord, ItemRecord, KpiRecord, MessageRecord, SessionRecord
 from agentic_backend.stores.rows import Row, folded, json_text, rfc3339
 
 R = TypeVar("R")
@@ -221,7 +221,18 @@ KPI_RECORDS = WholeTable(
     indexes={"by_time": ("started_at",), "by_user": ("user_id", "started_at")},
 )
 
-TABLES: list[Table[Any]] = [SESSIONS, EXCHANGES, MESSAGES, KPI_RECORDS]
+ITEMS = Table(
+    "items",
+    ItemRecord,
+    of_session=False,
+    indexes={
+        "by_time": ("owner", "-updated_at", "id"),
+        "by_namespace": ("owner", "namespace"),
+        "by_size": ("owner", "value_bytes"),
+    },
+)
+
+TABLES: list[Table[Any]] = [SESSIONS, EXCHANGES, MESSAGES, KPI_RECORDS, ITEMS]
 """All tables, in the order of reports."""
 
 

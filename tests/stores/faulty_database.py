@@ -63,6 +63,9 @@ class _Cursor:
     def sort(self, *args: Any) -> "_Cursor":
         return _Cursor(self._real.sort(*args), self._trip)
 
+    def skip(self, *args: Any) -> "_Cursor":
+        return _Cursor(self._real.skip(*args), self._trip)
+
     def limit(self, *args: Any) -> "_Cursor":
         return _Cursor(self._real.limit(*args), self._trip)
 

@@ -8,12 +8,14 @@ from agentic_backend.protocol.events import Choice, HumanRequest, HumanRequests,
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, Pause, Store, Written
+from agentic_backend.stores.items import item_id
 from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, Aggregation, KpiBucket, KpiQuery
 from agentic_backend.stores.records import (
     CheckpointKind,
     CheckpointRecord,
     ExchangeRecord,
     HumanDecision,
+    ItemRecord,
     KpiRecord,
     MessageDraft,
     SessionRecord,
@@ -194,3 +196,17 @@ def as_kpis(*records: KpiRecord) -> list[KpiBucket]:
         )
         for record in records
     ]
+
+
+def an_item(namespace: str, key: str, value: str = "{}", *, owner: str = "ann", minute: int = 0) -> ItemRecord:
+    at = EPOCH + timedelta(minutes=minute)
+    return ItemRecord(
+        id=item_id(owner, namespace, key),
+        owner=owner,
+        namespace=namespace,
+        key=key,
+        value=value,
+        value_bytes=len(value.encode()),
+        created_at=at,
+        updated_at=at,
+    )

@@ -45,7 +45,14 @@ async def test_an_empty_file_gets_the_newest_schema(tmp_path: Path) -> None:
     await migrated(path)
     assert await asyncio.to_thread(run, path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
     tables = await asyncio.to_thread(run, path, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
-    assert [name for (name,) in tables] == ["exchanges", "kpi_records", "messages", "session_states", "sessions"]
+    assert [name for (name,) in tables] == [
+        "exchanges",
+        "items",
+        "kpi_records",
+        "messages",
+        "session_states",
+        "sessions",
+    ]
 
 
 async def test_what_was_stored_is_there_after_a_reopening(tmp_path: Path) -> None:

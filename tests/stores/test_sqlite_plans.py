@@ -12,6 +12,7 @@ from support import kpi_rows
 
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.stores.base import SessionQuery, cursor_after
+from agentic_backend.stores.items import ItemBounds, ItemQuery
 from agentic_backend.stores.kpi_figures import Aggregation
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite.exchanges import _DROP_CHECKPOINTS
@@ -26,6 +27,7 @@ from tests.stores.samples import (
     a_session,
     an_end,
     an_exchange,
+    an_item,
     answer,
     begin,
     begin_new,
@@ -99,6 +101,10 @@ async def use_everything(store: SqliteStore) -> None:
     await store.list_sessions(
         SessionQuery("ann", agent_id="a", state=SessionState.ACTIVE, text="t", cursor=cursor_after(session))
     )
+    await store.put_items([an_item("a.b", "k")], ["absent"], ItemBounds())
+    await store.get_items(["absent"])
+    await store.find_items(ItemQuery("ann", "a"))
+    await store.item_namespaces("ann")
     await store.complete_session(session.id, EPOCH)
     await store.delete_session(session.id)
 

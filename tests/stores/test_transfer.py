@@ -11,6 +11,7 @@ from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, utc_now
 from agentic_backend.stores import transfer as transferring
 from agentic_backend.stores.base import AlreadyAsked, KeptState, SessionQuery, Store
+from agentic_backend.stores.items import ItemBounds, ItemQuery
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
@@ -26,6 +27,7 @@ from tests.stores.samples import (
     a_session,
     an_end,
     an_exchange,
+    an_item,
     answer,
     begin,
     begin_new,
@@ -65,6 +67,7 @@ async def fill(store: SqliteStore) -> None:
     await store.set_waiting(fence_after(written, "waits", "gone"), pause)
     await store.decide(await stored(store, "waits"), [a_decision("first")])
     await store.record_kpi(a_kpi("bob", minute=9))
+    await store.put_items([an_item("a.b", f"key {number}", minute=number) for number in range(9)], [], ItemBounds())
 
 
 async def copy(source: SqliteStore, target: MongoStore) -> Transferred:
@@ -74,6 +77,7 @@ async def copy(source: SqliteStore, target: MongoStore) -> Transferred:
 async def contents(store: Store) -> list[object]:
     """All that the store tells of its sessions and KPIs."""
     told: list[object] = [await store.kpi_figures(a_kpi_query(None, end=utc_now() + timedelta(days=1)))]
+    told.append(await store.find_items(ItemQuery("ann")))
     for session in (await store.list_sessions(SessionQuery("ann"))).sessions:
         messages = await store.messages_after(session.id, -1, 1000)
         told += [session, messages, await store.last_exchanges(session.id, 2)]
@@ -88,11 +92,14 @@ async def test_everything_is_copied_and_counted(source: SqliteStore, target: Mon
     reports: list[tuple[str, str]] = []
     done = await transfer(source, target, lambda there, total: reports.append((str(there), str(total))))
     assert (
-        done.found == done.there == Counts(sessions=7, exchanges=22, messages=52, kpi_records=7) == await source.total()
+        done.found
+        == done.there
+        == Counts(sessions=7, exchanges=22, messages=52, kpi_records=7, items=9)
+        == await source.total()
     )
     assert done.is_whole and done.left_alone == []
     assert await contents(target) == await contents(source)
-    assert {total for _, total in reports} == {"7 sessions, 22 exchanges, 52 messages, 7 KPI records"}
+    assert {total for _, total in reports} == {"7 sessions, 22 exchanges, 52 messages, 7 KPI records, 9 items"}
     assert [there for there, _ in reports][-1] == reports[-1][1] and len(reports) == 5
 
 
@@ -147,7 +154,7 @@ async def test_run_again_it_copies_only_what_has_changed(source: SqliteStore, ta
     assert await contents(target) == await contents(source)
 
 
-@pytest.mark.parametrize("collection", ["messages", "exchanges", "sessions", "session_states", "kpi_records"])
+@pytest.mark.parametrize("collection", ["messages", "exchanges", "sessions", "session_states", "kpi_records", "items"])
 async def test_cut_short_it_can_be_run_again(source: SqliteStore, target: MongoStore, collection: str) -> None:
     await fill(source)
     method = "insert_one" if "session" in collection else "insert_many"

@@ -17,13 +17,14 @@ from agentic_backend.stores.mongo.documents import make_indexes
 from agentic_backend.stores.mongo.driver import Clock, Driver, MongoDriver, blocking_client
 from agentic_backend.stores.mongo.exchanges import Exchanges
 from agentic_backend.stores.mongo.instances import Connect, Instances
+from agentic_backend.stores.mongo.items import Items
 from agentic_backend.stores.mongo.kpis import Kpis
 from agentic_backend.stores.mongo.messages import Messages
 from agentic_backend.stores.mongo.sessions import Sessions, finish_deletions
 from agentic_backend.stores.mongo.settling import HalfBegun
 
 
-class MongoStore(Sessions, Exchanges, Claims, Messages, Kpis, Instances, Copies):
+class MongoStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Instances, Copies):
     """Implements `Store`, and `Target` of a transfer; these document the methods of its parts."""
 
     def __init__(self, driver: MongoDriver, clock: Clock, half_begun: HalfBegun, connect: Connect) -> None:

@@ -21,13 +21,14 @@ from agentic_backend.stores.sqlite.claims import Claims
 from agentic_backend.stores.sqlite.connection import SqliteConnection
 from agentic_backend.stores.sqlite.copies import Copies
 from agentic_backend.stores.sqlite.exchanges import Exchanges
+from agentic_backend.stores.sqlite.items import Items
 from agentic_backend.stores.sqlite.kpis import Kpis
 from agentic_backend.stores.sqlite.messages import Messages
 from agentic_backend.stores.sqlite.migrations import migrate
 from agentic_backend.stores.sqlite.sessions import Sessions
 
 
-class SqliteStore(Sessions, Exchanges, Claims, Messages, Kpis, Copies):
+class SqliteStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Copies):
     """Implements `Store`, and `Source` of a transfer; these document the methods of its parts."""
 
     def __init__(self, closing: AsyncExitStack, wall: Callable[[], datetime], *connections: SqliteConnection) -> None:

@@ -20,6 +20,7 @@ from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.agents.managed_graph import ManagedGraph
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_approval import require_gates
+from agentic_backend.agents.workflow_graph import graph_of, is_workflow, takes_messages
 from agentic_backend.errors import AgentUnavailable
 
 
@@ -52,7 +53,7 @@ async def _instantiate(entry: CatalogAgent, services: AgentServices, context: Ru
     if is_flow_class(target):
         return target(entry.settings, services, context)
     if isinstance(target, Pregel):
-        return GraphFlow(entry.settings, services, context, target)
+        return GraphFlow(entry.settings, services, context, _graph_of(target, entry))
     made = await _call(cast(Any, target), entry, services, context)
     if not isinstance(made, AbstractAsyncContextManager | AbstractContextManager):
         return GraphFlow(entry.settings, services, context, _graph_of(made, entry))
@@ -89,7 +90,14 @@ def _graph_of(made: object, entry: CatalogAgent) -> CompiledGraph:
         made = made.compile()
     if not isinstance(made, Pregel):
         raise AgentUnavailable(f"The class_path of the agent '{entry.settings.id}' returned no graph.")
-    return made
+    if not is_workflow(made):
+        return made
+    if not takes_messages(made):
+        raise AgentUnavailable(
+            f"The workflow of the agent '{entry.settings.id}' takes no messages; it needs a list of messages, or a "
+            "mapping with 'messages'."
+        )
+    return graph_of(made)
 
 
 def _require_servable(agent: AgentFlow) -> None:

@@ -14,9 +14,13 @@ log = logging.getLogger(__name__)
 def messages_in(update: Any) -> Iterator[BaseMessage]:
     """The messages that `update` (a mapping, or several of them) writes to the `messages` channel.
 
+    What a task of the functional API returns is an update too: messages count.
+
     A message without an id gets one here, before the channel's reducer assigns one, so that it is recognized when a
     parent returns it again. Only messages in a short form stay without an id.
     """
+    if isinstance(update, BaseMessage):
+        update = {"messages": [update]}
     if isinstance(update, list | tuple):
         for one in update:
             yield from messages_in(one)

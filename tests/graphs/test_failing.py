@@ -39,7 +39,7 @@ async def test_a_graph_that_never_ends_is_ended(server: RunningServer) -> None:
     [
         ("without-messages", "has no 'messages' channel in its state"),
         ("without-input", "has no 'messages' in its input schema"),
-        ("workflow", "has no 'messages' channel in its state"),
+        ("workflow", "takes no messages"),
     ],
 )
 async def test_a_graph_that_cant_be_asked_says_what_is_missing(

@@ -1,4 +1,4 @@
-"""Graphs that can't be asked: without `messages` in the state, without them in the input, and a workflow."""
+"""Graphs that can't be asked: without `messages` in the state, without them in the input, and a workflow of texts."""
 
 from typing import Any, TypedDict
 

@@ -120,6 +120,14 @@ class SessionOrchestrator:
             raise ExchangeNotFound
         return view
 
+    async def asked_as(self, user: User, client_exchange_id: str) -> str | None:
+        """The id of the user's exchange with this id of the client's, if there is one."""
+        asked = self._relay.find_asked(user.id, client_exchange_id)
+        if asked is not None:
+            return asked.exchange_id
+        stored = await self._store.find_exchange(user.id, client_exchange_id)
+        return stored.id if stored is not None else None
+
     async def running_in(self, user: User, session_id: str) -> tuple[Session, ExchangeLog | None]:
         """The user's session, and the log of its running or waiting exchange. Raises SessionNotFound."""
         running = self._relay.running_in(session_id)

@@ -342,6 +342,10 @@ class Store(ItemStore, Protocol):
 
     async def find_exchange(self, user_id: str, client_exchange_id: str) -> ExchangeRecord | None: ...
 
+    async def client_exchange_ids(self, exchange_ids: Collection[str]) -> dict[str, str]:
+        """The clients' ids for these exchanges, by exchange id; those that have none are left out."""
+        ...
+
     async def count_waiting(self, user_id: str) -> int:
         """The number of the user's exchanges that wait for a person."""
         ...

@@ -1,7 +1,9 @@
 """The REST calls of older clients: thin adapters, as in `rest`."""
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
+from pydantic import model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -12,10 +14,22 @@ from agentic_backend.stores.base import SessionQuery
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import json_array_response, json_response
-from agentic_backend.transports.rest_input import OpenSession, body_of
+from agentic_backend.transports.rest_input import OpenSession, body_of, whole_number
 
 _PATH = "/agentic/v1/chatbot"
 _PAGE = 200
+_NO_LIMIT = 1_000_000_000
+
+
+class _Opening(OpenSession):
+    """Unlike any other body it may have keys that mean nothing here, such as `team_id`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_known_keys(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict):
+            return raw
+        return {name: value for name, value in raw.items() if name in OpenSession.model_fields}
 
 
 class ClassicApi:
@@ -33,7 +47,7 @@ class ClassicApi:
         return self._calls.routes(_PATH, calls)
 
     async def _open(self, request: Request, user: User) -> Response:
-        body = await body_of(request, OpenSession, self._door.limits.frame_bytes)
+        body = await body_of(request, _Opening, self._door.limits.frame_bytes)
         return json_response(await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile))
 
     async def _delete(self, request: Request, user: User) -> Response:
@@ -55,16 +69,33 @@ class ClassicApi:
         return await json_array_response(pages())
 
     async def _history(self, request: Request, user: User) -> Response:
-        """All messages of a session, by rank."""
+        """The messages of a session, by rank: all, or the last `limit` ones before the last `offset` ones."""
         session_id = request.path_params["id"]
+        begin, end = 0, _NO_LIMIT
+        if "limit" in request.query_params:
+            limit = whole_number(request, "limit", 0, at_least=1, at_most=_NO_LIMIT)
+            offset = whole_number(request, "offset", 0, at_least=0, at_most=_NO_LIMIT)
+            end = max(0, (await self._door.sessions.get(user, session_id)).next_rank - offset)
+            begin = max(0, end - limit)
 
         async def pages() -> AsyncIterator[Sequence[ChatMessage]]:
-            next_rank = 0
+            next_rank = begin
             while True:
-                session, messages = await self._door.sessions.messages(user, session_id, next_rank - 1, _PAGE)
-                yield messages
+                count = max(1, min(_PAGE, end - next_rank))
+                session, messages = await self._door.sessions.messages(user, session_id, next_rank - 1, count)
+                yield await self._as_named([message for message in messages if message.rank < end])
                 next_rank = messages[-1].rank + 1 if messages else session.next_rank
-                if next_rank >= session.next_rank:
+                if next_rank >= min(session.next_rank, end):
                     return
 
         return await json_array_response(pages())
+
+    async def _as_named(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+        """The messages with the ids that their exchanges' clients gave them."""
+        names = await self._door.sessions.client_exchange_ids(messages)
+        return [
+            message.model_copy(update={"exchange_id": names[message.exchange_id]})
+            if message.exchange_id in names
+            else message
+            for message in messages
+        ]

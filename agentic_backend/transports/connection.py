@@ -98,7 +98,7 @@ class Connection:
         request_id, raw = uuid4().hex, _UNREADABLE
         try:
             raw = decode_object(data)
-            await self._dispatch(self._codec.read(raw), request_id)
+            await self._dispatch(await self._with_own_id(self._codec.read(raw)), request_id)
         except AgenticError as error:
             self._refuse(error, raw, request_id)
         except Exception as error:
@@ -114,9 +114,10 @@ class Connection:
             case Authenticate():
                 await self._renew(Tokens(frame.access_token, frame.refresh_token), sign_in=first)
             case Ask():
-                self._feed.follow_asked(
-                    await self._door.orchestrator.ask(self._user, turn_of(frame), self._tokens, request_id)
-                )
+                asked = await self._door.orchestrator.ask(self._user, turn_of(frame), self._tokens, request_id)
+                if frame.client_exchange_id is not None:
+                    self._codec.name_exchange(asked.exchange_id, frame.client_exchange_id)
+                self._feed.follow_asked(asked)
             case Stop():
                 self._feed.stopped(await self._door.orchestrator.stop(self._user, frame.session_id, frame.exchange_id))
             case Follow():
@@ -130,6 +131,17 @@ class Connection:
                 self._feed.follow_decided(resumed)
             case Ping():
                 self._feed.answer(Pong())
+
+    async def _with_own_id(self, frame: ClientFrame) -> ClientFrame:
+        """The frame with the server's id of the exchange, which some clients name by the id that they gave it."""
+        if not isinstance(frame, HumanResume | Stop | Follow) or not self._codec.knows_clients_ids:
+            return frame
+        name = frame.exchange_id
+        exchange_id = await self._door.orchestrator.asked_as(self._user, name) if name is not None else None
+        if name is None or exchange_id is None:
+            return frame
+        self._codec.name_exchange(exchange_id, name)
+        return frame.model_copy(update={"exchange_id": exchange_id})
 
     async def _renew(self, tokens: Tokens, *, sign_in: bool = False) -> None:
         user = await self._door.authenticator.authenticate(tokens.access_token)
@@ -181,8 +193,7 @@ class Connection:
     async def _write(self) -> None:
         try:
             async for event in self._feed:
-                frame = self._codec.render(event)
-                if frame is not None:
+                for frame in self._codec.render(event):
                     async with asyncio.timeout(self._door.limits.send_timeout_s):
                         await self._websocket.send({"type": "websocket.send", "text": frame})
             async with asyncio.timeout(self._door.limits.send_timeout_s):

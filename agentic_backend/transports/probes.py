@@ -10,6 +10,7 @@ from starlette.routing import Route
 from agentic_backend.kpi import Kpi
 from agentic_backend.telemetry import LogTail
 from agentic_backend.transports.readiness import READY, Readiness
+from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
 
 
 def internal_application(kpi: Kpi, readiness: Readiness, log_tail: LogTail) -> Starlette:
@@ -27,11 +28,15 @@ def internal_application(kpi: Kpi, readiness: Readiness, log_tail: LogTail) -> S
     async def log(request: Request) -> Response:
         return PlainTextResponse(log_tail.text())
 
-    return Starlette(
+    application = Starlette(
         routes=[
             Route("/metrics", metrics),
             Route("/health/live", live),
             Route("/health/ready", ready),
             Route("/log", log),
-        ]
+        ],
+        exception_handlers=EXCEPTION_HANDLERS,
     )
+    # A path with another slash is another path: behind a proxy a redirect would name the wrong address.
+    application.router.redirect_slashes = False
+    return application

@@ -42,6 +42,8 @@ def public_application(
         ],
         exception_handlers=EXCEPTION_HANDLERS,
     )
+    # A path with another slash is another path: behind a proxy a redirect would name the wrong address.
+    application.router.redirect_slashes = False
     # Outside Starlette: its error middleware sends responses that a middleware inside would not see.
     return Gate(application, origins=origins, hosts=hosts, tokens_from=sign_in.origin, is_draining=is_draining, kpi=kpi)
 

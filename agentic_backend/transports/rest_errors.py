@@ -8,6 +8,7 @@ from uuid import uuid4
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import Match, Route
 from starlette.types import ExceptionHandler
 
 from agentic_backend.errors import AgenticError, BadFrame, Internal, MethodNotAllowed, NotFound
@@ -75,7 +76,20 @@ async def _http(request: Request, error: Exception) -> Response:
     refused = {404: NotFound(), 405: MethodNotAllowed()}.get(error.status_code) or BadFrame(error.detail)
     response = error_response(refused, uuid4().hex, error.status_code)
     response.headers.update(error.headers or {})
+    if isinstance(refused, MethodNotAllowed) and (allowed := _methods(request)):
+        response.headers["allow"] = ", ".join(sorted(allowed))
     return response
+
+
+def _methods(request: Request) -> set[str]:
+    """The methods of all routes at the request's path; Starlette names those of the first one only."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    return {
+        method
+        for route in routes
+        if route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

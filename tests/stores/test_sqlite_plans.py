@@ -85,6 +85,7 @@ async def use_everything(store: SqliteStore) -> None:
     await store.session_state(session.id)
     await store.get_exchange(first.exchange_id)
     await store.find_exchange("ann", "key")
+    await store.client_exchange_ids([first.exchange_id])
     await store.running_exchanges()
     await store.running_exchanges(not_of=["two"], not_among=[first.exchange_id])
     await store.running_among("one", [first.exchange_id])

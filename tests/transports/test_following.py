@@ -121,10 +121,10 @@ async def test_a_follow_from_any_place_gives_exactly_what_came_after_it(server: 
         events = await client.ask("tell me what you do: wait 0.1 seconds, and then what is 2*3? ")
         check_exchange(events)
         exchange_id = events[-1]["exchange_id"]
+        await client.named()
         for seq in [0, *(event["seq"] for event in events[:-1])]:
             again = await followed(client, exchange_id, seq)
             assert joined([json.dumps(event) for event in again]) == joined(after(events, seq))
-        await client.named()
         await client.send({"type": "follow", "exchange_id": exchange_id, "after_seq": events[-1]["seq"]})
         await client.silent()
 
@@ -181,6 +181,7 @@ async def test_a_reset_of_a_waiting_exchange_tells_again_what_it_waits_for(serve
     async with chat(server.address) as client:
         await client.send({"message": "hello", "agent_id": "asking"})
         waiting = await client.until("awaiting_human")
+        await client.named()
         await client.send({"type": "follow", "exchange_id": waiting["exchange_id"], "after_seq": 1_000_000})
         reset = await client.receive()
         assert (reset["type"], reset["partial"]) == ("reset", [])
@@ -218,7 +219,6 @@ async def test_unfollow_ends_the_events_of_what_runs_and_follow_brings_them_back
 ) -> None:
     async with chat(server.address) as client:
         started = await writing(client, pace)
-        await client.named()
         await client.send({"type": "unfollow", "session_id": started["session_id"]})
         await client.send({"type": "ping"})
         await client.until("pong")

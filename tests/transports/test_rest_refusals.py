@@ -82,6 +82,18 @@ async def test_a_foreign_host_name_is_refused(server: RunningServer, host: str) 
         ("GET", "/sessions/s/messages/1", 404),
         ("GET", "/../../etc/passwd", 404),
         ("GET", "", 404),
+        ("GET", "/sessions/", 404),
+        ("POST", "/chatbot/session/", 404),
+        ("GET", "/chatbot/query/ws", 404),
+        ("POST", "/chatbot/query/ws", 404),
+        ("OPTIONS", "/sessions", 405),
+        ("OPTIONS", "/nothing", 404),
+        ("OPTIONS", "/exchanges/e/resume", 405),
+        ("PUT", "/chatbot/sessions", 405),
+        ("POST", "/chatbot/session/s/history", 405),
+        ("DELETE", "/metrics/chatbot/summary", 405),
+        ("POST", "/sign-in", 405),
+        ("QUERY", "/agents", 405),
     ],
 )
 async def test_wrong_methods_and_paths_are_errors_of_the_same_form(
@@ -93,6 +105,66 @@ async def test_wrong_methods_and_paths_are_errors_of_the_same_form(
         code = {404: "not_found", 405: "method_not_allowed"}[status]
         assert (response.status_code, error["code"], error["retryable"]) == (status, code, False)
         assert ("allow" in response.headers) is (status == 405)
+
+
+async def test_a_wrong_method_is_told_all_that_are_right(server: RunningServer) -> None:
+    async with rest(server) as http:
+        for path, allowed in (
+            ("/sessions", "GET, HEAD, POST"),
+            ("/sessions/s", "DELETE, GET, HEAD, PATCH"),
+            ("/sessions/s/messages", "GET, HEAD, POST"),
+            ("/sessions/s/complete", "POST"),
+        ):
+            response = await http.put(path)
+            assert (response.status_code, response.headers["allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/", 405),
+        ("PUT", "/static/chat.js", 405),
+        ("GET", "/static/nothing.js", 404),
+        ("GET", "/static", 404),
+        ("GET", "/nothing", 404),
+    ],
+)
+async def test_so_are_those_of_the_page(server: RunningServer, method: str, path: str, status: int) -> None:
+    async with httpx.AsyncClient(base_url=server.address) as http:
+        response = await http.request(method, path)
+    assert (response.status_code, error_of(response)["code"]) == (
+        status,
+        {404: "not_found", 405: "method_not_allowed"}[status],
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/metrics", 405),
+        ("OPTIONS", "/health/ready", 405),
+        ("DELETE", "/log", 405),
+        ("GET", "/health/live/", 404),
+        ("GET", "/", 404),
+        ("GET", "/agentic/v1/sessions", 404),
+    ],
+)
+async def test_so_are_those_of_the_internal_listener(
+    server: RunningServer, method: str, path: str, status: int
+) -> None:
+    async with httpx.AsyncClient(base_url=server.internal) as http:
+        response = await http.request(method, path)
+    assert (response.status_code, error_of(response)["code"]) == (
+        status,
+        {404: "not_found", 405: "method_not_allowed"}[status],
+    )
+
+
+async def test_head_is_answered_as_get_is_without_a_body(server: RunningServer) -> None:
+    async with rest(server) as http:
+        for path, status in (("/agents", 200), ("/nothing", 404), ("/sessions/s/complete", 405)):
+            response = await http.head(path)
+            assert (response.status_code, response.content) == (status, b"")
 
 
 async def test_a_body_beyond_the_limit_is_refused_and_the_server_goes_on(server: RunningServer) -> None:

@@ -160,6 +160,12 @@ class Exchanges(Part):
         return {found["_id"] for found in await database["exchanges"].find(running, {"_id": 1}).to_list(None)}
 
     @operation
+    async def client_exchange_ids(self, database: Database, exchange_ids: Collection[str]) -> dict[str, str]:
+        named = {"_id": {"$in": list(exchange_ids)}, "client_exchange_id": {"$ne": None}}
+        found = await database["exchanges"].find(named, {"client_exchange_id": 1}).to_list(None)
+        return {exchange["_id"]: exchange["client_exchange_id"] for exchange in found}
+
+    @operation
     async def expired_exchanges(self, database: Database, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
         # A null deadline never expires.
         expired = {"status": ExchangeStatus.AWAITING_HUMAN.value, "deadline": {"$lt": rfc3339(at)}}

@@ -177,6 +177,12 @@ class Exchanges(Part):
         return {row["id"] for row in db.execute(sql, (owner, *exchange_ids))}
 
     @reads
+    def client_exchange_ids(self, db: sqlite3.Connection, exchange_ids: Collection[str]) -> dict[str, str]:
+        named = f"id IN ({placeholders(exchange_ids)}) AND client_exchange_id IS NOT NULL"
+        rows = db.execute(f"SELECT id, client_exchange_id FROM exchanges WHERE {named}", tuple(exchange_ids))
+        return {row["id"]: row["client_exchange_id"] for row in rows}
+
+    @reads
     def expired_exchanges(self, db: sqlite3.Connection, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:
         return select(db, EXCHANGES, f"{_EXPIRED} LIMIT ?", (rfc3339(at), limit))
 

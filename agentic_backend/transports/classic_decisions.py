@@ -1,0 +1,185 @@
+"""What older clients show of a pause, and how they answer: one question at a time, with choices or free text. Pure.
+
+`checkpoint_id`, which they give back as they got it, names the request and how its answer is meant:
+`call:<args_sha256>:<call_id>`, `answer:<interrupt_id>` (a text or a choice, as it is), `open:<interrupt_id>` (yes, no,
+or a text), `json:<interrupt_id>` (a text or a choice that is JSON).
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agentic_backend.errors import BadFrame
+from agentic_backend.protocol.events import HumanRequest, HumanRequests
+
+_YES, _NO, _IN_WORDS = "yes", "no", "text"
+_APPROVALS = {"approve": "Approve", "reject": "Reject"}
+_AS_APPROVALS: dict[Any, str] = {
+    **{action: action for action in _APPROVALS},
+    _YES: "approve",
+    _NO: "reject",
+    True: "approve",
+    False: "reject",
+}
+# What the client shows of an interrupt's value elsewhere.
+_SHOWN_ELSEWHERE = frozenset({"choices", "options", "stage", "free_text", "checkpoint_id"})
+
+Fields = dict[str, Any]
+
+
+def classic_request(payload: HumanRequests) -> Fields:
+    """The fields that show the first of the open requests; the next one comes when it is answered."""
+    request = payload.requests[0]
+    value = request.value if isinstance(request.value, Mapping) else {}
+    fields: Fields = {"question": _question(request), **{name: value[name] for name in ("stage",) if name in value}}
+    if payload.title is None and request.call_id is not None:
+        fields["title"] = "Approval needed"
+    if request.call_id is not None:
+        return fields | _approval(request)
+    if request.choices:
+        return fields | _own_choices(request, value)
+    if request.response_schema is not None:
+        return fields | _by_schema(request, request.response_schema)
+    if value.get("free_text") is True:
+        return fields | {"free_text": True, "checkpoint_id": f"answer:{request.interrupt_id}"}
+    choices = [
+        {"id": _IN_WORDS, "label": "Answer in words", "default": True},
+        {"id": _YES, "label": "Yes"},
+        {"id": _NO, "label": "No"},
+    ]
+    return fields | {"choices": choices, "free_text": True, "checkpoint_id": f"open:{request.interrupt_id}"}
+
+
+def decisions_of(payload: Mapping[str, Any], asked: str | None) -> Fields:
+    """The decision in an older client's `payload`, in the form of HumanDecisions.
+
+    `asked` is the `checkpoint_id` that the client was sent last for this exchange, for answers that name none. Raises
+    BadFrame, which names the field.
+    """
+    checkpoint_id = payload.get("checkpoint_id") or asked
+    if not isinstance(checkpoint_id, str):
+        raise BadFrame("payload.checkpoint_id: expected that of the awaiting_human")
+    kind, _, request = checkpoint_id.partition(":")
+    if kind == "call":
+        return {"decisions": [_decision(request, payload)]}
+    answer = {"answer": _answer, "open": _open_answer, "json": _json_answer}.get(kind)
+    if answer is None:
+        raise BadFrame("payload.checkpoint_id: not that of an awaiting_human")
+    return {"answers": {request: answer(payload)}}
+
+
+def _approval(request: HumanRequest) -> Fields:
+    # The first choice is preselected, so that a hasty click rejects.
+    choices = [{"id": action, "label": _APPROVALS[action]} for action in ("reject", "approve")]
+    return {
+        "choices": [choice for choice in choices if choice["id"] in request.allowed],
+        "checkpoint_id": f"call:{request.args_sha256}:{request.call_id}",
+    }
+
+
+def _own_choices(request: HumanRequest, value: Mapping[str, Any]) -> Fields:
+    own = value.get("choices")
+    defaults = {one.get("id") for one in own if isinstance(one, Mapping) and one.get("default") is True} if own else ()
+    choices = [
+        choice.model_dump(mode="json") | ({"default": True} if choice.id in defaults else {})
+        for choice in request.choices or ()
+    ]
+    notes = {"free_text": True} if value.get("free_text") is True else {}
+    return {"choices": choices, **notes, "checkpoint_id": f"answer:{request.interrupt_id}"}
+
+
+def _by_schema(request: HumanRequest, schema: Mapping[str, Any]) -> Fields:
+    checkpoint_id = f"json:{request.interrupt_id}"
+    options = schema.get("enum")
+    if schema.get("type") == "boolean":
+        choices = [{"id": "true", "label": "Yes"}, {"id": "false", "label": "No"}]
+        return {"choices": choices, "checkpoint_id": checkpoint_id}
+    if isinstance(options, list) and options:
+        choices = [
+            {"id": json.dumps(one), "label": one if isinstance(one, str) else json.dumps(one)} for one in options
+        ]
+        return {"choices": choices, "checkpoint_id": checkpoint_id}
+    if schema.get("type") == "string":
+        return {"free_text": True, "checkpoint_id": f"answer:{request.interrupt_id}"}
+    question = f"{_question(request)}\n\nAnswer with JSON of this schema:\n\n{_block(schema)}"
+    return {"question": question, "free_text": True, "checkpoint_id": checkpoint_id}
+
+
+def _question(request: HumanRequest) -> str:
+    """The question as Markdown, with all that is decided on."""
+    told = [request.question or ("May this tool run?" if request.call_id is not None else "")]
+    if request.args is not None:
+        told += [f"{request.name}:" if request.name else "", _block(request.args)]
+    if isinstance(request.value, Mapping) and request.question in request.value.values():
+        rest = {
+            name: value
+            for name, value in request.value.items()
+            if name not in _SHOWN_ELSEWHERE and value != request.question
+        }
+        told += [_block(rest)] if rest else []
+    return "\n\n".join(filter(None, told))
+
+
+def _block(value: Any) -> str:
+    """The value as indented code, which no text in it can end: JSON escapes its line breaks."""
+    lines = json.dumps(value, indent=2, ensure_ascii=False, default=str).split("\n")
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _decision(request: str, payload: Mapping[str, Any]) -> Fields:
+    args_sha256, _, call_id = request.partition(":")
+    chosen, note = _chosen(payload), _note(payload)
+    action = _AS_APPROVALS.get(chosen) if isinstance(chosen, str | bool) else None
+    if action is None:
+        raise BadFrame("payload.choice_id: expected approve or reject")
+    decision = {"call_id": call_id, "args_sha256": args_sha256, "action": action}
+    if note and action == "approve":
+        raise BadFrame("payload.text: an approval has no note; reject with one, or approve without")
+    return decision | ({"message": note} if note else {})
+
+
+def _answer(payload: Mapping[str, Any]) -> Any:
+    """The choice or the text; both, in the older clients' form, where a choice comes with a note."""
+    chosen, note = _chosen(payload), _note(payload)
+    if note and chosen is not None:
+        return {"answer": payload.get("answer", chosen), "choice_id": payload.get("choice_id"), "text": note}
+    return _given(note if chosen is None else chosen)
+
+
+def _open_answer(payload: Mapping[str, Any]) -> Any:
+    chosen, note = payload.get("choice_id"), _note(payload)
+    if chosen in (_YES, _NO):
+        if note:
+            raise BadFrame("payload.text: yes and no have no note; choose to answer in words")
+        return chosen == _YES
+    return _given(note or (payload.get("answer") if chosen is None else None))
+
+
+def _json_answer(payload: Mapping[str, Any]) -> Any:
+    chosen = _chosen(payload)
+    given = _given(_note(payload) if chosen is None else chosen)
+    if not isinstance(given, str):
+        return given
+    try:
+        return json.loads(given)
+    except (ValueError, RecursionError):
+        # The answer's schema says whether a text will do.
+        return given
+
+
+def _chosen(payload: Mapping[str, Any]) -> Any:
+    chosen = payload.get("choice_id")
+    return payload.get("answer") if chosen is None else chosen
+
+
+def _note(payload: Mapping[str, Any]) -> str:
+    note = payload.get("text") or payload.get("notes") or ""
+    if not isinstance(note, str):
+        raise BadFrame("payload.text: expected a text")
+    return note.strip()
+
+
+def _given(answer: Any) -> Any:
+    if answer is None or answer == "":
+        raise BadFrame("payload.answer: expected an answer")
+    return answer

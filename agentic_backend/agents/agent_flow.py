@@ -23,7 +23,7 @@ from agentic_backend.agents.catalog import AgentSettings, AgentTuning
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.graph_context import graph_context
 from agentic_backend.agents.graph_store import GraphStore
-from agentic_backend.agents.kept_state import kept_channels
+from agentic_backend.agents.kept_state import adds_messages, kept_channels
 from agentic_backend.agents.managed_graph import ManagedGraph
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.run_prompt import RunPrompt
@@ -134,7 +134,7 @@ class AgentFlow:
 
         `given` is the initial state of a run, a command that resumes a paused run, or None to continue from the
         checkpoints. The run adds a checkpoint at each step. `control` can stop it between two steps; it then raises
-        GraphDrained. If the root graph keeps more than messages, the stream contains its values too.
+        GraphDrained.
         """
         # A copy, because all sessions share the graph. Setting `checkpointer` replaces one of the author's, which would
         # keep every exchange forever.
@@ -142,14 +142,11 @@ class AgentFlow:
         graph.checkpointer = checkpoints
         graph.store = self.graph_store()
         make_current(self.runtime_context)
-        modes = ["updates", "custom"]
-        if self.kept_channels:
-            modes.append("values")
         stream = graph.astream(
             dict(given) if isinstance(given, Mapping) else given,
             config,
             context=self.graph_context(),
-            stream_mode=cast(Any, modes),
+            stream_mode=["updates", "custom"],
             subgraphs=True,
             durability="async" if checkpoints is not None else None,
             control=control,
@@ -169,6 +166,11 @@ class AgentFlow:
     def kept_channels(self) -> frozenset[str]:
         """The channels except `messages` whose values the next exchange starts from."""
         return kept_channels(self.get_compiled_graph())
+
+    @cached_property
+    def adds_messages(self) -> bool:
+        """Whether the graph adds the messages of a run's input to those that it has."""
+        return adds_messages(self.get_compiled_graph())
 
     async def refresh_user_access_token(self) -> str:
         """Trade the user's refresh token for a new access token, for this and later calls; return it.

@@ -13,6 +13,7 @@ from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
     BaseCheckpointSaver,
@@ -21,22 +22,24 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     copy_checkpoint,
-    empty_checkpoint,
     get_checkpoint_id,
     writes_sort_key,
 )
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.pregel._checkpoint import channels_from_checkpoint, empty_checkpoint
 from langgraph.types import Interrupt
 
-from agentic_backend.agents.kept_state import serialized, serializer
-from agentic_backend.agents.snapshot import Packed, Place, Snapshot, Stored, Write, Writes
+from agentic_backend.agents.kept_state import Packed, serializer
+from agentic_backend.agents.snapshot import Place, Snapshot, Stored, Write, Writes
 
 _INTERRUPT = "__interrupt__"
+_ROOT = RunnableConfig(configurable={"thread_id": "", "checkpoint_ns": ""})
 
 
 class ExchangeCheckpoints(BaseCheckpointSaver[int]):
-    """The checkpointer of one run, owned by that run. `kept` are the packed channels that the run starts from."""
+    """The checkpointer of one run, owned by that run. `kept` are the channels that the run starts from."""
 
-    def __init__(self, kept: bytes | None = None, *, run_id: str = "") -> None:
+    def __init__(self, kept: Mapping[str, Any] | None = None, *, run_id: str = "") -> None:
         super().__init__(serde=serializer)
         # The id of the exchange in which the run began. LangGraph's thread is the whole session, which has one
         # checkpointer for each run.
@@ -46,8 +49,8 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         self._stored: dict[str, dict[str, Stored]] = {}
         # The writes of the tasks that follow each checkpoint.
         self._writes: dict[Place, Writes] = {}
-        if kept is not None:
-            first = _first(serialized(kept))
+        if kept:
+            first = _first(kept)
             self._stored[""] = {first.checkpoint["id"]: first}
 
     @classmethod
@@ -99,14 +102,32 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         """The value of `channel` at a checkpoint; None if it has none."""
         return self._loaded(self.stored(place).checkpoint["channel_values"].get(channel))
 
+    def last_values(self, channels: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of these channels of the root graph after its last complete step; a value may be Packed still."""
+        by_id = self._stored.get("", {})
+        latest = max(by_id, default=None)
+        if latest is None:
+            return {}
+        checkpoint = by_id[latest].checkpoint
+        stored, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
+        found = {name: _plain(stored[name]) for name in channels if name in stored}
+        deltas = {
+            name: channel
+            for name, channel in channels.items()
+            if isinstance(channel, DeltaChannel) and name in versions and name not in found
+        }
+        if deltas and (last := self.get_tuple(_ROOT)) is not None:
+            restored, _ = channels_from_checkpoint(deltas, last.checkpoint, saver=self, config=last.config)
+            found |= {name: channel.get() for name, channel in restored.items() if channel.is_available()}
+        return found
+
     def values_of(self, channel: str) -> Iterator[tuple[str, Any]]:
         """All values and writes of `channel` as (namespace, value), outer graphs first, then oldest first."""
         for namespace, by_id in sorted(self._stored.items()):
             for checkpoint_id, stored in sorted(by_id.items()):
                 if channel in stored.checkpoint["channel_values"]:
                     value = self._loaded(stored.checkpoint["channel_values"][channel])
-                    # LangGraph wraps the whole value of a DeltaChannel.
-                    yield namespace, getattr(value, "value", value)
+                    yield namespace, _plain(value)
                 for write in self._ordered_writes((namespace, checkpoint_id)):
                     if write.channel == channel:
                         yield namespace, self._loaded(write.value)
@@ -231,10 +252,17 @@ def _place(config: RunnableConfig, namespace: str, checkpoint_id: str) -> Runnab
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}}
 
 
-def _first(kept: Mapping[str, tuple[str, bytes]]) -> Stored:
+def _plain(value: Any) -> Any:
+    """The value without what LangGraph wraps around the whole value of a DeltaChannel."""
+    return value.value if isinstance(value, _DeltaSnapshot) else value
+
+
+def _first(kept: Mapping[str, Any]) -> Stored:
     """The first checkpoint of a run: the one that it would find if the previous exchange had used the same thread."""
+    # The one of langgraph.pregel is of LangGraph's current version; it would convert one of an earlier version, in
+    # which a channel with a node's name is a trigger.
     checkpoint = empty_checkpoint()
-    checkpoint["channel_values"] = {name: Packed(*typed) for name, typed in kept.items()}
+    checkpoint["channel_values"] = dict(kept)
     checkpoint["channel_versions"] = dict(zip(kept, itertools.repeat(1)))
     return Stored(checkpoint, CheckpointMetadata(source="update", step=-2, parents={}), None)
 

@@ -9,17 +9,10 @@ from typing import Any, NamedTuple, Self
 
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
-from agentic_backend.agents.kept_state import serializer
+from agentic_backend.agents.kept_state import Packed, serializer
 from agentic_backend.errors import CheckpointMissing
 
 _VERSION = 2
-
-
-class Packed(NamedTuple):
-    """A value of an unpacked snapshot that is still serialized."""
-
-    form: str
-    data: bytes
 
 
 class Write(NamedTuple):

@@ -159,12 +159,12 @@ class GraphRun:
         start, window = self._start, self._start.agent.settings.chat.history_exchanges
         window = self._services.limits.history_exchanges if window is None else window
         memory = await self._services.recall.restore(warm, start.session, start.opening.rank, window)
-        prompt = PromptAssembly(warm.agents, memory.history, start.opening)
+        prompt = PromptAssembly(warm.agents, start.opening)
         self._context.system_prompts = prompt.system_prompts
         given: _Given
         not_passed: list[Interrupt] = []
         if start.resume_point is None or checkpoints is None:
-            given, checkpoints, transcoder = self._from_the_opening(prompt, memory, warm)
+            given, checkpoints, transcoder = self._from_the_opening(warm, prompt, memory)
         else:
             paused = self._paused(warm, checkpoints)
             if missing := paused.missing_nodes():
@@ -183,11 +183,19 @@ class GraphRun:
         return self.started
 
     def _from_the_opening(
-        self, prompt: PromptAssembly, memory: Memory, warm: WarmAgent
+        self, warm: WarmAgent, prompt: PromptAssembly, memory: Memory
     ) -> tuple[_Given, ExchangeCheckpoints, StreamTranscoder]:
-        agent_id, messages = self._start.agent.settings.id, prompt.messages
-        checkpoints = ExchangeCheckpoints(memory.states.get(agent_id), run_id=self._context.run_id)
-        return {"messages": messages}, checkpoints, self._transcoder(messages, warm)
+        channels: dict[str, Any] = dict(memory.kept.channels)
+        left, given = memory.left_messages, [*memory.unseen_messages, prompt.question]
+        messages = [*left, *given]
+        if left and warm.flow.adds_messages:
+            # Where the graph has them already, its reducer does not run over them again.
+            channels["messages"] = left
+        else:
+            given = messages
+        checkpoints = ExchangeCheckpoints(channels, run_id=self._context.run_id)
+        known = [message for message in messages if isinstance(message, BaseMessage)]
+        return {"messages": given}, checkpoints, self._transcoder(known, warm)
 
     def _paused(self, warm: WarmAgent, checkpoints: ExchangeCheckpoints) -> PausedGraph:
         """The graph as its checkpoints tell of it, with the breakpoints that people have let it pass."""

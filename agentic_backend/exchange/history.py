@@ -1,4 +1,6 @@
-"""History: turns stored messages, by rank, into the LangChain messages that a graph starts with.
+"""History: turns stored messages, by rank, into LangChain messages that a graph starts with.
+
+A graph starts with what it left itself (see recall); these are the exchanges that it has not seen.
 
 Providers require that the results of exactly its calls follow each model message with calls, and that the message
 contains its text. So within an exchange, an observation is joined with its calls, and results move up to their calls.
@@ -16,7 +18,6 @@ from langchain_core.messages import BaseMessage
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.stores.records import MessageRecord
-from agentic_backend.stores.rows import message_bytes
 from agentic_backend.streaming.content import to_langchain
 from agentic_backend.streaming.reach import rows_that_reached
 
@@ -25,35 +26,12 @@ _UNSEEN = {Channel.THOUGHT, Channel.PLAN, Channel.ERROR, Channel.SYSTEM_NOTE}
 
 
 HISTORY_BYTES = 4 * 1024 * 1024
-"""The maximum stored size of the exchanges in a history: far more than a model reads."""
+"""The maximum stored size of the exchanges that are restored: far more than a model reads."""
 
 
-class History:
-    """The last `window` exchanges of a session that fit into HISTORY_BYTES.
-
-    `next_rank` is the rank after its last message. The caller passes only `messages` that fit.
-    """
-
-    def __init__(self, window: int, next_rank: int, messages: Sequence[MessageRecord] = ()) -> None:
-        self._window = window
-        self.next_rank = next_rank
-        exchanges = [list(rows) for _, rows in groupby(messages, key=lambda m: m.exchange_id)]
-        self._exchanges = [restore_exchange(rows) for rows in exchanges]
-        self._bytes = [sum(map(message_bytes, rows)) for rows in exchanges]
-        """The stored size of each exchange."""
-
-    def extend(self, exchange: Sequence[MessageRecord], next_rank: int) -> None:
-        """Add an exchange that has just ended."""
-        self._exchanges.append(restore_exchange(exchange))
-        self._bytes.append(sum(map(message_bytes, exchange)))
-        while len(self._exchanges) > self._window or sum(self._bytes) > HISTORY_BYTES:
-            del self._exchanges[0], self._bytes[0]
-        self.next_rank = next_rank
-
-    @property
-    def messages(self) -> list[BaseMessage]:
-        kept = self._exchanges[-self._window :] if self._window else []
-        return [message for exchange in kept for message in exchange]
+def restore_exchanges(rows: Sequence[MessageRecord]) -> list[list[BaseMessage]]:
+    """The messages of each exchange, given by rank, as a model may see them."""
+    return [restore_exchange(list(own)) for _, own in groupby(rows, key=lambda row: row.exchange_id)]
 
 
 def restore_exchange(rows: Sequence[MessageRecord]) -> list[BaseMessage]:

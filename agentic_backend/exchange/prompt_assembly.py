@@ -1,4 +1,4 @@
-"""PromptAssembly: builds the system prompts and messages of a run from its conversation. Pure.
+"""PromptAssembly: builds the system prompts of a run, and the message that it answers. Pure.
 
 A system prompt consists of sections. An agent whose graph has its own prompt gets none from here: nothing is added to
 the input of its models.
@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from langchain_core.messages import BaseMessage
 
 from agentic_backend.agents.agent_flow import AgentFlow
-from agentic_backend.exchange.history import History
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.streaming.content import to_langchain
 
@@ -25,10 +24,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class PromptAssembly:
-    """`agents` are the answering agent and, if it is a leader, its crew. `history` is already limited to its window."""
+    """`agents` are the answering agent and, if it is a leader, its crew."""
 
     agents: Sequence[AgentFlow]
-    history: History = field(repr=False)
     opening: MessageRecord = field(repr=False)
 
     @property
@@ -38,9 +36,9 @@ class PromptAssembly:
         return {agent_id: "\n\n".join(one.text for one in own) for agent_id, own in sections.items() if own}
 
     @property
-    def messages(self) -> list[BaseMessage]:
-        """The messages that the graph starts with; the user's message is last."""
-        return [*self.history.messages, to_langchain(self.opening)]
+    def question(self) -> BaseMessage:
+        """The user's message; its id is the same in every run of the exchange and in the session's later ones."""
+        return to_langchain(self.opening)
 
 
 def _sections_of(agent: AgentFlow) -> list[Section]:

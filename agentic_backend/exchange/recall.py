@@ -1,26 +1,76 @@
-"""Recall: restores a session's history and graph states for an exchange, and remembers them after it.
+"""Recall: restores what a graph starts from, and remembers what it left.
 
-The store is the source of truth. The memory of a warm agent is a cache: it is used only if the session's rank shows
-that no message has been added since.
+A graph starts from what it left itself at the end of its last exchange that ended well: its channels and its messages,
+whatever it did to them. What the session has got since, from other agents or in exchanges that ended otherwise, is
+restored from the stored messages. So is everything if nothing is kept.
+
+The store is the source of truth. The memory of a warm agent is a cache: it is used only if the session's ranks show
+that no message has been added since, and that nobody has reset the session's state.
 """
 
+import asyncio
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from langchain_core.messages import BaseMessage
+
 from agentic_backend.agents.agent_factory import WarmAgent
-from agentic_backend.agents.kept_state import pack, unpack
-from agentic_backend.exchange.history import HISTORY_BYTES, History
+from agentic_backend.agents.channel_forms import forms_of
+from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.kept_state import (
+    NOTHING,
+    STATE_BYTES,
+    Kept,
+    pack_channels,
+    pack_messages,
+    pack_states,
+    restore,
+    unpack_states,
+)
+from agentic_backend.exchange.history import HISTORY_BYTES, restore_exchanges
+from agentic_backend.exchange.left_messages import as_left, last_exchanges
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import MessageRecord, SessionRecord
+from agentic_backend.stores.records import SessionRecord
+
+log = logging.getLogger(__name__)
+
+# So few messages are packed in a fraction of a millisecond, which is less than a thread costs.
+_FEW = 32
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Memory:
-    """`states` are the packed channels of the session's graphs, by agent id: a session may use several agents."""
+    """What one agent of a session starts from. `window` is the maximum number of its earlier exchanges."""
 
-    history: History
-    states: Mapping[str, bytes]
+    window: int
+    # The session's next rank, and the rank at which its state was reset last.
+    next_rank: int
+    reset_rank: int
+    # The channels that the agent's graph left; its messages, unpacked; the exchanges that the graph has not seen.
+    kept: Kept = NOTHING
+    left: Sequence[Any] = ()
+    unseen: Sequence[Sequence[BaseMessage]] = ()
+    # The packed states of all agents of the session, by agent id, the last one used at the end.
+    states: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def left_messages(self) -> list[Any]:
+        """The messages that the graph left, as many of their exchanges as the window has room for."""
+        return last_exchanges(self.left, self.window - len(self.unseen)) if self.left else []
+
+    @property
+    def unseen_messages(self) -> list[BaseMessage]:
+        return [message for exchange in self.unseen for message in exchange]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What the end of a run leaves: `state` for the store (None: unchanged), `memory` for the warm agent."""
+
+    state: bytes | None = None
+    memory: Memory | None = None
 
 
 class Recall:
@@ -29,26 +79,97 @@ class Recall:
 
     async def restore(self, warm: WarmAgent, session: SessionRecord | None, before_rank: int, window: int) -> Memory:
         """The memory of the last `window` exchanges of `session` before `before_rank`; empty if it has none."""
+        reset_rank = session.reset_rank or 0 if session is not None else 0
         if session is None or before_rank == 0:
-            return Memory(History(window, before_rank), {})
+            return Memory(window, before_rank, reset_rank)
         memory = warm.memory
-        if isinstance(memory, Memory) and memory.history.next_rank == before_rank:
+        if isinstance(memory, Memory) and (memory.next_rank, memory.reset_rank) == (before_rank, reset_rank):
             return memory
-        rows = await self._store.last_exchanges(session.id, window, HISTORY_BYTES) if window else []
-        stored = await self._store.session_state(session.id, before_rank) if warm.flow.kept_channels else None
-        return Memory(History(window, before_rank, rows), unpack(stored) if stored is not None else {})
+        states = await self._states(warm, session, before_rank, window)
+        kept, left = await asyncio.to_thread(_restored, warm, states)
+        unseen_from = max(kept.rank, reset_rank)
+        unseen: list[list[BaseMessage]] = []
+        if window and unseen_from < before_rank:
+            rows = await self._store.last_exchanges(session.id, window, HISTORY_BYTES)
+            unseen = restore_exchanges([row for row in rows if row.rank >= unseen_from])
+        return Memory(window, before_rank, reset_rank, kept, left if window else [], unseen, states)
 
-    def session_state(self, warm: WarmAgent, memory: Memory, values: Mapping[str, Any] | None) -> bytes | None:
-        """The state to store after a graph of the session ends with `values`; None if it has not changed."""
-        if values is None:
-            return None
-        agent_id = warm.key[1]
-        packed = pack({name: values[name] for name in sorted(warm.flow.kept_channels) if name in values})
-        return None if memory.states.get(agent_id) == packed else pack({**memory.states, agent_id: packed})
+    async def _states(
+        self, warm: WarmAgent, session: SessionRecord, before_rank: int, window: int
+    ) -> Mapping[str, bytes]:
+        if not window and not warm.flow.kept_channels:
+            return {}
+        stored = await self._store.session_state(session.id, before_rank)
+        try:
+            return {} if stored is None else unpack_states(stored)
+        except Exception:
+            # Whatever the bytes are, the stored messages serve.
+            log.warning("a session's state can't be read", exc_info=True, extra={"session_id": session.id})
+            return {}
 
-    def remember(
-        self, warm: WarmAgent, memory: Memory, exchange: Sequence[MessageRecord], next_rank: int, state: bytes | None
-    ) -> None:
-        """Add the ended exchange to the memory of the warm agent; `state` is the result of `session_state`."""
-        memory.history.extend(exchange, next_rank)
-        warm.memory = Memory(memory.history, memory.states if state is None else unpack(state))
+    async def end(
+        self, warm: WarmAgent, memory: Memory, checkpoints: ExchangeCheckpoints, next_rank: int, *, is_ok: bool
+    ) -> Ended:
+        """What a run leaves whose exchange ends before `next_rank`. If it does not end well, its messages don't count.
+
+        Never raises: without a state, the next exchange starts from the one before.
+        """
+        try:
+            graph = warm.flow.get_compiled_graph()
+            names = [*warm.flow.kept_channels, *(["messages"] if is_ok and memory.window else [])]
+            values = checkpoints.last_values({name: graph.channels[name] for name in names})
+            left = as_left(values.pop("messages", None))
+            messages = None if left is None else last_exchanges(left, memory.window)
+            if not values and len(messages or ()) <= _FEW:
+                return _ended(warm, memory, values, messages, next_rank)
+            # In a thread, because they may be long, and a deep agent's files large.
+            return await asyncio.to_thread(_ended, warm, memory, values, messages, next_rank)
+        except Exception:
+            # RuntimeError, for example: code of the graph that runs on changes a value while it is packed.
+            log.warning("a graph's state can't be kept", exc_info=True, extra={"agent_id": warm.key[1]})
+            return Ended()
+
+
+def _restored(warm: WarmAgent, states: Mapping[str, bytes]) -> tuple[Kept, list[Any]]:
+    agent_id = warm.key[1]
+    if agent_id not in states:
+        return NOTHING, []
+    try:
+        return restore(Kept.unpack(states[agent_id]), warm.flow.get_compiled_graph(), agent_id)
+    except Exception:
+        log.warning("an agent's state can't be read", exc_info=True, extra={"agent_id": agent_id})
+        return NOTHING, []
+
+
+def _ended(
+    warm: WarmAgent, memory: Memory, values: Mapping[str, Any], messages: Sequence[Any] | None, next_rank: int
+) -> Ended:
+    """`messages` are those that the graph left; None keeps the ones before."""
+    agent_id = warm.key[1]
+    kept, left = memory.kept._replace(channels=pack_channels(values)), list(memory.left)
+    if messages is not None:
+        left, packed = pack_messages(messages, agent_id)
+        kept = kept._replace(messages=packed, rank=next_rank if packed is not None else 0)
+    names = [*kept.channels, *(["messages"] if kept.messages is not None else [])]
+    kept = kept._replace(forms=forms_of(warm.flow.get_compiled_graph(), names))
+    state = kept.pack()
+    if memory.states.get(agent_id) == state or (agent_id not in memory.states and kept == NOTHING):
+        states, stored = memory.states, None
+    else:
+        others = {name: packed for name, packed in memory.states.items() if name != agent_id}
+        states = _bounded({**others, agent_id: state})
+        stored = pack_states(states)
+    if kept.rank != next_rank and memory.window:
+        # The exchange's messages are not among the kept ones: the next one reads them from the store.
+        return Ended(stored)
+    return Ended(stored, Memory(memory.window, next_rank, memory.reset_rank, kept, left, (), states))
+
+
+def _bounded(states: dict[str, bytes]) -> dict[str, bytes]:
+    """The states without the messages of the agents that answered earlier, as many as are too large together."""
+    for agent_id in states:
+        if sum(map(len, states.values())) <= STATE_BYTES:
+            break
+        log.warning("a session's states are too large together", extra={"agent_id": agent_id})
+        states[agent_id] = Kept.unpack(states[agent_id]).without_messages().pack()
+    return states

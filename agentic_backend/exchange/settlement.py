@@ -11,11 +11,12 @@ import logging
 from agentic_backend.errors import Interrupted, StoreUnavailable
 from agentic_backend.exchange.boundary_events import show_deletion, show_end
 from agentic_backend.exchange.ending import Ending, Progress, ending_of
-from agentic_backend.exchange.graph_run import GraphRun
+from agentic_backend.exchange.graph_run import GraphRun, StartedRun
 from agentic_backend.exchange.kpis import ExchangeKpis
 from agentic_backend.exchange.life import Life, Outcome, Phase
 from agentic_backend.exchange.outages import until_stored
 from agentic_backend.exchange.outbox import Outbox
+from agentic_backend.exchange.recall import Ended
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.protocol.messages import ExchangeStatus, TokenUsage
@@ -42,6 +43,8 @@ class Settlement:
         self._kpis = kpis
         self._life = life
         self._services = services
+        self._ended = Ended()
+        """What the run leaves for the session's next exchange, once it has ended."""
         self._clock = asyncio.get_running_loop().time
 
     def failed(self, error: Exception) -> Outcome:
@@ -58,7 +61,7 @@ class Settlement:
     async def settle(self, outcome: Outcome, checkpoint: Checkpoint | None) -> None:
         """Store the end, then show it. `checkpoint` replaces the exchange's last one."""
         self._life.enter(Phase.ENDING)
-        ending = self._ending(outcome)
+        ending = await self._ending(outcome)
         self._outbox.accept_last(ending.drafts)
         try:
             await until_stored(lambda: self._outbox.write(ending.end, checkpoint), self._life.while_process_stays)
@@ -74,7 +77,7 @@ class Settlement:
         else:
             self._show(ending.end)
             self._count(ending.end)
-            self._remember(ending.end)
+            self._remember()
             self._life.enter(Phase.ENDED)
             self.answered()
 
@@ -103,13 +106,14 @@ class Settlement:
                 show_deletion(self._outbox.log, request_id=request_id, usage=usage, session=session)
         self._life.leave()
 
-    def _ending(self, outcome: Outcome) -> Ending:
+    async def _ending(self, outcome: Outcome) -> Ending:
         started, outbox = self._graph_run.started, self._outbox
         # First, because closing open messages adds to the usage.
         closing = started.closing(outcome.status, self._clock()) if started is not None else []
         if started is not None and started.transcoder.said_nothing:
             nodes = list(started.transcoder.nodes)
             log.warning("a graph ended without a text of its own", extra={**self._start.log_fields, "nodes": nodes})
+        self._ended = await self._left_by(started, outcome, len(closing))
         progress = Progress(
             messages=[*outbox.stored, *outbox.unwritten],
             closing=closing,
@@ -119,25 +123,28 @@ class Settlement:
             usage=started.transcoder.usage if started is not None else TokenUsage(),
             model=started.transcoder.model if started is not None else None,
             # Whatever the outcome: the state after the last complete step matches the transcript.
-            session_state=self._session_state(),
+            session_state=self._ended.state,
         )
         return ending_of(self._start.record, outcome, progress)
 
-    def _session_state(self) -> bytes | None:
-        started = self._graph_run.started
-        if started is None:
-            return None
-        return self._services.recall.session_state(started.warm, started.memory, started.transcoder.state)
+    async def _left_by(self, started: StartedRun | None, outcome: Outcome, closing: int) -> Ended:
+        """What the run leaves for the session's next exchange; `closing` messages are still to be stored."""
+        outbox = self._outbox
+        if started is None or outbox.writer.session is None:
+            return Ended()
+        next_rank = outbox.stored[-1].rank + 1 + len(outbox.unwritten) + closing
+        is_ok = outcome.status is ExchangeStatus.OK
+        return await self._services.recall.end(
+            started.warm, started.memory, started.checkpoints, next_rank, is_ok=is_ok
+        )
 
     def _show(self, end: ExchangeEnd) -> None:
         show_end(self._outbox.log, end, self._outbox.log.messages, self._outbox.writer.session)
 
-    def _remember(self, end: ExchangeEnd) -> None:
-        started, session = self._graph_run.started, self._outbox.writer.session
-        if session is not None and started is not None:
-            self._services.recall.remember(
-                started.warm, started.memory, self._outbox.stored, session.next_rank, end.session_state
-            )
+    def _remember(self) -> None:
+        started = self._graph_run.started
+        if started is not None:
+            started.warm.memory = self._ended.memory
 
     def _count(self, end: ExchangeEnd) -> None:
         assert end.kpi is not None

@@ -118,6 +118,16 @@ class SessionService:
         await owned_session(self._store, user.id, session_id)
         return await self._stop(user, session_id)
 
+    async def reset_state(self, user: User, session_id: str) -> None:
+        """Forget what the session's agents keep: the next exchange of each starts from nothing.
+
+        The messages stay, but none of them is given to an agent again. Raises SessionBusy while something runs or
+        waits.
+        """
+        await owned_session(self._store, user.id, session_id)
+        if await self._store.reset_state(session_id) is None:
+            raise SessionNotFound
+
     async def delete(self, user: User, session_id: str) -> None:
         """Stop the session's exchange, close its agents, and delete all its data."""
         await owned_session(self._store, user.id, session_id)

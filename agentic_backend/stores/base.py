@@ -101,8 +101,7 @@ class Pause:
 class ExchangeEnd:
     """The end of an exchange, written together with its last messages.
 
-    `session_state` holds the channels of the session's graphs, without `messages`; None if the exchange has not
-    changed them.
+    `session_state` holds what the session's graphs have left; None if the exchange has not changed it.
     """
 
     status: ExchangeStatus
@@ -222,6 +221,14 @@ class Store(ItemStore, Protocol):
         """The state of the session's graphs after its last ended exchange, or after its messages below `up_to_rank`.
 
         None if no exchange has left a state, or if it is older than the session's last STATES_KEPT.
+        """
+        ...
+
+    async def reset_state(self, session_id: str) -> SessionRecord | None:
+        """Delete the states of the session's graphs, and what an interrupted exchange could go on from.
+
+        `reset_rank` becomes the session's next rank. None if the session doesn't exist. Raises SessionBusy while an
+        exchange runs or waits.
         """
         ...
 

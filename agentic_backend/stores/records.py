@@ -57,6 +57,8 @@ class SessionRecord:
     """Whose settings apply to the session beside its user's, such as a class or an assignment, by the kind of scope."""
     active_owner: str | None = None
     """The instance that may write for the active exchange: it began the exchange, or claimed it last."""
+    reset_rank: int | None = None
+    """The rank from which on messages are given to agents; None if the session's state was never reset."""
 
     def shown(self) -> Session:
         return Session(**{name: getattr(self, name) for name in _SHOWN_OF_SESSION})

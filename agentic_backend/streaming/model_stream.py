@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
+from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
 from langgraph.constants import TAG_HIDDEN, TAG_NOSTREAM
@@ -119,12 +120,15 @@ class ModelStream(ModelFailures):
         metadata: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        """A model call begins; of a call tagged `nostream`, no tokens are shown."""
+        """A model call begins; of one tagged `nostream`, and of one that middleware makes for itself, no tokens are
+        shown.
+        """
         if self._is_cut:
             self._end_thread()
         self._begun[run_id] = (time.monotonic(), str((metadata or {}).get("ls_model_name") or "unknown"))
         is_hidden = not HIDDEN_TAGS.isdisjoint(tags or ())
-        if metadata is not None and (is_hidden or TAG_NOSTREAM not in (tags or ())):
+        is_shown = TAG_NOSTREAM not in (tags or ()) and not _is_internal(metadata or {})
+        if metadata is not None and (is_hidden or is_shown):
             # A provider may give its id only to some chunks of a message; the run id is the same for all.
             self._calls[run_id] = (_namespace(metadata), {**metadata, "run_id": str(run_id), IS_HIDDEN: is_hidden})
 
@@ -208,6 +212,11 @@ class ModelStream(ModelFailures):
         else:
             # A synchronous node runs in a thread, and its model too.
             self._loop.call_soon_threadsafe(self._sink, part)
+
+
+def _is_internal(metadata: Mapping[str, Any]) -> bool:
+    """Whether LangChain's middleware makes this call for itself, such as to summarize the conversation."""
+    return metadata.get("lc_source") == "summarization" or internal_call_metadata().items() <= metadata.items()
 
 
 def _namespace(metadata: Mapping[str, Any]) -> tuple[str, ...]:

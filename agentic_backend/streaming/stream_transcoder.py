@@ -96,8 +96,6 @@ class StreamTranscoder:
         self.calls = resumed.calls(started_at) if resumed else OpenCalls()
         # When the first text or thought came.
         self.first_token_at: float | None = None
-        # The root graph's last reported state.
-        self.state: Mapping[str, Any] | None = None
         # The names of the nodes that have ended, the first ones.
         self.nodes: dict[str, None] = {}
 
@@ -137,8 +135,6 @@ class StreamTranscoder:
                 return [activity_of(payload)]
             beside = [writing for writing in self._writing.values() if writing.place[0] == namespace]
             return self._emissions.take(payload, beside, None if self.calls else self._texts, self._drafts)
-        elif mode == "values" and not namespace:
-            self.state = payload
         return []
 
     def announce_anew(self, at: float) -> list[Draft]:
@@ -228,7 +224,7 @@ class StreamTranscoder:
 
     def _handed_over(self, message: BaseMessage, place: Place, at: float) -> list[Draft]:
         """A node has returned a message: it is complete."""
-        if self._seen.is_history(message):
+        if self._seen.is_history(message) and not is_written(message, self._writing.values()):
             self._fallback.repeated(message)
             if isinstance(message, AIMessage) and not place[0]:
                 self._reach.add(keys_of(message, by_text=True))

@@ -1,10 +1,10 @@
 """Writing: a model's message while its tokens arrive."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
 from agentic_backend.growing_text import GrowingText
@@ -105,6 +105,11 @@ class Writing:
     def copied_in(self, message: AIMessage, place: Place) -> bool:
         """Whether `message`, which the node at `place` returns, is a copy of this finished message."""
         return self.ended and self.place == place and self.text in (message.text, delta_of(message)[1])
+
+
+def is_written(message: BaseMessage, writings: Iterable[Writing]) -> bool:
+    """Whether a model writes this message: some providers use the id of an earlier answer again."""
+    return any(message.id in writing.ids for writing in writings)
 
 
 def claimed_by(message: AIMessage, place: Place, writings: Sequence[Writing]) -> Writing | None:

@@ -85,6 +85,7 @@ class RestApi:
             ("GET", "/sessions/{id}", self._get),
             ("PATCH", "/sessions/{id}", self._rename),
             ("DELETE", "/sessions/{id}", self._delete),
+            ("DELETE", "/sessions/{id}/state", self._reset_state),
             ("GET", "/sessions/{id}/messages", self._messages),
             ("POST", "/sessions/{id}/messages", self._send),
             ("POST", "/sessions/{id}/complete", self._complete),
@@ -126,6 +127,10 @@ class RestApi:
 
     async def _delete(self, request: Request, user: User) -> Response:
         await self._door.sessions.delete(user, request.path_params["id"])
+        return Response(status_code=204)
+
+    async def _reset_state(self, request: Request, user: User) -> Response:
+        await self._door.sessions.reset_state(user, request.path_params["id"])
         return Response(status_code=204)
 
     async def _messages(self, request: Request, user: User) -> Response:

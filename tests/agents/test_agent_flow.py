@@ -103,13 +103,6 @@ def test_what_is_kept_is_what_a_graph_gives_back_beside_its_messages(graph: Comp
     assert graph_flow(graph).kept_channels - {"structured_response"} == kept
 
 
-@pytest.mark.parametrize(("graph", "modes"), [(_graph(MessagesState), {"updates"}), (_graph(OwnChannels), {"values"})])
-async def test_the_values_of_a_graph_are_streamed_only_where_something_is_kept(
-    graph: CompiledGraph, modes: set[str]
-) -> None:
-    assert {mode for _, mode, _ in await run(graph_flow(graph))} == {"updates"} | modes
-
-
 async def test_a_newer_token_is_what_later_tools_of_the_same_run_see() -> None:
     agent: AgentFlow
 

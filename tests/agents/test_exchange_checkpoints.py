@@ -14,7 +14,7 @@ from langgraph.types import Command, Interrupt, interrupt
 from typing_extensions import TypedDict
 
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
-from agentic_backend.agents.kept_state import pack
+from agentic_backend.agents.kept_state import pack_channels, serializer
 from agentic_backend.errors import CheckpointMissing
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -57,13 +57,13 @@ async def run(graph: Graph, given: Any) -> tuple[dict[str, Any], list[Interrupt]
 
 
 async def test_a_run_starts_from_values_that_did_not_pass_its_reducers() -> None:
-    kept = pack({"log": ["before"], "asked": 41, "mood": Mood("good", 6), "gone": 1})
+    kept = pack_channels({"log": ["before"], "asked": 41, "mood": Mood("good", 6), "gone": 1})
     ended, _ = await run(serving(own_state.graph, ExchangeCheckpoints(kept)), {"messages": [HumanMessage("hello")]})
     assert (ended["asked"], ended["mood"]) == (42, Mood("good", 7))
 
 
 def test_a_run_in_a_thread_starts_from_them_too() -> None:
-    graph = serving(swarm.graph, ExchangeCheckpoints(pack({"active_agent": "bob"})))
+    graph = serving(swarm.graph, ExchangeCheckpoints(pack_channels({"active_agent": "bob"})))
     ended = graph.invoke({"messages": [HumanMessage("hello")]}, CONFIG, durability="async")
     assert ended["messages"][-1].name == "bob"
 
@@ -92,7 +92,7 @@ async def test_what_is_resumed_keeps_what_it_had_from_the_exchange_before() -> N
         return {"notes": [*state["notes"], interrupt("which?")], "messages": [AIMessage("noted")]}
 
     graph = StateGraph(State).add_node("note", note).add_edge(START, "note").compile()
-    checkpoints = ExchangeCheckpoints(pack({"notes": ["before"]}))
+    checkpoints = ExchangeCheckpoints(pack_channels({"notes": ["before"]}))
     await run(serving(graph, checkpoints), {"messages": [HumanMessage("hello")]})
     resumed = ExchangeCheckpoints.unpack(checkpoints.pack())
     ended, _ = await run(serving(graph, resumed), Command(resume="now"))
@@ -116,7 +116,10 @@ async def test_what_can_not_be_serialized_is_told_when_it_is_packed_and_not_befo
         checkpoints.pack()
 
 
-@pytest.mark.parametrize("foreign", [pack({"version": 1}), b"", b"garbage", b"\x00" * 64, pack({})])
+_OTHERS = [serializer.dumps_typed({"version": 1})[1], serializer.dumps_typed({})[1]]
+
+
+@pytest.mark.parametrize("foreign", [*_OTHERS, b"", b"garbage", b"\x00" * 64])
 def test_what_is_no_checkpoint_of_this_version_is_refused(foreign: bytes) -> None:
     with pytest.raises(CheckpointMissing):
         ExchangeCheckpoints.unpack(foreign)

@@ -1,23 +1,20 @@
 """What a model is given of a session's past: whole exchanges, in the form that providers want."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_openai_messages
 from support.drafts import Transcript, ai, result, token, update
 from support.phrase_model import check_history
 from support.streams import interleaved, lanes
 
-from agentic_backend.exchange.history import History, restore_exchange
-from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageMetadata, Role, TokenUsage, utc_now
+from agentic_backend.exchange.history import restore_exchange, restore_exchanges
+from agentic_backend.protocol.messages import Channel, MessageMetadata, Role, utc_now
 from agentic_backend.protocol.parts import Part, TextPart, ToolCallPart, ToolResultPart
-from agentic_backend.stores.base import ExchangeEnd, Fence
-from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord, SessionRecord, place
-from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.stores.records import MessageDraft, MessageRecord, place
 
 NOW = utc_now()
 
@@ -136,7 +133,7 @@ def test_a_call_id_that_is_used_again_has_a_result_each_time() -> None:
 def test_a_call_id_that_is_used_again_in_another_exchange_has_that_ones_result() -> None:
     first = rows(asked(), called("0"), said("No answer"), exchange_id="e1")
     second = rows(asked(), called("0"), gave("0"), said("So"), exchange_id="e2", first_rank=3)
-    assert in_short(History(9, 7, [*first, *second]).messages) == [
+    assert in_short([message for one in restore_exchanges([*first, *second]) for message in one]) == [
         "human: What is it?",
         "ai: No answer",
         "human: What is it?",
@@ -206,19 +203,6 @@ def test_what_a_parent_handed_on_as_its_own_is_kept() -> None:
     assert in_short(restored) == ["human: What is it?", "ai: Early", "ai: Late", "ai: So it is"]
 
 
-@pytest.mark.parametrize(("window", "kept"), [(0, []), (1, ["3"]), (2, ["2", "3"]), (9, ["0", "1", "2", "3"])])
-def test_only_the_last_whole_exchanges_are_kept(window: int, kept: list[str]) -> None:
-    exchanges = [rows(asked(f"{n}"), said(f"{n}"), exchange_id=f"e{n}", first_rank=2 * n) for n in range(4)]
-    read = History(window, 8, [row for exchange in exchanges for row in exchange])
-    grown = History(window, 2, exchanges[0])
-    for number, exchange in enumerate(exchanges[1:], start=1):
-        grown.extend(exchange, 2 * number + 2)
-    for history in (read, grown):
-        assert [message.text for message in history.messages if isinstance(message, HumanMessage)] == kept
-        assert len(history.messages) == 2 * len(kept)
-        assert history.next_rank == 8
-
-
 @st.composite
 def exchanges(draw: st.DrawFn) -> list[MessageDraft]:
     """What any graph gives, cut anywhere, as it is stored."""
@@ -230,42 +214,10 @@ def exchanges(draw: st.DrawFn) -> list[MessageDraft]:
 @given(st.lists(exchanges(), min_size=1, max_size=3))
 @settings(max_examples=60)
 def test_a_provider_accepts_whatever_was_stored(stored: list[list[MessageDraft]]) -> None:
-    history = History(2, 0)
-    for number, drafts in enumerate(stored):
-        history.extend(rows(*drafts, exchange_id=f"e{number}"), 0)
-    check_history([*history.messages, HumanMessage("And now?")])
-    assert len(convert_to_openai_messages(history.messages)) == len(history.messages)
-
-
-@given(st.lists(exchanges(), min_size=1, max_size=4), st.integers(0, 3))
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_a_history_that_grew_is_the_one_that_is_read_from_the_store(
-    tmp_path: Path, stored: list[list[MessageDraft]], window: int
-) -> None:
-    store = await SqliteStore.open(tmp_path / "store.db", timeout_s=10)
-    try:
-        session = SessionRecord(
-            id=NOW.isoformat(), user_id="u", agent_id="a", title="t", created_at=NOW, updated_at=NOW
-        )
-        grown = await run_exchanges(store, session, stored, window)
-        read = History(window, grown.next_rank, await store.last_exchanges(session.id, window) if window else [])
-        assert grown.messages == read.messages
-        await store.delete_session(session.id)
-    finally:
-        await store.aclose()
-
-
-async def run_exchanges(
-    store: SqliteStore, session: SessionRecord, stored: Sequence[Sequence[MessageDraft]], window: int
-) -> History:
-    grown, new_session = History(window, 0), session
-    for number, (opening, *others) in enumerate(stored):
-        record = ExchangeRecord(
-            id=f"e{number}", session_id=session.id, user_id="u", agent_id="a", request_id="r", started_at=NOW
-        )
-        begun = await store.begin_exchange(record, opening, new_session if number == 0 else None)
-        fence = Fence(session.id, record.id, begun.session.next_rank)
-        end = ExchangeEnd(ExchangeStatus.OK, TokenUsage(), 9)
-        written = await store.append(fence, others, end)
-        grown.extend([*begun.messages, *written.messages], written.session.next_rank)
-    return grown
+    restored = [
+        message
+        for number, drafts in enumerate(stored)
+        for message in restore_exchange(rows(*drafts, exchange_id=f"e{number}"))
+    ]
+    check_history([*restored, HumanMessage("And now?")])
+    assert len(convert_to_openai_messages(restored)) == len(restored)

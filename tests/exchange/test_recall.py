@@ -1,6 +1,7 @@
 """Recall: what the next exchange starts from, with the agent still warm, built anew, and after a restart."""
 
 import dataclasses
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,11 @@ from support.noting_agent import noting_graph
 from support.recorded_agents import metric
 from support.sessions import USER, Sessions, open_sessions
 
+from agentic_backend.agents.kept_state import pack_states
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.stores.base import STATES_KEPT, ExchangeEnd, Fence
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft
-
-
-class Kept(MessagesState):
-    kept: str
-
 
 AGENTS = {"noting": noting_graph(), "other": noting_graph("other ")}
 
@@ -63,17 +60,76 @@ async def test_a_graphs_own_channels_go_on_after_a_restart(tmp_path: Path) -> No
 
 
 async def test_an_exchange_that_changes_nothing_leaves_no_state_of_its_own(tmp_path: Path) -> None:
-    def answer(state: Kept) -> dict[str, Any]:
-        text = state["messages"][-1].text
-        return {"messages": [AIMessage(f"{state.get('kept')}")]} | ({"kept": text} if text.startswith("keep") else {})
-
-    graph = StateGraph(Kept).add_node("answer", answer).add_edge(START, "answer").compile()
-    async with open_sessions(tmp_path, {"keeping": graph}) as sessions:
-        _, session_id = await say(sessions, "keep this")
-        for number in range(STATES_KEPT + 1):
-            assert (await say(sessions, f"{number}", session_id))[0] == "keep this"
+    async with open_sessions(tmp_path, AGENTS) as sessions:
+        _, session_id = await say(sessions, "note this")
+        for _ in range(STATES_KEPT + 1):
+            assert (await sessions.ask("fail", session_id=session_id))[-1]["status"] == "error"
         first = await sessions.store.real.session_state(session_id, 2)
         assert first is not None and first == await sessions.store.real.session_state(session_id)
+        assert (await say(sessions, "a", session_id))[0].startswith("2 this fail|fail|")
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", pack_states({"noting": b"garbage"})])
+async def test_everything_comes_from_the_stored_messages_where_the_state_cant_be_read(
+    tmp_path: Path, damage: bytes
+) -> None:
+    async with open_sessions(tmp_path, AGENTS) as sessions:
+        _, session_id = await say(sessions, "note this")
+        await say(sessions, "a", session_id)
+    with sqlite3.connect(tmp_path / "chat.sqlite3") as database:
+        database.execute("UPDATE session_states SET state = ?", (damage,))
+    database.close()
+    async with open_sessions(tmp_path, AGENTS) as sessions:
+        assert (await say(sessions, "b", session_id))[0] == "1 None note this|a|b"
+        assert (await say(sessions, "c", session_id))[0] == "2 None note this|a|b|c"
+
+
+async def test_what_is_too_large_to_be_kept_comes_from_the_stored_messages(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    large = "x" * 260_000
+    async with open_sessions(tmp_path, AGENTS) as sessions:
+        _, session_id = await say(sessions, "note this")
+        for _ in range(4):
+            answer, _ = await say(sessions, large, session_id)
+        assert len(answer) > 4 * len(large)
+        assert (await say(sessions, "a", session_id))[0] == f"6 {answer.removeprefix('5 ')}|a"
+    assert "a graph's messages are too large" in caplog.messages
+
+
+async def test_an_agent_with_a_kept_state_reads_no_message_of_its_own_again(tmp_path: Path) -> None:
+    async with open_sessions(tmp_path, AGENTS, cache_size=1) as sessions:
+        _, session_id = await say(sessions, "note this")
+        await say(sessions, "in another session")
+        rows = sessions.store.real.last_exchanges
+
+        async def read(*_: Any) -> list[Any]:
+            raise AssertionError("what its graph left is all that it needs")
+
+        sessions.store.real.last_exchanges = read  # type: ignore[method-assign]
+        assert (await say(sessions, "a", session_id))[0] == "2 this note this|a"
+        sessions.store.real.last_exchanges = rows  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("cache_size", [1, 8])
+async def test_after_a_reset_every_agent_begins_anew(tmp_path: Path, cache_size: int) -> None:
+    async with open_sessions(tmp_path, AGENTS, cache_size=cache_size) as sessions:
+        _, session_id = await say(sessions, "note this")
+        await say(sessions, "note theirs", session_id, agent_id="other")
+        for _ in range(2):
+            await sessions.service.reset_state(USER, session_id)
+        assert (await say(sessions, "a", session_id))[0] == "1 None a"
+        assert (await say(sessions, "b", session_id, agent_id="other"))[0] == "other 1 None a|b"
+        assert (await say(sessions, "note that", session_id))[0] == "2 that a|b|note that"
+        assert len(await sessions.stored(session_id)) == 10
+
+
+async def test_a_reset_by_another_instance_is_seen_by_a_warm_agent(tmp_path: Path) -> None:
+    async with open_sessions(tmp_path, AGENTS) as sessions:
+        _, session_id = await say(sessions, "note this")
+        await sessions.store.real.reset_state(session_id)
+        assert (await say(sessions, "a", session_id))[0] == "1 None a"
+        assert metric(sessions.kpi, "chat_agent_cache_total", outcome="hit") == 1
 
 
 @pytest.mark.parametrize("cache_size", [1, 8])

@@ -41,7 +41,7 @@ async def test_an_answer_that_a_node_hands_on_in_its_own_name_is_told_once(serve
     events = await ask(server.address, USE, agent_id="nested-copying")
     assert told(events) == [("tool_call", "inner_tool"), ("tool_result", "inner x"), ("final", USED)]
     recited = await ask(server.address, RECITE, session_id=events[0]["session_id"])
-    assert final_text(recited) == f"human: {USE}\nai inner: {USED}"
+    assert final_text(recited) == f"human: {USE}\nai: {USED}"
 
 
 async def test_of_a_researcher_within_a_node_the_graph_remembers_what_the_node_handed_on(server: RunningServer) -> None:
@@ -54,7 +54,7 @@ async def test_of_a_researcher_within_a_node_the_graph_remembers_what_the_node_h
         ("final", "hello"),
     ]
     recited = await ask(server.address, RECITE, session_id=events[0]["session_id"])
-    assert final_text(recited) == f"human: echo hello\nai inner: {found}\nai: hello"
+    assert final_text(recited) == f"human: echo hello\nai: {found}\nai: hello"
 
 
 async def test_a_message_in_a_short_form_is_told_once_though_it_is_handed_over_twice(server: RunningServer) -> None:

@@ -60,6 +60,7 @@ async def fill(store: SqliteStore) -> None:
         fence = await begin(store, session, client_exchange_id=f"key {number}")
         kpi = a_kpi(exchange_id=fence.exchange_id, minute=number)
         await store.append(fence, [answer()] * number, an_end(kpi=kpi, session_state=f"state {number}".encode()))
+    await store.reset_state("session 5")
     session = a_session(id="waiting")
     exchange = an_exchange(session, id="waits", owner="gone", runtime_context={"a.b": "$c"})
     written = await store.begin_exchange(exchange, question(), session)

@@ -179,15 +179,6 @@ def test_custom_events_are_progress() -> None:
     ]
 
 
-def test_the_values_of_the_root_graph_are_its_state() -> None:
-    transcript = Transcript()
-    assert transcript.transcoder.state is None
-    transcript.feed(((), "values", {"a": 1}))
-    transcript.feed((("sub:1",), "values", {"a": 2}))
-    assert transcript.transcoder.state == {"a": 1}
-    assert transcript.drafts == []
-
-
 def test_the_final_tells_model_usage_finish_reason_and_latency() -> None:
     metadata = {"model_name": "gpt-9", "finish_reason": "length"}
     transcript = Transcript(token("Hello"), token(last=True))

@@ -22,6 +22,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from pymongo import ReturnDocument
+
 from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.stores.base import AlreadyAsked, Checkpoint, ExchangeEnd, Fence, FencedOut, KeptState, Written
@@ -130,6 +132,30 @@ class Exchanges(Part):
         return Written(record_in(SESSIONS, counted), messages)
 
     @operation
+    async def reset_state(self, database: Database, session_id: str) -> SessionRecord | None:
+        async with self.turn(session_id):
+            while (found := session_in(await database["sessions"].find_one({"_id": session_id}))) is not None:
+                await _refuse_busy(database, found)
+                as_read = {
+                    "_id": found.id,
+                    "next_rank": found.next_rank,
+                    "active_exchange_id": found.active_exchange_id,
+                }
+                # Without `state_id`, no earlier state counts any more.
+                reset = {"$set": {"reset_rank": found.next_rank, "state_id": None}}
+                session = await database["sessions"].find_one_and_update(
+                    as_read, reset, return_document=ReturnDocument.AFTER
+                )
+                if session is None:
+                    continue
+                await _drop_checkpoint(database, session, found.next_rank)
+                # Not those of an exchange that has begun meanwhile.
+                earlier = {"session_id": session_id, "rank": {"$lte": found.next_rank}}
+                await database["session_states"].delete_many(earlier)
+                return session_in(session)
+            return None
+
+    @operation
     async def get_exchange(self, database: Database, exchange_id: str) -> ExchangeRecord | None:
         return await exchange_with(database, {"_id": exchange_id})
 
@@ -216,10 +242,15 @@ async def _open_session(database: Database, exchange: ExchangeRecord) -> Session
         raise SessionNotFound
     if session.state is SessionState.COMPLETED:
         raise SessionCompleted
+    await _refuse_busy(database, session)
+    return session
+
+
+async def _refuse_busy(database: Database, session: SessionRecord) -> None:
+    """Raises SessionBusy if the session's active exchange exists."""
     active = {"_id": session.active_exchange_id}
     if session.active_exchange_id is not None and await database["exchanges"].find_one(active, {"_id": 1}) is not None:
         raise SessionBusy
-    return session
 
 
 async def _open_in(database: Database, exchange: ExchangeRecord, opening: MessageDraft, now: datetime) -> Written:

@@ -33,7 +33,7 @@ from agentic_backend.stores.sqlite.operations import (
     select,
     writes,
 )
-from agentic_backend.stores.sqlite.sessions import session_with
+from agentic_backend.stores.sqlite.sessions import DROP_CHECKPOINTS, session_with
 from agentic_backend.stores.tables import EXCHANGES, KPI_RECORDS, MESSAGES, SESSIONS
 
 _ADMIT = f"""
@@ -59,10 +59,6 @@ _ADVANCE = f"""
 _WRITTEN = f"""
     SELECT {columns(SESSIONS)} FROM sessions JOIN exchanges ON exchanges.session_id = sessions.id
     WHERE exchanges.id = :exchange_id AND :token IN (sessions.last_write, exchanges.last_write)
-"""
-
-_DROP_CHECKPOINTS = """
-    UPDATE exchanges SET checkpoint = NULL, runtime_context = NULL WHERE session_id = ? AND checkpoint IS NOT NULL
 """
 
 _KEEP_CHECKPOINT = "UPDATE exchanges SET checkpoint = ?, checkpoint_record = ? WHERE id = ?"
@@ -120,7 +116,7 @@ class Exchanges(Part):
         started_at = max(exchange.started_at, before.updated_at)
         session = _admit(db, exchange, max(self.now(), started_at))
         begun = replace(exchange, first_rank=before.next_rank, started_at=started_at)
-        db.execute(_DROP_CHECKPOINTS, (session.id,))
+        db.execute(DROP_CHECKPOINTS, (session.id,))
         insert(db, EXCHANGES, [begun])
         if checkpoint is not None:
             keep_checkpoint(db, exchange.id, checkpoint)

@@ -1,0 +1,124 @@
+"""The messages that a graph left: made fit for the next exchange. Pure.
+
+They stay as the graph left them, with two exceptions: their order is one that providers accept (see history), and they
+are cut to a number of exchanges. The opening message of an exchange is recognized by its id (see content.to_langchain).
+"""
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_messages,
+)
+
+_OPENING_ID = re.compile(r"[^:\s]+:\d+")
+_NO_RESULT = "The tool gave no result."
+
+
+def as_left(messages: Any) -> list[Any] | None:
+    """The value of a graph's `messages` as a list that the next exchange can start from; None if it is no list.
+
+    Messages in LangChain's short forms become messages, and each gets an id. Results follow their calls directly; a
+    call without a result gets one that says so; a result without its call and a model message without content are left
+    out.
+    """
+    if not isinstance(messages, list | tuple):
+        return None
+    left = [_message(one) for one in messages]
+    return left if _is_in_order(left) else _in_order(left)
+
+
+def last_exchanges(messages: Sequence[Any], count: int) -> list[Any]:
+    """The messages of the last `count` exchanges, after what the graph itself put in front, such as a summary.
+
+    If the graph kept no opening message, each message of a person begins an exchange.
+    """
+    front = _length_of_front(messages)
+    persons = [place for place in range(front, len(messages)) if isinstance(messages[place], HumanMessage)]
+    begins = [place for place in persons if _is_opening(messages[place])] or persons
+    if count > 0 and len(begins) <= count:
+        return list(messages)
+    cut = begins[-count] if count > 0 else len(messages)
+    gone = {call for message in messages[:cut] for call in _calls_of(message)}
+    rest = [one for one in messages[cut:] if not (isinstance(one, ToolMessage) and one.tool_call_id in gone)]
+    return [*messages[:front], *rest]
+
+
+def _message(one: Any) -> Any:
+    if not isinstance(one, BaseMessage):
+        try:
+            [one] = convert_to_messages([one])
+        except (LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
+            # Only the graph knows what it is.
+            return one
+    one.id = one.id or str(uuid4())
+    return one
+
+
+def _length_of_front(messages: Sequence[Any]) -> int:
+    """The number of messages before the first one that is a model's, a tool's, or the opening of an exchange."""
+    for place, message in enumerate(messages):
+        if not isinstance(message, SystemMessage | HumanMessage) or _is_opening(message):
+            return place
+    return 0
+
+
+def _is_opening(message: BaseMessage) -> bool:
+    return message.id is not None and _OPENING_ID.fullmatch(message.id) is not None
+
+
+def _calls_of(message: Any) -> list[str]:
+    """The ids of the calls that a provider wants a result for: also those that it could not read itself."""
+    if not isinstance(message, AIMessage):
+        return []
+    return [call["id"] for call in [*message.tool_calls, *message.invalid_tool_calls] if call["id"] is not None]
+
+
+def _is_empty(message: Any) -> bool:
+    return isinstance(message, AIMessage) and not _calls_of(message) and _has_no_content(message.content)
+
+
+def _has_no_content(content: str | list[str | dict[str, Any]]) -> bool:
+    return not (content.strip() if isinstance(content, str) else content)
+
+
+def _is_in_order(messages: Sequence[Any]) -> bool:
+    waiting: set[str] = set()
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id not in waiting:
+                return False
+            waiting.remove(message.tool_call_id)
+        elif waiting or _is_empty(message):
+            return False
+        else:
+            waiting.update(_calls_of(message))
+    return not waiting
+
+
+def _in_order(messages: Sequence[Any]) -> list[Any]:
+    # In order of arrival: a model may reuse the id of a call once the call has its result.
+    results: dict[str, deque[ToolMessage]] = defaultdict(deque)
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            results[message.tool_call_id].append(message)
+    ordered: list[Any] = []
+    for message in messages:
+        if isinstance(message, ToolMessage) or _is_empty(message):
+            continue
+        ordered.append(message)
+        for call in _calls_of(message):
+            ordered.append(results[call].popleft() if results[call] else _no_result(call))
+    return ordered
+
+
+def _no_result(call: str) -> ToolMessage:
+    return ToolMessage(_NO_RESULT, tool_call_id=call, status="error", id=str(uuid4()))

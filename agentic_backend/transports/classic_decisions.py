@@ -31,7 +31,9 @@ def classic_request(payload: HumanRequests) -> Fields:
     """The fields that show the first of the open requests; the next one comes when it is answered."""
     request = payload.requests[0]
     value = request.value if isinstance(request.value, Mapping) else {}
-    fields: Fields = {"question": _question(request), **{name: value[name] for name in ("stage",) if name in value}}
+    fields: Fields = {"question": _question(request, payload.title)}
+    if isinstance(value.get("stage"), str):
+        fields["stage"] = value["stage"]
     if payload.title is None and request.call_id is not None:
         fields["title"] = "Approval needed"
     if request.call_id is not None:
@@ -39,7 +41,7 @@ def classic_request(payload: HumanRequests) -> Fields:
     if request.choices:
         return fields | _own_choices(request, value)
     if request.response_schema is not None:
-        return fields | _by_schema(request, request.response_schema)
+        return fields | _by_schema(request, request.response_schema, fields["question"])
     if value.get("free_text") is True:
         return fields | {"free_text": True, "checkpoint_id": f"answer:{request.interrupt_id}"}
     choices = [
@@ -84,11 +86,10 @@ def _own_choices(request: HumanRequest, value: Mapping[str, Any]) -> Fields:
         choice.model_dump(mode="json") | ({"default": True} if choice.id in defaults else {})
         for choice in request.choices or ()
     ]
-    notes = {"free_text": True} if value.get("free_text") is True else {}
-    return {"choices": choices, **notes, "checkpoint_id": f"answer:{request.interrupt_id}"}
+    return {"choices": choices, "checkpoint_id": f"answer:{request.interrupt_id}"}
 
 
-def _by_schema(request: HumanRequest, schema: Mapping[str, Any]) -> Fields:
+def _by_schema(request: HumanRequest, schema: Mapping[str, Any], question: str) -> Fields:
     checkpoint_id = f"json:{request.interrupt_id}"
     options = schema.get("enum")
     if schema.get("type") == "boolean":
@@ -99,14 +100,14 @@ def _by_schema(request: HumanRequest, schema: Mapping[str, Any]) -> Fields:
             {"id": json.dumps(one), "label": one if isinstance(one, str) else json.dumps(one)} for one in options
         ]
         return {"choices": choices, "checkpoint_id": checkpoint_id}
-    if schema.get("type") == "string":
+    if {"type": "string"} in (schema.get("anyOf") or ()) or schema.get("type") == "string":
         return {"free_text": True, "checkpoint_id": f"answer:{request.interrupt_id}"}
-    question = f"{_question(request)}\n\nAnswer with JSON of this schema:\n\n{_block(schema)}"
-    return {"question": question, "free_text": True, "checkpoint_id": checkpoint_id}
+    asked = f"{question}\n\nAnswer with JSON of this schema:\n\n{_block(schema)}"
+    return {"question": asked, "free_text": True, "checkpoint_id": checkpoint_id}
 
 
-def _question(request: HumanRequest) -> str:
-    """The question as Markdown, with all that is decided on."""
+def _question(request: HumanRequest, title: str | None) -> str:
+    """The question as Markdown, with all that is decided on but the title above it."""
     told = [request.question or ("May this tool run?" if request.call_id is not None else "")]
     if request.args is not None:
         told += [f"{request.name}:" if request.name else "", _block(request.args)]
@@ -114,7 +115,7 @@ def _question(request: HumanRequest) -> str:
         rest = {
             name: value
             for name, value in request.value.items()
-            if name not in _SHOWN_ELSEWHERE and value != request.question
+            if name not in _SHOWN_ELSEWHERE and value not in (request.question, title)
         }
         told += [_block(rest)] if rest else []
     return "\n\n".join(filter(None, told))
@@ -139,10 +140,9 @@ def _decision(request: str, payload: Mapping[str, Any]) -> Fields:
 
 
 def _answer(payload: Mapping[str, Any]) -> Any:
-    """The choice or the text; both, in the older clients' form, where a choice comes with a note."""
     chosen, note = _chosen(payload), _note(payload)
     if note and chosen is not None:
-        return {"answer": payload.get("answer", chosen), "choice_id": payload.get("choice_id"), "text": note}
+        raise BadFrame("payload.text: what is chosen has no note")
     return _given(note if chosen is None else chosen)
 
 

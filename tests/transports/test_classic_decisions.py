@@ -56,11 +56,10 @@ async def ended(client: OlderClient, event: Event) -> str:
         ("free_text", {"answer": "no more"}, "'no more'"),
         ("choosing", {"choice": "r"}, "You went r."),
         ("with_notes", {"choice": "bad"}, "'bad'"),
-        (
-            "with_notes",
-            {"choice": "bad", "note": "too short"},
-            "{'answer': 'bad', 'choice_id': 'bad', 'text': 'too short'}",
-        ),
+        ("boolean", {"choice": "true"}, "True"),
+        ("number", {"answer": "7"}, "7"),
+        ("one_of", {"choice": '"blue"'}, "'blue'"),
+        ("text", {"answer": "7"}, "'7'"),
     ],
 )
 async def test_an_answer_reaches_the_graph(
@@ -76,9 +75,7 @@ async def test_a_question_is_shown_with_its_details(server: RunningServer) -> No
     async with older_client(server.address) as client:
         payload = (await asked(client, "detailed"))["payload"]
     assert payload["question"].startswith(WITH_DETAILS["question"])
-    [request] = payload["requests"]
-    if request.get("value") is not None:
-        assert "Transfer $500 to `Bob`\\n    right now" in payload["question"]
+    assert "Transfer $500 to `Bob`\\n    right now" in payload["question"]
 
 
 async def test_what_the_graph_says_of_its_question_is_shown(server: RunningServer) -> None:
@@ -162,6 +159,9 @@ async def test_an_answer_that_names_no_checkpoint_is_about_what_was_asked_last(
         ("plain", {"answer": "Ann", "text": 7}, "payload.text"),
         ("plain", {"answer": "Ann", "checkpoint_id": "another:1"}, "payload.checkpoint_id"),
         ("plain", {"answer": "Ann", "checkpoint_id": 7}, "payload.checkpoint_id"),
+        ("choosing", {"choice_id": "r", "text": "or not"}, "payload.text"),
+        ("choosing", {"choice_id": "straight on"}, "payload.answers."),
+        ("number", {"answer": "seven"}, "payload.answers."),
         ("approving", {"answer": "maybe"}, "payload.choice_id"),
         ("approving", {"choice_id": "approve", "text": "but only a copy"}, "payload.text"),
     ],

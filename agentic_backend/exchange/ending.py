@@ -71,13 +71,18 @@ def left_open(status: ExchangeStatus, *, server_went_away: bool = False) -> tupl
 
 
 def closing_of_stored(
-    agent_id: str, messages: Sequence[MessageRecord], partial: Sequence[PartialText], status: ExchangeStatus
+    agent_id: str,
+    messages: Sequence[MessageRecord],
+    partial: Sequence[PartialText],
+    status: ExchangeStatus,
+    *,
+    server_went_away: bool = True,
 ) -> list[CompleteDraft]:
     """The messages that complete an exchange that is known from the store alone.
 
     The last partial text that is no thought becomes the final; every open call gets a failed result.
     """
-    reason, result = left_open(status, server_went_away=True)
+    reason, result = left_open(status, server_went_away=server_went_away)
     texts = [text for text in partial if text.text]
     final = next((text for text in reversed(texts) if text.channel is not Channel.THOUGHT), None)
     metadata = MessageMetadata(agent_id=agent_id)

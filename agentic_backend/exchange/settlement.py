@@ -7,10 +7,11 @@ the exchange from the store.
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from agentic_backend.errors import Interrupted, StoreUnavailable
 from agentic_backend.exchange.boundary_events import show_deletion, show_end
-from agentic_backend.exchange.ending import Ending, Progress, ending_of
+from agentic_backend.exchange.ending import Ending, Progress, closing_of_stored, ending_of
 from agentic_backend.exchange.graph_run import GraphRun, StartedRun
 from agentic_backend.exchange.kpis import ExchangeKpis
 from agentic_backend.exchange.life import Life, Outcome, Phase
@@ -21,6 +22,7 @@ from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.protocol.messages import ExchangeStatus, TokenUsage
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
+from agentic_backend.streaming.drafts import CompleteDraft
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +111,7 @@ class Settlement:
     async def _ending(self, outcome: Outcome) -> Ending:
         started, outbox = self._graph_run.started, self._outbox
         # First, because closing open messages adds to the usage.
-        closing = started.closing(outcome.status, self._clock()) if started is not None else []
+        closing = started.closing(outcome.status, self._clock()) if started is not None else self._unstarted(outcome)
         if started is not None and started.transcoder.said_nothing:
             nodes = list(started.transcoder.nodes)
             log.warning("a graph ended without a text of its own", extra={**self._start.log_fields, "nodes": nodes})
@@ -120,7 +122,7 @@ class Settlement:
             last_seq=outbox.seq_after_all,
             ran_ms=self._kpis.ran_ms,
             first_token_ms=self._kpis.first_token_ms,
-            usage=started.transcoder.usage if started is not None else TokenUsage(),
+            usage=started.transcoder.usage if started is not None else self._usage_before,
             model=started.transcoder.model if started is not None else None,
             # Whatever the outcome: the state after the last complete step matches the transcript.
             session_state=self._ended.state,
@@ -137,6 +139,16 @@ class Settlement:
         return await self._services.recall.end(
             started.warm, started.memory, started.checkpoints, next_rank, is_ok=is_ok
         )
+
+    def _unstarted(self, outcome: Outcome) -> Sequence[CompleteDraft]:
+        """The messages that complete an exchange which was to go on, and whose agent did not start."""
+        agent_id, status = self._start.record.agent_id, outcome.status
+        return closing_of_stored(agent_id, self._outbox.stored, (), status, server_went_away=False)
+
+    @property
+    def _usage_before(self) -> TokenUsage:
+        resume_point = self._start.resume_point
+        return resume_point.usage if resume_point is not None else TokenUsage()
 
     def _show(self, end: ExchangeEnd) -> None:
         show_end(self._outbox.log, end, self._outbox.log.messages, self._outbox.writer.session)

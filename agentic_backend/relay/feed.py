@@ -96,9 +96,12 @@ class Feed:
         return event
 
     def follow(self, log: ExchangeLog, after_seq: int) -> Replay:
-        """Show an exchange's events after `after_seq`; return what comes first. Another call moves the cursor."""
+        """Show an exchange's events after `after_seq`; return what comes first. Another call moves the cursor.
+
+        A client that has all events of an ended exchange does not follow it (see `follows`), and is to be told `idle`.
+        """
         self._unfollow(log.exchange_id)
-        if log.final is not None and log.final.seq == after_seq and not log.is_stored_final:
+        if log.final is not None and log.final.seq == after_seq:
             # The client has all events; a cursor would only keep the log in memory.
             return "live"
         cursor = log.follow(after_seq, self._pacer.wake, self._pacer.wake_for_text)
@@ -107,6 +110,13 @@ class Feed:
             self._stored_finals.add(log.exchange_id)
         self._pacer.wake()
         return log.replay_from(cursor.position)
+
+    def follows(self, exchange_id: str) -> bool:
+        return exchange_id in self._cursors
+
+    def idle(self, session: Session | None) -> None:
+        """Answer a request with `idle`: nothing runs in the session (None: a query)."""
+        self.answer(_idle(session))
 
     def follow_on(self, log: ExchangeLog) -> None:
         """Show an exchange from its beginning, unless it is followed already."""
@@ -153,9 +163,12 @@ class Feed:
         running = begun.log if begun is not None else running
         if running is None:
             if seen is None or seen[0].exchange_id not in self._cursors:
-                self.answer(_idle(session))
+                self.idle(session)
             return replay
         if seen is not None and seen[0].exchange_id == running.exchange_id:
+            if running.exchange_id not in self._cursors:
+                # It has ended since the session was read, and the client has all of it.
+                self.idle(session)
             return replay
         self.follow(running, 0)
         return "replayed"
@@ -173,7 +186,7 @@ class Feed:
         Repeated stops of an exchange are answered with one `idle` each after its end.
         """
         if not isinstance(stopped, ExchangeLog):
-            self.answer(_idle(stopped))
+            self.idle(stopped)
             return
         self._stops[stopped.exchange_id] = self._stops.get(stopped.exchange_id, 0) + 1
         if stopped.exchange_id not in self._cursors:

@@ -128,6 +128,12 @@ class SessionOrchestrator:
         stored = await self._store.find_exchange(user.id, client_exchange_id)
         return stored.id if stored is not None else None
 
+    async def session_of(self, user: User, exchange: ExchangeLog) -> Session | None:
+        """The present state of an exchange's session; None for a query. Raises SessionNotFound."""
+        if exchange.session_id is None:
+            return None
+        return (await owned_session(self._store, user.id, exchange.session_id)).shown()
+
     async def running_in(self, user: User, session_id: str) -> tuple[Session, ExchangeLog | None]:
         """The user's session, and the log of its running or waiting exchange. Raises SessionNotFound."""
         running = self._relay.running_in(session_id)
@@ -139,7 +145,10 @@ class SessionOrchestrator:
         if session.active_exchange_id is None:
             return session.shown(), None
         view = await self._views.view(user, session.active_exchange_id)
-        return session.shown(), None if view.is_stored_final else view
+        if view.is_stored_final:
+            # It has ended during the read: only now does the session's next rank include it.
+            return (await owned_session(self._store, user.id, session_id)).shown(), None
+        return session.shown(), view
 
     async def stop(self, user: User, session_id: str | None, exchange_id: str | None) -> ExchangeLog | Session | None:
         """Stop the running or waiting exchange, and return its log; if there is none, the session, or None for a query.
@@ -154,11 +163,10 @@ class SessionOrchestrator:
                 return (await owned_session(self._store, user.id, session_id)).shown()
         assert exchange_id is not None, "a frame that names nothing is refused"
         log = await self.view(user, exchange_id, session_id)
-        session_id = log.session_id
         if log.final is None and await self._stop(log):
             return log
         # Read only now that nothing runs: its next rank is final.
-        return (await owned_session(self._store, user.id, session_id)).shown() if session_id is not None else None
+        return await self.session_of(user, log)
 
     async def _stop(self, log: ExchangeLog) -> bool:
         """Stop the exchange; False if it has ended."""

@@ -45,7 +45,7 @@ from agentic_backend.streaming.resumed_run import ResumedRun
 from agentic_backend.streaming.seen_messages import SeenMessages
 from agentic_backend.streaming.structured_output import CHANNEL, may_be_structured, structured_part
 from agentic_backend.streaming.updates import messages_in, written_to
-from agentic_backend.streaming.writing import Place, Writing, claimed_by
+from agentic_backend.streaming.writing import Place, Writing, claimed_by, is_written
 
 MOST_NODES = 32
 """The most nodes whose names are kept for the log."""

@@ -154,6 +154,8 @@ class Connection:
         if frame.exchange_id is not None:
             exchange = await self._door.orchestrator.view(self._user, frame.exchange_id, frame.session_id)
             self._door.kpi.followed(self._feed.follow(exchange, frame.after_seq))
+            if not self._feed.follows(exchange.exchange_id):
+                self._feed.idle(await self._door.orchestrator.session_of(self._user, exchange))
             return
         assert frame.session_id is not None, "a frame that names nothing is refused"
         session, running = await self._door.orchestrator.running_in(self._user, frame.session_id)

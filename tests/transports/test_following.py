@@ -126,7 +126,7 @@ async def test_a_follow_from_any_place_gives_exactly_what_came_after_it(server: 
             again = await followed(client, exchange_id, seq)
             assert joined([json.dumps(event) for event in again]) == joined(after(events, seq))
         await client.send({"type": "follow", "exchange_id": exchange_id, "after_seq": events[-1]["seq"]})
-        await client.silent()
+        assert (await client.receive())["type"] == "idle"
 
 
 async def test_a_socket_that_breaks_in_the_middle_of_an_answer_loses_nothing(
@@ -260,6 +260,33 @@ async def test_following_an_idle_session_is_answered_by_idle(server: RunningServ
         await client.send({"type": "follow", "session_id": empty["id"]})
         assert await client.until("idle") == {"type": "idle", "session_id": empty["id"], "next_rank": 2}
         assert len(await messages_of(http, empty["id"])) == 2
+
+
+@pytest.mark.parametrize("forgets", [False, True], ids=["kept", "gone"])
+async def test_following_an_exchange_at_its_very_end_is_answered_by_idle(
+    server: RunningServer, forgetful_server: RunningServer, forgets: bool
+) -> None:
+    async with chat((forgetful_server if forgets else server).address) as client:
+        final = (await client.ask("hello", agent_id="echo"))[-1]
+        await client.ask("hello again", agent_id="echo", session_id=final["session_id"])
+        at_the_end = {"type": "follow", "exchange_id": final["exchange_id"], "after_seq": final["seq"]}
+        for frame in (at_the_end, at_the_end | {"session_id": final["session_id"]}):
+            await client.send(frame)
+            assert await client.until("idle") == {"type": "idle", "session_id": final["session_id"], "next_rank": 4}
+        # A cursor that was further back has moved: nothing is shown again.
+        await client.send(at_the_end | {"after_seq": 0})
+        await client.send(at_the_end)
+        before = len(client.events)
+        await client.until("idle")
+        assert [event["type"] for event in client.events[before:]].count("final") <= 1
+        await client.silent()
+
+
+async def test_following_a_query_at_its_very_end_is_answered_by_idle(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        final = (await client.ask("hello", agent_id="echo", mode="query"))[-1]
+        await client.send({"type": "follow", "exchange_id": final["exchange_id"], "after_seq": final["seq"]})
+        assert await client.receive() == {"type": "idle", "session_id": None, "next_rank": 0}
 
 
 async def test_of_an_exchange_whose_events_are_gone_there_is_still_the_final(forgetful_server: RunningServer) -> None:

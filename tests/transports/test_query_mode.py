@@ -128,7 +128,9 @@ async def test_a_graph_that_wants_a_persons_answer_fails_in_a_query(server: Runn
         check_exchange(events)
         assert events[-1]["status"] == "error"
         assert "awaiting_human" not in [event["type"] for event in events]
-        assert events[-1]["error"]["code"] == "internal"
+        error = events[-1]["error"]
+        assert (error["code"], error["whose"], error["retryable"]) == ("limit_reached", "client", False)
+        assert "ask in a session" in error["content"]
 
 
 async def test_a_query_that_fails_says_so(server: RunningServer) -> None:

@@ -1,12 +1,14 @@
 """Checks a person's input, edited arguments or an answer, against the JSON Schema that a graph provides. Pure.
 
-The schema comes from an author or an MCP server, the value from a client: nothing is fetched, and no regular expression
-can take long. Parts of a schema that can't be checked here are left to the tool or the graph.
+The schema comes from an author or an MCP server, the value from a client: nothing is fetched, no regular expression
+can take long, and only so many steps are made. Parts of a schema that can't be checked here are left to the tool or the
+graph; what takes too many steps is refused.
 """
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any
@@ -20,15 +22,30 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from pydantic_core import ValidationError as NoMatch
 from referencing import Registry
 
+_Check = Callable[..., Iterator[ValidationError] | None]
+
 _LONGEST_NAME = 100
+# Each is the check of one keyword on one value, of some ten microseconds.
+_MOST_STEPS = 100_000
+_steps_left: ContextVar[int] = ContextVar("_steps_left", default=_MOST_STEPS)
+
+
+class _TooManySteps(Exception):
+    pass
 
 
 def flaw(value: Any, schema: Mapping[str, Any]) -> str | None:
-    """The first mismatch: its path and what the schema expects, never the value itself. None if `value` is valid."""
+    """The first mismatch: its path and what the schema expects, never the value itself. None if `value` is valid.
+
+    It may take a second; call it in a thread.
+    """
+    _steps_left.set(_MOST_STEPS)
     try:
         # An empty registry: the library's default one fetches references.
         error = best_match(_Validator(schema, registry=Registry(), format_checker=_formats).iter_errors(value))
         return None if error is None else f"{_place(error)}: {_expected(error)}"
+    except _TooManySteps:
+        return ": takes too long to check against its schema"
     except Exception:
         # An invalid schema can raise almost anything.
         return None
@@ -51,6 +68,36 @@ def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterat
     """Check `pattern` with an engine of linear time; patterns that it does not support are not checked."""
     if isinstance(instance, str) and not _matches(pattern, instance):
         yield ValidationError("does not match the pattern")
+
+
+def _unique_items(validator: Any, unique: bool, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    """In one pass; the library compares each item with each other if they are objects."""
+    if unique and isinstance(instance, list):
+        seen = {json.dumps(_told_apart(item), sort_keys=True) for item in instance}
+        if len(seen) < len(instance):
+            yield ValidationError("has non-unique elements")
+
+
+def _told_apart(value: Any) -> Any:
+    """`value` such that values have the same JSON only if JSON Schema takes them as equal: 1 and 1.0, but not true."""
+    if isinstance(value, dict):
+        return {key: _told_apart(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_told_apart(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _counted(check: _Check) -> _Check:
+    """`check` as one of the steps."""
+
+    def counted(*given: Any) -> Iterator[ValidationError] | None:
+        left = _steps_left.get() - 1
+        if left < 0:
+            raise _TooManySteps
+        _steps_left.set(left)
+        return check(*given)
+
+    return counted
 
 
 def _matches(pattern: str, text: str) -> bool:
@@ -76,5 +123,6 @@ def _format_checker() -> FormatChecker:
     return formats
 
 
-_Validator = extend(Draft202012Validator, {"pattern": _pattern})
+_CHECKS = {**Draft202012Validator.VALIDATORS, "pattern": _pattern, "uniqueItems": _unique_items}
+_Validator = extend(Draft202012Validator, {name: _counted(check) for name, check in _CHECKS.items()})
 _formats = _format_checker()

@@ -15,7 +15,7 @@ from agentic_backend.errors import ApprovalMismatch
 from agentic_backend.protocol.events import HumanRequest, HumanRequests
 from agentic_backend.stores.records import HumanDecision
 from agentic_backend.streaming.agent_inbox import AgentInbox, actions_of
-from agentic_backend.streaming.json_form import cut, is_readable, json_form
+from agentic_backend.streaming.json_form import cut, value_form
 from agentic_backend.streaming.questions import BreakpointQuestion, Question
 from agentic_backend.streaming.tool_approvals import CallApproval, CallBatch, calls_of, is_call, place
 
@@ -61,7 +61,7 @@ def human_requests(interrupts: Iterable[Interrupt]) -> HumanRequests | None:
 def requests_of(interrupt: Interrupt, among: int = 1) -> list[HumanRequest]:
     """The requests of `interrupt`, one `among` so many interrupts that are shown together."""
     requests = _form_of(interrupt).requests
-    value = cut(_value_of(interrupt), min(LONGEST_VALUE, _LONGEST_VALUES // (among * len(requests))))
+    value = cut(value_form(interrupt.value), min(LONGEST_VALUE, _LONGEST_VALUES // (among * len(requests))))
     return [request.model_copy(update={"value": value}) for request in requests]
 
 
@@ -139,12 +139,3 @@ def _form_of(interrupt: Interrupt) -> Form:
     if actions_of(value):
         return AgentInbox(interrupt)
     return Question(interrupt)
-
-
-def _value_of(interrupt: Interrupt) -> Any:
-    """The interrupt's value as JSON. A field that can't be shown does not hide the others."""
-    value = interrupt.value
-    form = json_form(value)
-    if is_readable(form) or not isinstance(value, Mapping):
-        return form
-    return {str(name): json_form(field) for name, field in value.items()}

@@ -40,6 +40,14 @@ def json_form(value: Any) -> Any:
         return {UNREADABLE: type(value).__name__}
 
 
+def value_form(value: Any) -> Any:
+    """The JSON form of an interrupt's value. A field that is unreadable does not hide the others."""
+    form = json_form(value)
+    if is_readable(form) or not isinstance(value, Mapping):
+        return form
+    return {_key(name): json_form(field) for name, field in value.items()}
+
+
 def is_readable(form: Any) -> bool:
     return not (isinstance(form, dict) and UNREADABLE in form)
 
@@ -138,8 +146,8 @@ def _text_of(data: bytes) -> str:
 def _key(key: Any) -> str:
     if isinstance(key, Enum):
         key = key.value
-    return clean(key if isinstance(key, str) else orjson.dumps(_scalar(key)).decode() if _is_plain(key) else str(key))
-
-
-def _is_plain(key: Any) -> bool:
-    return key is None or isinstance(key, bool | int | float)
+    if isinstance(key, str):
+        return clean(key)
+    return (
+        orjson.dumps(_scalar(key)).decode() if key is None or isinstance(key, bool | int | float) else clean(str(key))
+    )

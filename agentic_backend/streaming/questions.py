@@ -9,7 +9,7 @@ from langgraph.types import Interrupt
 from agentic_backend.protocol.events import Choice, HumanRequest
 from agentic_backend.stores.records import HumanDecision
 from agentic_backend.streaming.input_schemas import answer_schema
-from agentic_backend.streaming.json_form import json_form
+from agentic_backend.streaming.json_form import value_form
 from agentic_backend.streaming.wording import items, worded
 
 # Under these names authors put what they ask, beside what it is about.
@@ -53,7 +53,7 @@ class Question:
 
     @cached_property
     def _value(self) -> Any:
-        return json_form(self._interrupt.value)
+        return value_form(self._interrupt.value)
 
 
 class BreakpointQuestion(Question):

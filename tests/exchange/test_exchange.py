@@ -243,7 +243,7 @@ async def test_a_query_that_wants_a_person_fails(tmp_path: Path) -> None:
         return {"messages": []}
 
     async with open_sessions(tmp_path, {"asking": one_node(ask_person)}) as sessions:
-        failed(await sessions.ask("hello", mode="query"), "internal")
+        failed(await sessions.ask("hello", mode="query"), "limit_reached")
 
 
 async def test_deleting_a_session_in_the_middle_leaves_nothing(tmp_path: Path) -> None:

@@ -77,3 +77,27 @@ SCHEMA = st.dictionaries(st.sampled_from(["type", "properties", "items", "$ref",
 def test_no_schema_and_no_value_raises(value: Any, schema: dict[str, Any]) -> None:
     found = flaw(value, schema)
     assert found is None or json.dumps(found)
+
+
+def test_a_schema_that_doubles_at_each_level_is_given_up() -> None:
+    levels: dict[str, Any] = {f"l{number}": {"allOf": [{"$ref": f"#/$defs/l{number + 1}"}] * 2} for number in range(40)}
+    schema = {"$defs": levels | {"l40": {"type": "integer"}}, "$ref": "#/$defs/l0"}
+    began = time.perf_counter()
+    assert flaw(1, schema) == ": takes too long to check against its schema"
+    assert time.perf_counter() - began < 20
+
+
+def test_a_long_value_is_checked_in_steps_that_grow_with_its_length() -> None:
+    rows = [{"number": number, "more": {"text": "x"}} for number in range(5_000)]
+    item = {"type": "object", "properties": {"number": {"type": "integer"}, "more": {"type": "object"}}}
+    schema = of({"type": "array", "uniqueItems": True, "items": item})
+    assert flaw({"x": rows}, schema) is None
+    assert flaw({"x": [*rows, rows[0]]}, schema) == ".x: does not meet the schema's 'uniqueItems'"
+
+
+@pytest.mark.parametrize(
+    ("items", "are_unique"),
+    [([1, True, "1", None, 0, False, ""], True), ([1, 1.0], False), ([{"a": 1, "b": 2}, {"b": 2, "a": 1.0}], False)],
+)
+def test_items_are_told_apart_as_json_schema_does(items: list[Any], are_unique: bool) -> None:
+    assert (flaw(items, {"uniqueItems": True}) is None) is are_unique

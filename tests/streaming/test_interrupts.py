@@ -3,21 +3,21 @@
 import hashlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.types import Interrupt
-from support.decisions import NOW, decide, decision, waiting_for
+from support.decisions import NOW, decide, decision, requests_in, waiting_for
 
 from agentic_backend.errors import ApprovalMismatch
 from agentic_backend.protocol.events import Choice, HumanRequest
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.sessions.approvals import decided, expired
 from agentic_backend.streaming.args_hash import args_sha256
-from agentic_backend.streaming.interrupts import human_requests, requests_of, resume_values
+from agentic_backend.streaming.interrupts import asked_again, human_requests, requests_of, resume_values
 
 
 def sha256(canonical: str) -> str:
@@ -257,3 +257,49 @@ class Form:
 )
 def test_whatever_a_graph_asks_with_becomes_a_question(value: Any, question: str) -> None:
     assert asks(value) == [HumanRequest(interrupt_id="i1", question=question, allowed=["answer"])]
+
+
+def test_each_request_has_the_whole_value_of_its_interrupt() -> None:
+    calls = [{"name": "send", "args": {"to": "ann"}}, {"name": "drop", "args": {}}]
+    value = {"action_requests": calls, "review_configs": [], "reason": "It is late."}
+    assert [request.value for request in requests_of(Interrupt(value, id="i1"))] == [value, value]
+    assert [request.value for request in requests_of(approval(to="ann"))] == [approval(to="ann").value]
+
+
+def test_the_values_of_one_pause_together_are_bounded() -> None:
+    text = "x" * 70_000
+    calls = [{"name": "send", "args": {"number": number}} for number in range(100)]
+    asked = human_requests([Interrupt({"action_requests": calls, "text": text}, id="i1"), Interrupt(text, id="i2")])
+    assert asked is not None and len(asked.requests) == 101
+    assert sum(len(request.value) for request in asked.requests) <= 1024 * 1024
+    assert all("[cut: " in request.value for request in asked.requests)
+    assert [request.args for request in asked.requests[:-1]] == [call["args"] for call in calls]
+
+
+def test_a_field_that_can_not_be_shown_does_not_hide_the_others() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(200):
+        deep = {"in": deep}
+    [request] = requests_of(Interrupt({"question": "Sure?", "details": "All of it", "deep": deep}, id="i1"))
+    assert request.question == "Sure?"
+    assert request.value == {"question": "Sure?", "details": "All of it", "deep": {"_unreadable": "dict"}}
+
+
+def test_of_several_rounds_under_one_id_the_last_counts() -> None:
+    """A graph may ask again under the id of what was answered before."""
+    first, second = Interrupt("First?", id="i1"), Interrupt("Second?", id="i1")
+    decisions = decided(waiting_for([first]), HumanDecisions(answers={"i1": "one"}), "ann", NOW)
+    asked = human_requests([second])
+    assert asked is not None
+    again = asked_again(asked, len(decisions))
+    waiting = replace(waiting_for([second]), pending=again)
+    decisions += decided(waiting, HumanDecisions(answers={again.requests[0].interrupt_id: "two"}), "ann", NOW)
+    assert resume_values([second], decisions) == {"i1": "two"}
+    calls = batch("1", "2")
+    requests = human_requests([calls])
+    assert requests is not None
+    waiting = replace(waiting_for([calls]), pending=asked_again(requests, len(decisions)))
+    frame = HumanDecisions(decisions=[decision(request) for request in requests_in(waiting)])
+    assert resume_values([calls], [*decisions, *decided(waiting, frame, "ann", NOW)]) == {
+        "i1": {"decisions": [APPROVED, APPROVED]}
+    }

@@ -29,7 +29,8 @@ ONE, TWO = AIMessage("one", id="1"), HumanMessage("two", id="2")
         ({"other": [ONE]}, []),
         (None, []),
         ("text", []),
-        (ONE, []),
+        (ONE, [ONE]),
+        ([ONE, "text", TWO], [ONE, TWO]),
     ],
 )
 def test_messages_are_found_wherever_they_are(update: Any, messages: list[BaseMessage]) -> None:

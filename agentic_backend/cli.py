@@ -53,7 +53,7 @@ def _serve(settings: Settings, agents: AgentManager) -> int:
     models = load_models(settings.models, settings.openai_model, wanted)
     for problem in models.problems:
         print(problem, file=sys.stderr)
-    configure_logging(settings.log.level, settings.log.packages)
+    configure_logging(settings.log.level, settings.log.packages, settings.log.format)
     # Exclude the half a million objects of the imported modules, which stay, from garbage collection.
     gc.collect()
     gc.freeze()

@@ -15,7 +15,10 @@ from agentic_backend.config.validation_problems import looks_secret
 
 REDACTED = "[redacted]"
 
-_SHORTEST = 6
+# The working directories of a shell, whose names look like those of passwords.
+_DIRECTORIES = ("PWD", "OLDPWD")
+# A shorter secret may occur in any text, and is not redacted.
+SHORTEST_SECRET = 6
 _LONG_SEGMENT = 16
 _DEEPEST, _MOST_ITEMS = 6, 100
 
@@ -121,11 +124,11 @@ def secrets_of(environment: Mapping[str, str] = os.environ) -> list[str]:
     """The secrets in an environment, longest first: the values of variables with a secret's name, and from URLs the
     user and password, the query's values, and path segments that look like a key.
     """
-    found = {value for name, value in environment.items() if looks_secret(name)}
+    found = {value for name, value in environment.items() if looks_secret(name) and name not in _DIRECTORIES}
     for value in environment.values():
         if "://" in value:
             found |= _secrets_of_url(value)
-    return sorted((value for value in found if len(value) >= _SHORTEST), key=len, reverse=True)
+    return sorted((value for value in found if len(value) >= SHORTEST_SECRET), key=len, reverse=True)
 
 
 def _secrets_of_url(url: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Logs: structured JSON lines with the related ids; never tokens, never message texts.
+"""Logs: lines with the related ids, as JSON or for people at a terminal; never tokens, never message texts.
 
 Other packages are logged from level warning up, whatever level they set: below that they quote requests.
 """
@@ -9,10 +9,12 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from itertools import islice
+from typing import Any, Literal
 
+from agentic_backend.exception_detail import causes_of, frames_of
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.redaction import redact, redacted, secrets_of
 
@@ -25,6 +27,13 @@ _QUOTING = ("asyncio", "langchain_core.callbacks.manager")
 _LONGEST_FOREIGN = 1_000
 _OURS = "agentic_backend"
 _TAIL_LINES, _LONGEST_LINE = 500, 4000
+_MOST_CAUSES, _MOST_FRAMES, _LONGEST_SOURCE = 8, 12, 200
+# What the lines for people show in a form of their own.
+_HEAD = ("time", "level", "logger", "message")
+
+LogForm = Literal["auto", "json", "console"]
+Told = Callable[[BaseException, Sequence[traceback.FrameSummary]], str]
+"""What may be logged of an exception's text, given the frames that are logged with it."""
 
 
 class OursOrWarnings(logging.Filter):
@@ -62,8 +71,37 @@ class JsonFormatter(logging.Formatter):
         line |= extras
         if record.exc_info and record.exc_info[1] is not None:
             line["exception"] = story_of(record.exc_info[1])
+        return self.rendered(line)
+
+    def rendered(self, line: Mapping[str, Any]) -> str:
         # In ASCII, so that any text can be written, even lone surrogates.
         return json.dumps(line, default=str, separators=(",", ":"))
+
+
+class ConsoleFormatter(JsonFormatter):
+    """The same for people at a terminal: a line for the time, the level and the message, then an exception's lines."""
+
+    def rendered(self, line: Mapping[str, Any]) -> str:
+        rest = {key: value for key, value in line.items() if key not in _HEAD}
+        exception = rest.pop("exception", None)
+        head = f"{str(line['time'])[11:23]} {line['level']:<8} {line['message']}"
+        fields = "  ".join(f"{key}={_in_one_line(value)}" for key, value in rest.items() if value is not None)
+        story = _told_at_length(exception) if isinstance(exception, list) else []
+        text = "\n".join(["  ".join(filter(None, [_in_one_line(head), fields])), *story])
+        # A terminal must not obey what an exception's text contains.
+        return "".join(sign if sign.isprintable() or sign == "\n" else f"\\x{ord(sign):02x}" for sign in text)
+
+
+def _in_one_line(value: object) -> str:
+    return (value if isinstance(value, str) else json.dumps(value, default=str)).replace("\n", "\\n")
+
+
+def _told_at_length(exception: Sequence[Any]) -> Iterator[str]:
+    """An exception and its causes; each with its type and text, then its places, the innermost last."""
+    for number, told in enumerate(exception):
+        kind = f"  {'caused by ' if number else ''}{told['type'].removeprefix('builtins.')}"
+        yield f"{kind}: {told['text']}".replace("\n", "\n    ") if told.get("text") else kind
+        yield from (f"    at {place}" for place in told["at"])
 
 
 def _message_of(record: logging.LogRecord) -> str:
@@ -85,27 +123,37 @@ def _package_of(record: logging.LogRecord) -> str:
     return record.name.partition(".")[0]
 
 
-def story_of(error: BaseException) -> list[dict[str, object]]:
-    """`error` and its causes: types, places, status codes; no texts, because they may quote a message or a token."""
+def story_of(error: BaseException, told: Told | None = None) -> list[dict[str, object]]:
+    """`error`, the members of groups, and their causes: types, places, status codes.
+
+    Their texts are in it as `told` gives them; without it there are none, because they may quote a message or a token.
+    """
     story: list[dict[str, object]] = []
-    current: BaseException | None = error
-    while current is not None and len(story) < 8:
-        frames = traceback.extract_tb(current.__traceback__)
-        places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-12:]]
-        told = {"type": f"{type(current).__module__}.{type(current).__qualname__}", "at": places}
-        numbers = {name: getattr(current, name, None) for name in ("errno", "status_code")}
-        story.append(told | {name: number for name, number in numbers.items() if isinstance(number, int)})
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    for cause in islice(causes_of(error), _MOST_CAUSES):
+        frames = frames_of(cause, _MOST_FRAMES)
+        entry: dict[str, object] = {"type": f"{type(cause).__module__}.{type(cause).__qualname__}"}
+        if told is not None:
+            entry["text"] = told(cause, frames)
+        entry["at"] = [_place_of(frame, with_source=told is not None) for frame in frames]
+        numbers = {name: getattr(cause, name, None) for name in ("errno", "status_code")}
+        story.append(entry | {name: number for name, number in numbers.items() if isinstance(number, int)})
     return story
 
 
-def configure_logging(level: str, packages: Collection[str] = ()) -> None:
-    """Log to standard error as JSON lines; records of the server and of `packages` from `level` up.
+def _place_of(frame: traceback.FrameSummary, *, with_source: bool) -> str:
+    place = f"{frame.filename}:{frame.lineno} {frame.name}"
+    return f"{place}: {frame.line[:_LONGEST_SOURCE]}" if with_source and frame.line else place
 
+
+def configure_logging(level: str, packages: Collection[str] = (), form: LogForm = "auto") -> None:
+    """Log to standard error; records of the server and of `packages` from `level` up.
+
+    `form` is JSON lines, or lines for people; `auto` is for people if standard error is a terminal.
     Python's warnings and uncaught errors are logged too: Python's own output could quote anything.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter())
+    for_people = form == "console" or (form == "auto" and sys.stderr.isatty())
+    handler.setFormatter(ConsoleFormatter() if for_people else JsonFormatter())
     handler.addFilter(OursOrWarnings(packages))
     own = logging.getLevelName(level.upper())
     handler.setLevel(own)

@@ -21,6 +21,7 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.config.settings import AgentsSettings
 from agentic_backend.errors import AgenticError, AgentUnavailable
 from agentic_backend.kpi import Kpi
+from agentic_backend.redaction import secrets_of
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,8 @@ class AgentFactory:
         self._kpi = kpi
         # The longest time an agent may take to start and to close, in seconds.
         self.build_timeout_s = settings.build_timeout_s
+        # The secrets of the models and MCP servers, which an author's code could quote.
+        self.secrets = _secrets_among(services)
         self._close_timeout_s = settings.close_timeout_s
         # The agents without a lease; the least recently used one is evicted first.
         self._idle: LRUCache[Key, WarmAgent] = LRUCache(settings.cache_size)
@@ -138,10 +141,9 @@ class AgentFactory:
         except BaseException as error:
             if agents:
                 self._close(agents)
-            if isinstance(error, AgenticError) or not isinstance(error, Exception):
+            if isinstance(error, AgenticError | asyncio.CancelledError):
                 raise
-            # An author's code may raise anything; it becomes a typed error here.
-            log.exception("agent could not be built", extra={"agent_id": entry.settings.id})
+            # An author's code may raise anything, or exit; it becomes a typed error here, which its exchange logs.
             raise AgentUnavailable(f"The agent '{entry.settings.id}' could not be started.") from error
         return agents
 
@@ -160,10 +162,19 @@ class AgentFactory:
     async def _aclose(self, agent: AgentFlow) -> None:
         try:
             await agent.aclose()
-        except Exception:
+        # An author's code may raise anything, or exit.
+        except (Exception, KeyboardInterrupt, SystemExit):
             log.exception("agent could not be closed", extra={"agent_id": agent.settings.id})
 
     def _hold(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
         return task
+
+
+def _secrets_among(services: AgentServices) -> Sequence[str]:
+    """The secrets in the environment and in the settings of models and MCP servers, longest first."""
+    found = {*secrets_of(), *services.models.secrets}
+    for server in services.mcp_servers.values():
+        found |= {*secrets_of(server.env), *secrets_of({"url": server.url or ""})}
+    return sorted(found, key=len, reverse=True)

@@ -1,11 +1,13 @@
 """Finds out whether an exception of a graph started in a model call."""
 
-from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 
-from agentic_backend.errors import AgenticError, ModelError, ModelTimeout
+from agentic_backend.agents.provider_failures import typed_failure
+from agentic_backend.errors import AgenticError
+from agentic_backend.exception_detail import causes_of
 
 
 class ModelFailures(BaseCallbackHandler):
@@ -15,42 +17,25 @@ class ModelFailures(BaseCallbackHandler):
     run_inline = True
 
     def __init__(self) -> None:
-        # The exceptions of the run's model calls.
-        self._failures: list[BaseException] = []
+        # The exceptions of the run's model calls, each with the name of its model.
+        self._failures: list[tuple[BaseException, str]] = []
 
-    def on_llm_error(self, error: BaseException, **_: Any) -> None:
-        self._failures.append(error)
+    def on_llm_error(self, error: BaseException, *, run_id: UUID | None = None, **_: Any) -> None:
+        self._failures.append((error, self.model_called(run_id)))
+
+    def model_called(self, run_id: UUID | None) -> str:
+        """The name of the model of a call; empty if it is not known."""
+        return ""
 
     def typed(self, error: BaseException) -> AgenticError | None:
         """The typed error for a model failure among the causes of `error`; None if no model failed."""
-        for cause in _causes(error):
-            if any(_same(cause, failure) for failure in self._failures):
-                if isinstance(cause, AgenticError):
-                    return cause
-                return ModelTimeout() if is_timeout(cause) else ModelError()
+        for cause in causes_of(error):
+            for failure, model in self._failures:
+                if _same(cause, failure):
+                    return cause if isinstance(cause, AgenticError) else typed_failure(cause, model)
         return None
 
 
 def _same(error: BaseException, failure: BaseException) -> bool:
     # asyncio replaces a TimeoutError that comes from a thread by a new one.
     return error is failure or type(error) is type(failure) is TimeoutError
-
-
-def is_timeout(error: BaseException) -> bool:
-    """Whether `error` is a timeout, of the provider or of a caller."""
-    # Providers' own timeout errors (openai.APITimeoutError, httpx.ReadTimeout, …) share no base class.
-    return isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    waiting = [error]
-    while waiting:
-        current = waiting.pop()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield current
-        if isinstance(current, BaseExceptionGroup):
-            waiting += current.exceptions
-        waiting += [cause for cause in (current.__cause__, current.__context__) if cause is not None]

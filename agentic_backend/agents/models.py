@@ -11,9 +11,10 @@ from pydantic import ValidationError
 from agentic_backend.agents.provider_responses import bounded_clients, read_in_linear_time
 from agentic_backend.agents.stream_retry import with_stream_retry
 from agentic_backend.config.settings import ModelSettings
+from agentic_backend.config.validation_problems import looks_secret
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.offline.model import OfflineChatModel
-from agentic_backend.redaction import redact
+from agentic_backend.redaction import SHORTEST_SECRET, redact
 
 DEFAULT = "default"
 
@@ -25,8 +26,12 @@ class ModelUnavailable(Exception):
 class ChatModels:
     """Immutable; shared by all agents."""
 
-    def __init__(self, models: Mapping[str, BaseChatModel], problems: Sequence[str] = ()) -> None:
+    def __init__(
+        self, models: Mapping[str, BaseChatModel], problems: Sequence[str] = (), secrets: Collection[str] = ()
+    ) -> None:
         self._models = models
+        # The keys among the models' options.
+        self.secrets = secrets
         # One text for each model that a catalog entry names and that can't be built.
         self.problems = problems
 
@@ -57,7 +62,10 @@ def load_models(named: Mapping[str, ModelSettings], openai_model: str, also: Col
             models[wanted] = build_model(ModelSettings(model=wanted), openai_model)
         except ModelUnavailable as error:
             problems.append(str(error))
-    return ChatModels(models, problems)
+    options = [option for settings in named.values() for option in settings.options.items()]
+    secrets = [value for name, value in options if isinstance(value, str) and looks_secret(name)]
+    secrets = [value for value in secrets if len(value) >= SHORTEST_SECRET]
+    return ChatModels(models, problems, secrets)
 
 
 def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:

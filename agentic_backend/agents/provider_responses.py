@@ -8,12 +8,15 @@ LangChain parses each piece anew, and invalid JSON once per character, so that 6
 import json
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
 from langchain_core.messages import BaseMessage, ContentBlock, ai
 from langchain_core.utils.json import parse_partial_json
 from pydantic_core import from_json
+
+from agentic_backend.agents.provider_failures import tells_of_quota
 
 _LONGEST_LINE = 16 * 1024 * 1024
 _LONGEST_BODY = 16 * 1024 * 1024
@@ -42,11 +45,27 @@ def bounded_clients() -> dict[str, Any]:
 def _bound(response: httpx2.Response) -> None:
     assert isinstance(response.stream, httpx2.SyncByteStream)
     response.stream = _Bounded(response.stream, _Count(response.request))
+    if response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+        response.read()
+        _forbid_hopeless_retries(response)
 
 
 async def _bound_async(response: httpx2.Response) -> None:
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     response.stream = _AsyncBounded(response.stream, _Count(response.request))
+    if response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+        await response.aread()
+        _forbid_hopeless_retries(response)
+
+
+def _forbid_hopeless_retries(response: httpx2.Response) -> None:
+    """Make OpenAI's package raise at once if the quota is used up: by itself it retries each response 429."""
+    try:
+        body = response.json()
+    except ValueError:
+        return
+    if tells_of_quota(body):
+        response.headers["x-should-retry"] = "false"
 
 
 class _Count:

@@ -20,7 +20,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 
-from agentic_backend.agents.model_failures import is_timeout
+from agentic_backend.agents.provider_failures import is_lasting, is_timeout
 from agentic_backend.agents.provider_responses import standard_blocks
 from agentic_backend.backoff import backoff
 
@@ -146,7 +146,7 @@ def _is_retryable(error: Exception, beginning: _Beginning) -> bool:
     """Whether `error` is a broken connection, or an error that the provider reported within a started response."""
     if isinstance(error, _BROKEN):
         return True
-    if is_timeout(error) or not getattr(error, "is_retryable", True):
+    if is_timeout(error) or not getattr(error, "is_retryable", True) or is_lasting(error):
         return False
     if beginning.held:
         return True

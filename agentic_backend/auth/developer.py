@@ -17,7 +17,7 @@ _TOKEN = re.compile(r"dev:(?P<name>[A-Za-z0-9][A-Za-z0-9_.@-]{0,63})(:(?P<expire
 class DeveloperAuthenticator:
     def __init__(self, user: str, clock: Callable[[], float] = time.time) -> None:
         # The user of clients without a token.
-        self._developer = User(id=user, name=user, roles=frozenset({"admin"}))
+        self._developer = User(id=user, name=user, roles=frozenset({"admin"}), is_developer=True)
         self._clock = clock
 
     @property
@@ -35,7 +35,7 @@ class DeveloperAuthenticator:
         expires_at = float(token["expires"]) if token["expires"] else None
         if expires_at is not None and expires_at <= self._clock():
             raise TokenExpired
-        return User(id=token["name"], name=token["name"], expires_at=expires_at)
+        return User(id=token["name"], name=token["name"], expires_at=expires_at, is_developer=True)
 
     async def refresh(self, refresh_token: str, user_id: str) -> Tokens:
         if (await self.authenticate(refresh_token)).id != user_id:

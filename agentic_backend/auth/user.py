@@ -14,6 +14,13 @@ class User:
     roles: frozenset[str] = frozenset()
     # When the token expires, in Unix seconds; None: never.
     expires_at: float | None = None
+    # Whether the server runs in developer mode, where everybody is an author.
+    is_developer: bool = False
+
+    @property
+    def sees_details(self) -> bool:
+        """Whether errors tell this person the exception behind them."""
+        return self.is_developer or "admin" in self.roles
 
 
 @dataclass(frozen=True, slots=True)

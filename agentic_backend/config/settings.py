@@ -311,7 +311,16 @@ class TitlesSettings(Section):
 
 
 class LogSettings(Section):
-    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info",
+        description="Least level that is logged. At `debug` the texts of agents' exceptions are whole: they may quote "
+        "what people said.",
+    )
+    format: Literal["auto", "json", "console"] = Field(
+        "auto",
+        description="`json` is one JSON object per line, `console` is for people; `auto` is for people on a terminal, "
+        "else JSON.",
+    )
     packages: tuple[NonEmpty, ...] = Field(
         (),
         strict=False,

@@ -51,8 +51,10 @@ def show_end(
                 **log.next_place(),
                 code=error.code,
                 content=error.content,
+                whose=error.whose,
                 retryable=error.retryable,
                 request_id=error.request_id,
+                detail=error.detail,
             )
         )
     log.append(final_of(log.next_place(), end, messages, session))

@@ -48,7 +48,7 @@ class Ending:
 
 def ending_of(record: ExchangeRecord, outcome: Outcome, progress: Progress) -> Ending:
     """The end of an exchange with `outcome`. Its `last_seq` includes the last messages, the error and the final."""
-    error = None if outcome.error is None else ErrorInfo.of(outcome.error, record.request_id)
+    error = None if outcome.error is None else ErrorInfo.of(outcome.error, record.request_id, outcome.detail)
     drafts = list(progress.closing)
     if error is not None:
         drafts.append(CompleteDraft(_error_message(record.agent_id, error), None))

@@ -31,6 +31,7 @@ from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.redaction import SHORTEST_SECRET
 from agentic_backend.streaming.drafts import CompleteDraft
 from agentic_backend.streaming.held_back import HeldBack
 from agentic_backend.streaming.interrupts import interrupt_id_of, is_refusal, resume_values
@@ -68,6 +69,8 @@ class StartedRun:
     """The tokens of its models, and the model calls that have ended."""
     at: float
     """When the graph started."""
+    given: Sequence[BaseMessage]
+    """The messages of the prompt."""
 
     def closing(self, status: ExchangeStatus, now: float) -> Sequence[CompleteDraft]:
         """The messages that complete open texts and calls if the run ends with `status`."""
@@ -84,6 +87,8 @@ class GraphRun:
         self._start = start
         self._context = context
         """The exchange's data for the agent and its tools."""
+        self._first_tokens = (context.access_token, context.refresh_token)
+        """The user's tokens at the start; `refresh_user_access_token` may replace those of the context."""
         self._services = services
         self._control = RunControl()
         """Asks the graph to stop between two steps."""
@@ -104,7 +109,11 @@ class GraphRun:
             checkpoints = await self._checkpoints_to_go_on_from()
             async with self._services.factory.lease(self._start.agent, self._context) as warm:
                 return await self._answer(warm, outbox, checkpoints)
-        except SystemExit as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            if isinstance(error, Exception):
+                raise
             raise Internal("The agent wanted to end the server.") from error
 
     def drain(self) -> None:
@@ -133,6 +142,15 @@ class GraphRun:
     def running_model_calls(self) -> int:
         """The number of model calls that have not ended."""
         return self.started.model_stream.running if self.started is not None else 0
+
+    @property
+    def secrets(self) -> Sequence[str]:
+        """The secrets that the agent could have put into the text of an exception."""
+        tokens = [*self._first_tokens, self._context.access_token, self._context.refresh_token]
+        return [
+            *self._services.factory.secrets,
+            *dict.fromkeys(token for token in tokens if token and len(token) >= SHORTEST_SECRET),
+        ]
 
     @property
     def model_calls(self) -> list[ModelCall]:
@@ -175,7 +193,7 @@ class GraphRun:
             given, transcoder = self._from_the_resume_point(start.resume_point, checkpoints, warm)
             outbox.accept(transcoder.announce_anew(self._clock()))
         model_stream = self._model_stream(transcoder, outbox)
-        self.started = StartedRun(warm, memory, checkpoints, transcoder, model_stream, self._clock())
+        self.started = StartedRun(warm, memory, checkpoints, transcoder, model_stream, self._clock(), prompt.messages)
         if not_passed:
             self._ask(not_passed, transcoder, outbox)
         else:

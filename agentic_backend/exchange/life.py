@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agentic_backend.errors import AgenticError, Interrupted
+from agentic_backend.protocol.events import ErrorDetail
 from agentic_backend.protocol.messages import ExchangeStatus
 
 # Retries of a write during a shutdown: even if the store is available, its answer may get lost.
@@ -23,6 +24,8 @@ class Outcome:
 
     status: ExchangeStatus
     error: AgenticError | None = None
+    detail: ErrorDetail | None = None
+    """The exception behind the error, if the user may see it."""
 
 
 OK = Outcome(ExchangeStatus.OK)

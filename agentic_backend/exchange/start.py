@@ -33,6 +33,8 @@ class ExchangeStart:
     """The user's message, with its rank."""
     resume_point: ResumePoint | None = None
     """None if the graph starts with the opening message."""
+    for_author: bool = False
+    """Whether its user is told the exception of a failure. Unknown, so False, if nobody has asked for this run."""
 
     @property
     def stored(self) -> Sequence[MessageRecord]:

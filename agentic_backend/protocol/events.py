@@ -43,30 +43,42 @@ def whose() -> Any:
     return Field(default_factory=lambda fields: whose_fault(fields.get("code", "")))
 
 
-class Refusal(Value):
-    """The reason of a refusal, in words for the client. `request_id` finds the details in the log."""
+class ErrorDetail(Value):
+    """The exception behind an error, for the agent's author: its class, its text without secrets, the author's line.
+
+    `where` is "file:line in function", the file relative to the working directory or to a directory of modules.
+    """
+
+    type: str
+    text: str
+    where: str
+
+
+class ErrorInfo(Value):
+    """An error in words for the client. `request_id` finds it in the log.
+
+    Only developers and admins get `detail`.
+    """
 
     code: str
     content: str
+    whose: Whose = whose()
     retryable: bool
     request_id: str
     retry_after_s: float | None = absent()
+    detail: ErrorDetail | None = absent()
 
     @classmethod
-    def of(cls, error: AgenticError, request_id: str) -> Self:
+    def of(cls, error: AgenticError, request_id: str, detail: ErrorDetail | None = None) -> Self:
         return cls(
             code=error.code,
             content=error.content,
+            whose=error.whose,
             retryable=error.retryable,
             request_id=request_id,
             retry_after_s=error.retry_after_s,
+            detail=detail,
         )
-
-
-class ErrorInfo(Refusal):
-    """The error that ended an exchange."""
-
-    whose: Whose = whose()
 
 
 class Started(ExchangeEvent):
@@ -144,6 +156,7 @@ class ExchangeError(ExchangeEvent):
     whose: Whose = whose()
     retryable: bool
     request_id: str
+    detail: ErrorDetail | None = absent()
 
 
 class Final(ExchangeEvent):
@@ -194,6 +207,7 @@ class FrameRefused(Event):
     retryable: bool
     request_id: str
     retry_after_s: float | None = absent()
+    detail: ErrorDetail | None = absent()
     refused: str | None = absent()
     client_exchange_id: str | None = absent()
     session_id: str | None = absent()

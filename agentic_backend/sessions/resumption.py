@@ -37,7 +37,7 @@ class Resumption:
         """
         interrupted = await owned_exchange(self._store, user.id, exchange_id)
         entry = self._agents.get(interrupted.agent_id, user)
-        return await self._resume(interrupted, entry, tokens, request_id)
+        return await self._resume(interrupted, entry, tokens, request_id, for_author=user.sees_details)
 
     async def resume_by_itself(self, interrupted: ExchangeRecord) -> None:
         """Resume an exchange that a crash interrupted, if its agent has `auto_resume`."""
@@ -63,7 +63,13 @@ class Resumption:
         return times
 
     async def _resume(
-        self, old: ExchangeRecord, entry: CatalogAgent, tokens: Tokens | None, request_id: str
+        self,
+        old: ExchangeRecord,
+        entry: CatalogAgent,
+        tokens: Tokens | None,
+        request_id: str,
+        *,
+        for_author: bool = False,
     ) -> ExchangeLog:
         """Begin the exchange that continues `old`, which has just been read."""
         checkpoint = await self._store.checkpoint(old.id)
@@ -92,7 +98,8 @@ class Resumption:
                 first_block=0,
                 usage=TokenUsage(),
             )
-            return self._launcher.launch(ExchangeStart(new, entry, written.session, opening, resume_point), tokens)
+            start = ExchangeStart(new, entry, written.session, opening, resume_point, for_author)
+            return self._launcher.launch(start, tokens)
 
     async def _begin(self, new: ExchangeRecord, opening: MessageDraft, checkpoint: Checkpoint) -> Written:
         """Begin `new` in the store. After a StoreUnavailable, check whether only the answer was lost."""

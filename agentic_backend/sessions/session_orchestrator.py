@@ -211,7 +211,7 @@ class SessionOrchestrator:
         record = self._record(uuid4().hex, user, turn, request_id, agent_id=entry.settings.id, session=None)
         _check_context(entry, record)
         [opening] = place([turn.message], session_id=None, exchange_id=record.id, next_rank=0, at=record.started_at)
-        return ExchangeStart(record, entry, None, opening)
+        return ExchangeStart(record, entry, None, opening, for_author=user.sees_details)
 
     async def _begin_in_session(self, user: User, turn: Turn, exchange_id: str, request_id: str) -> ExchangeStart:
         """Begin the exchange in a session. Raises what `begin_exchange` raises, and TooManyRuns."""
@@ -221,7 +221,7 @@ class SessionOrchestrator:
         _check_context(entry, record)
         written = await self._store_beginning(record, turn.message, session if turn.session_id is None else None)
         [opening] = written.messages
-        return ExchangeStart(record, entry, written.session, opening)
+        return ExchangeStart(record, entry, written.session, opening, for_author=user.sees_details)
 
     def _record(
         self,
@@ -277,7 +277,9 @@ class SessionOrchestrator:
         is_untouched = len(messages) == 1 and self._relay.is_left(record.id)
         if session is None or not is_untouched:
             return None
-        return ExchangeStart(record, self._agents.get(record.agent_id, user), session, messages[0])
+        return ExchangeStart(
+            record, self._agents.get(record.agent_id, user), session, messages[0], for_author=user.sees_details
+        )
 
     async def _left(self, exchange_id: str) -> ExchangeRecord | None:
         """The exchange, if this instance owns it but does not run it."""

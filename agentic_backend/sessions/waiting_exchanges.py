@@ -75,7 +75,7 @@ class WaitingExchanges:
             entry, checkpoint = self._agents.get(waiting.agent_id, user), await self._checkpoint(waiting)
             decisions = await asyncio.to_thread(decided, waiting, payload, user.id, self._store.now())
             try:
-                return await self._settle(waiting, decisions, entry, checkpoint, tokens)
+                return await self._settle(waiting, decisions, entry, checkpoint, tokens, for_author=user.sees_details)
             except ApprovalNotFound:
                 # Another decision came first: read again what is still open.
                 continue
@@ -136,6 +136,8 @@ class WaitingExchanges:
         entry: CatalogAgent,
         checkpoint: Checkpoint,
         tokens: Tokens | None,
+        *,
+        for_author: bool = False,
     ) -> ExchangeLog:
         if any(map(is_refusal, decisions)):
             return await self._end(waiting, decisions)
@@ -146,7 +148,9 @@ class WaitingExchanges:
             self._note(waiting, decisions)
             if not rest.requests:
                 settled = [*waiting.decisions, *decisions]
-                return await self._continue(waiting, settled, entry, checkpoint, tokens, exchange_log)
+                start = await self._continued(waiting, settled, entry, checkpoint, for_author=for_author)
+                exchange_log.jump_to(next_epoch(waiting.last_seq))
+                return self._launcher.launch(start, tokens, exchange_log)
         self._relay.publish(exchange_log)
         show_waiting(exchange_log, rest, waiting_seq(waiting, rest))
         return exchange_log
@@ -166,21 +170,20 @@ class WaitingExchanges:
         """A `wait` for `until_stored` that allows retries for half a lease, before another instance recovers it."""
         return for_seconds(self._instance.lease_s / 2)
 
-    async def _continue(
+    async def _continued(
         self,
         waiting: ExchangeRecord,
         decisions: Sequence[HumanDecision],
         entry: CatalogAgent,
         checkpoint: Checkpoint,
-        tokens: Tokens | None,
-        exchange_log: ExchangeLog,
-    ) -> ExchangeLog:
+        *,
+        for_author: bool,
+    ) -> ExchangeStart:
         session = await self._store.get_session(waiting.session_id)
         messages = await self._store.exchange_messages(waiting.id)
         if session is None or not messages:
             raise ExchangeNotFound
         assert checkpoint.state is not None, "a store gives no checkpoint without its state"
-        exchange_log.jump_to(next_epoch(waiting.last_seq))
         resume_point = ResumePoint(
             state=checkpoint.state,
             decisions=decisions,
@@ -188,8 +191,7 @@ class WaitingExchanges:
             first_block=waiting.last_seq,
             usage=waiting.usage,
         )
-        start = ExchangeStart(waiting, entry, session, messages[0], resume_point)
-        return self._launcher.launch(start, tokens, exchange_log)
+        return ExchangeStart(waiting, entry, session, messages[0], resume_point, for_author)
 
     async def _checkpoint(self, waiting: ExchangeRecord) -> Checkpoint:
         checkpoint = await self._store.checkpoint(waiting.id)

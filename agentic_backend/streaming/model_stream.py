@@ -34,6 +34,8 @@ HIDDEN_TAGS = frozenset({"hidden", TAG_HIDDEN})
 IS_HIDDEN = "is_hidden"
 """The key by which the metadata of such a call says so."""
 
+# The name of a model that has none.
+_UNKNOWN = "unknown"
 # How long the tokens of a model that never waits may occupy the event loop, in seconds.
 _SLICE_S = 0.005
 
@@ -125,7 +127,7 @@ class ModelStream(ModelFailures):
         """
         if self._is_cut:
             self._end_thread()
-        self._begun[run_id] = (time.monotonic(), str((metadata or {}).get("ls_model_name") or "unknown"))
+        self._begun[run_id] = (time.monotonic(), str((metadata or {}).get("ls_model_name") or _UNKNOWN))
         is_hidden = not HIDDEN_TAGS.isdisjoint(tags or ())
         is_shown = TAG_NOSTREAM not in (tags or ()) and not _is_internal(metadata or {})
         if metadata is not None and (is_hidden or is_shown):
@@ -184,14 +186,18 @@ class ModelStream(ModelFailures):
             self._give((call[0], "messages", (message, call[1])))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID | None = None, **kwargs: Any) -> None:
-        super().on_llm_error(error)
+        super().on_llm_error(error, run_id=run_id)
         if run_id is not None:
             self._note_end(run_id, None, type(error).__name__)
             self._calls.pop(run_id, None)
             self._streamed.pop(run_id, None)
 
+    def model_called(self, run_id: UUID | None) -> str:
+        _, model = self._begun.get(run_id, (0.0, "")) if run_id is not None else (0.0, "")
+        return "" if model == _UNKNOWN else model
+
     def _note_end(self, run_id: UUID, message: AIMessage | None, error: str = "") -> None:
-        began, model = self._begun.pop(run_id, (time.monotonic(), "unknown"))
+        began, model = self._begun.pop(run_id, (time.monotonic(), _UNKNOWN))
         usage = usage_of(message) if message is not None else None
         self.ended.append(
             ModelCall(

@@ -31,6 +31,7 @@ from agentic_backend.relay.feed import Feed
 from agentic_backend.transports.codecs import Codec
 from agentic_backend.transports.credentials import seconds_left
 from agentic_backend.transports.door_services import DoorServices
+from agentic_backend.transports.refusal_detail import detail_for
 from agentic_backend.transports.repeats import Repeats
 from agentic_backend.transports.turns import turn_of
 
@@ -173,6 +174,7 @@ class Connection:
                 retryable=error.retryable,
                 request_id=request_id,
                 retry_after_s=error.retry_after_s,
+                detail=detail_for(self._user, error),
                 refused=echoed("type") if raw.get("type") is not None else "ask",
                 client_exchange_id=echoed("client_exchange_id"),
                 session_id=echoed("session_id"),

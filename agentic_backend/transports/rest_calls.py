@@ -58,6 +58,8 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         user = await user_of(request, self._authenticator)
+        # For the handlers of errors.
+        request.state.user = user
         async with self._at_once.entered(user.id):
             response = await self._call(request, user)
             if not isinstance(response, EventStream):

@@ -11,15 +11,17 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Match, Route
 from starlette.types import ExceptionHandler
 
+from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError, BadFrame, Internal, MethodNotAllowed, NotFound
-from agentic_backend.protocol.events import Refusal
+from agentic_backend.protocol.events import ErrorInfo
 from agentic_backend.protocol.parts import Value
+from agentic_backend.transports.refusal_detail import detail_for
 
 log = logging.getLogger(__name__)
 
 
 class ErrorBody(Value):
-    error: Refusal
+    error: ErrorInfo
 
 
 def json_response(body: Value, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -51,23 +53,27 @@ def _rendered(values: Sequence[Value]) -> bytes:
     return b",".join(value.__pydantic_serializer__.to_json(value) for value in values)
 
 
-def error_response(error: AgenticError, request_id: str, status: int | None = None) -> Response:
+def error_response(
+    error: AgenticError, request_id: str, status: int | None = None, user: User | None = None
+) -> Response:
+    """`user` is who asked, if that is known: authors are told more."""
     headers = {"www-authenticate": "Bearer"} if error.http_status == 401 else {}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(max(1, math.ceil(error.retry_after_s)))
-    return json_response(ErrorBody(error=Refusal.of(error, request_id)), status or error.http_status, headers)
+    body = ErrorBody(error=ErrorInfo.of(error, request_id, detail_for(user, error)))
+    return json_response(body, status or error.http_status, headers)
 
 
-def refusal(error: AgenticError, path: str) -> Response:
+def refusal(error: AgenticError, path: str, user: User | None = None) -> Response:
     """Log a refused request and return the error response, both with the same request id."""
     request_id = uuid4().hex
     log.info("request refused", extra={"request_id": request_id, "code": error.code, "path": path})
-    return error_response(error, request_id)
+    return error_response(error, request_id, user=user)
 
 
 async def _typed(request: Request, error: Exception) -> Response:
     assert isinstance(error, AgenticError)
-    return refusal(error, request.url.path)
+    return refusal(error, request.url.path, getattr(request.state, "user", None))
 
 
 async def _http(request: Request, error: Exception) -> Response:

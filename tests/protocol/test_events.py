@@ -24,7 +24,6 @@ from agentic_backend.protocol.events import (
     Idle,
     PartialText,
     Pong,
-    Refusal,
     Reset,
     SessionChanged,
     Started,
@@ -191,7 +190,6 @@ def test_whose_error_it_is_follows_from_its_code(error: AgenticError) -> None:
     told = (ErrorInfo.model_validate(fields), ExchangeError(**IDS, **fields), FrameRefused(**fields))
     assert {one.whose for one in told} == {error.whose}
     assert ErrorInfo.of(error, "r") == told[0]
-    assert json.loads(Refusal.of(error, "r").model_dump_json()) == fields
 
 
 def test_an_error_whose_code_is_not_known_is_the_servers() -> None:

@@ -1,0 +1,143 @@
+"""ExceptionDetail: what an exception tells the author of an agent: its class, its text without secrets, their own line.
+
+An author's line is the innermost one outside the product, Python and installed packages. The agents that ship with the
+product count as an author's.
+"""
+
+import linecache
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from agentic_backend.errors import AgenticError
+from agentic_backend.protocol.events import ErrorDetail
+from agentic_backend.redaction import redact
+
+# The longest text of an exception that is told, and how much of it is read to redact it.
+_LONGEST_TEXT, _MOST_READ = 2_000, 8_000
+# The most exceptions that are searched: causes may be a cycle or a tree.
+_MOST_CAUSES = 100
+
+_PRODUCT = str(Path(__file__).parent) + os.sep
+_SHIPPED_AGENTS = str(Path(__file__).parent / "experts") + os.sep
+_PYTHON = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """`error`, the members of groups, and what caused each of them; the nearest first, each once."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting and len(seen) < _MOST_CAUSES:
+        current = waiting.pop(0)
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        if isinstance(current, BaseExceptionGroup):
+            waiting += current.exceptions
+        waiting += [cause for cause in (current.__cause__, current.__context__) if cause is not None]
+
+
+def detail_of(error: BaseException, secrets: Collection[str] = ()) -> ErrorDetail | None:
+    """What the author is told of `error`; None if it is one of the server's own errors that nothing caused."""
+    subject = _subject_of(error)
+    if subject is None:
+        return None
+    return ErrorDetail(type=type_of(subject), text=text_of(subject, secrets), where=place_of(error) or "")
+
+
+def type_of(error: BaseException) -> str:
+    """The qualified name of its class; built-in classes have no module."""
+    module, name = type(error).__module__, type(error).__qualname__
+    return name if module == "builtins" else f"{module}.{name}"
+
+
+def text_of(error: BaseException, secrets: Collection[str] = ()) -> str:
+    """The text of `error` without secrets, at most 2000 characters."""
+    try:
+        text = str(error)
+    except Exception:
+        # The class is an author's.
+        return ""
+    if len(text) > _MOST_READ:
+        # Without its last word, which may be half a secret.
+        text = text[:_MOST_READ].rpartition(" ")[0]
+    text = redact(text.encode(errors="replace").decode(), secrets)
+    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
+
+
+def place_of(error: BaseException) -> str | None:
+    """The author's own line that `error` comes from, as "file:line in function".
+
+    If no line is an author's, the innermost one of all. None if `error` was never raised.
+    """
+    found = list(causes_of(error))
+    for cause in found:
+        # The members of a group have the lines that matter.
+        if not isinstance(cause, BaseExceptionGroup) and (place := _own_place(cause)) is not None:
+            return place
+    for cause in found:
+        if (place := _own_place(cause)) is not None:
+            return place
+    frames = [frame for cause in found for frame in traceback.extract_tb(cause.__traceback__)[-1:]]
+    return _told(frames[-1]) if frames else None
+
+
+def frames_of(error: BaseException, most: int) -> list[traceback.FrameSummary]:
+    """The innermost frames of `error`, and the innermost of an author's, outermost first."""
+    frames = list(traceback.extract_tb(error.__traceback__))
+    own = {id(frame) for frame in [frame for frame in frames if is_authors(frame.filename)][-most:]}
+    last = {id(frame) for frame in frames[-most:]}
+    return [frame for frame in frames if id(frame) in own | last]
+
+
+def source_of(frame: traceback.FrameSummary) -> str:
+    """The source of the statement that a frame is at, all its lines."""
+    first = frame.lineno or 0
+    last = getattr(frame, "end_lineno", None) or first
+    return "".join(linecache.getline(frame.filename, line) for line in range(first, min(last, first + 20) + 1)).strip()
+
+
+def is_authors(file: str) -> bool:
+    """Whether a source file is an author's: not Python's, the product's or an installed package's."""
+    if file.startswith("<") or any(part in _INSTALLED for part in Path(file).parts):
+        return False
+    return not file.startswith(_PYTHON) and (not file.startswith(_PRODUCT) or file.startswith(_SHIPPED_AGENTS))
+
+
+def _subject_of(error: BaseException) -> BaseException | None:
+    """The exception that an author knows: what is behind groups and the server's own errors."""
+    current = error
+    for _ in range(_MOST_CAUSES):
+        if isinstance(current, BaseExceptionGroup):
+            current = current.exceptions[0]
+        elif type(current).__module__.startswith("agentic_backend.") and current.__cause__ is not None:
+            current = current.__cause__
+        else:
+            break
+    # The error without a cause says everything itself.
+    return None if isinstance(current, AgenticError) else current
+
+
+def _own_place(error: BaseException) -> str | None:
+    if isinstance(error, SyntaxError) and error.filename is not None and is_authors(error.filename):
+        return f"{_short(error.filename)}:{error.lineno}"
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if is_authors(frame.filename)]
+    return _told(own[-1]) if own else None
+
+
+def _told(frame: traceback.FrameSummary) -> str:
+    return f"{_short(frame.filename)}:{frame.lineno} in {frame.name}"
+
+
+def _short(file: str) -> str:
+    """The path relative to the working directory, else to the nearest directory of modules, else the file's name."""
+    above = [Path.cwd(), *sorted(map(Path, filter(None, sys.path)), key=lambda path: -len(path.parts))]
+    for directory in above:
+        if Path(file).is_relative_to(directory) and directory.parts[1:]:
+            return str(Path(file).relative_to(directory))
+    return Path(file).name

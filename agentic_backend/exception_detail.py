@@ -73,7 +73,7 @@ def text_of(error: BaseException, secrets: Collection[str] = ()) -> str:
 def place_of(error: BaseException) -> str | None:
     """The author's own line that `error` comes from, as "file:line in function".
 
-    If no line is an author's, the innermost one of all. None if `error` was never raised.
+    If no line is an author's, the line that raised it. None if `error` was never raised.
     """
     found = list(causes_of(error))
     for cause in found:
@@ -84,7 +84,7 @@ def place_of(error: BaseException) -> str | None:
         if (place := _own_place(cause)) is not None:
             return place
     frames = [frame for cause in found for frame in traceback.extract_tb(cause.__traceback__)[-1:]]
-    return _told(frames[-1]) if frames else None
+    return _told(frames[0]) if frames else None
 
 
 def frames_of(error: BaseException, most: int) -> list[traceback.FrameSummary]:

@@ -31,7 +31,7 @@ _LOOKS = re.compile(
     r"|\b(?:password|passwd|client_secret|api[-_]?key|access_token|refresh_token)[\"']?\s*[:=]\s*[\"']?)"
     r"[^\s\"'&,;}\])]+"
     r"|eyJ[\w-]+\.[\w-]+\.[\w-]*"
-    r"|\b(?:sk|pk|rk|gh[pousr]|github_pat|glpat|hf|gsk|xai|xox[abpr])[-_][\w-]{8,}"
+    r"|\b(?:sk|pk|rk|gh[pousr]|github_pat|glpat|hf|gsk|xai|xox[abpr])[-_][\w*-]{8,}"
     r"|\bAKIA[0-9A-Z]{12,}|\bAIza[\w-]{20,}"
     r"|\bdev:[\w.@-]+(?::\d+)?"
     r"|(?<=://)[^\s/@]+(?=@)"

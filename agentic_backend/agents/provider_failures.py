@@ -56,7 +56,9 @@ _RATE_TEXT = re.compile(r"per ?minute|per ?second")
 _KEY_CODES = {"invalid_api_key", "authentication_error", "api_key_invalid", "unauthenticated"}
 _KEY_TEXT = re.compile(r"(?:invalid|incorrect|missing) api[ _-]?key|api[ _-]?key (?:not valid|is (?:invalid|missing))")
 _MODEL_CODES = {"model_not_found", "invalid_model", "deploymentnotfound", "model_not_available"}
-_MODEL_TEXT = re.compile(r"model\b.{0,120}\b(?:not found|does not exist|is not supported)|no such model")
+_MODEL_TEXT = re.compile(
+    r"model\b.{0,120}\b(?:not found|does not exist|is not supported)|(?:no such|invalid|unknown) model"
+)
 _RATE_CODES = {"rate_limit_exceeded", "rate_limit_error", "rate_limited", "resource_exhausted"}
 
 

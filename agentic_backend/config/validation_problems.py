@@ -42,7 +42,9 @@ def validation_problems(
 ) -> list[ConfigProblem]:
     """A problem for each error that `model` found in the value at `base`."""
     schema = model.model_json_schema()
-    return [_problem(details, schema, problem_at, base) for details in error.errors(include_url=False)]
+    # A default that follows from another field, which has an error itself, is none of the user's.
+    errors = [told for told in error.errors(include_url=False) if told["type"] != "default_factory_not_called"]
+    return [_problem(details, schema, problem_at, base) for details in errors]
 
 
 def near_miss(word: str, known: Iterable[str]) -> str:
@@ -189,4 +191,6 @@ def _found(value: object, path: KeyPath, expectation: Schema) -> str:
 
 def _quotes_hint(value: object, schema: Schema) -> str:
     is_text_expected = accepts(schema, "string") and not schema.keys() & {"const", "enum"}
+    if is_text_expected and isinstance(value, bool):
+        return "; YAML reads off, no, on and yes as false and true: put it in quotes"
     return "; put it in quotes" if is_text_expected and isinstance(value, int | float | date) else ""

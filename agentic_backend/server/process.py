@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import math
+import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -211,9 +212,15 @@ def run(settings: Settings, agents: AgentManager, models: ChatModels, bound: soc
         loop = runner.get_loop()
         serving = loop.create_task(serve(settings, agents, models, bound))
         while not serving.done():
-            # If an agent's code calls sys.exit(), asyncio stops the loop; run it again for the other exchanges.
-            with contextlib.suppress(SystemExit):
+            # If an agent's code raises one of these, asyncio stops the loop; run it again for the other exchanges.
+            try:
                 loop.run_until_complete(serving)
+            except SystemExit:
+                pass
+            except KeyboardInterrupt:
+                # Before the server listens to signals, it is a person's Ctrl-C.
+                if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                    raise
         serving.result()
 
 

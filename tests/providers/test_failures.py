@@ -10,15 +10,21 @@ from support.recorded_agents import eventually
 from support.running_server import RunningServer, running_server
 
 
-@pytest.mark.parametrize(("status", "attempts"), [(500, 3), (429, 3), (401, 1), (400, 1)])
-async def test_an_error_of_the_provider_is_a_model_error(
-    provider: ModelServer, server: RunningServer, status: int, attempts: int
+@pytest.mark.parametrize(
+    ("status", "attempts", "code"),
+    [(500, 3, "model_error"), (429, 3, "model_error"), (400, 1, "model_error"), (401, 1, "model_refused_key")],
+)
+async def test_an_error_of_the_provider_is_typed_and_quotes_neither_key_nor_request(
+    provider: ModelServer, server: RunningServer, status: int, attempts: int, code: str
 ) -> None:
     provider.reply = lambda messages: Reply(status=status)
     async with chat(server.address) as client:
         events = await client.ask("hello")
-        check_failure(events, "model_error")
+        check_failure(events, code)
         assert len(provider.asked) == attempts
+        # The text in `detail` is the provider's own.
+        told = events[-1]["error"].pop("detail")["text"] + events[-2].pop("detail")["text"]
+        assert "Refused" in told and "sk-" not in told
         assert "sk-" not in str(events) and "Refused" not in str(events)
         await goes_on(client, provider, events[0]["session_id"])
 
@@ -93,7 +99,7 @@ def check_failure(events: list[Event], code: str) -> None:
     check_exchange(events)
     assert events[-1]["status"] == "error"
     assert events[-1]["error"]["code"] == code
-    assert events[-1]["error"]["retryable"]
+    assert events[-1]["error"]["retryable"] is (code in ("model_error", "model_timeout"))
 
 
 async def goes_on(client: ChatClient, provider: ModelServer, session_id: str) -> None:

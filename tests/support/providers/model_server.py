@@ -67,7 +67,7 @@ class ModelServer:
         if reply.status != 200:
             # Providers quote the refused key and the request.
             told = f"Refused {request.headers.get('authorization')}: {messages[-1]['content']}"
-            return JSONResponse(dialect.refusal(told), reply.status, _CLOSE)
+            return JSONResponse(reply.refusal or dialect.refusal(told), reply.status, _CLOSE | reply.headers)
         if body.get("stream"):
             return _Streamed(self, reply, dialect)
         return JSONResponse(dialect.whole(reply), headers=_CLOSE)

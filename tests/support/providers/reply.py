@@ -31,12 +31,16 @@ class Reply:
 
     After `hang_after` words it falls silent, after `cut_after` words its connection breaks, after `error_after` words
     the response reports an error. `cut_before_words` breaks a started response after this number of writes; the first
-    write contains no word. With `go_on`, the words after the first wait until it is set.
+    write contains no word. `refusal` is the body for another status than 200, in place of one that quotes the key and
+    the request; `headers` come with it. With `go_on`, the words after the first wait until it is set.
     """
 
     text: str = ""
     calls: list[ToolUse] = field(default_factory=list)
     status: int = 200
+    refusal: dict[str, Any] | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    finish_reason: str = "stop"
     pause_s: float = 0.0
     hang_after: int | None = None
     cut_after: int | None = None

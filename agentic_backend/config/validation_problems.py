@@ -191,6 +191,4 @@ def _found(value: object, path: KeyPath, expectation: Schema) -> str:
 
 def _quotes_hint(value: object, schema: Schema) -> str:
     is_text_expected = accepts(schema, "string") and not schema.keys() & {"const", "enum"}
-    if is_text_expected and isinstance(value, bool):
-        return "; YAML reads off, no, on and yes as false and true: put it in quotes"
     return "; put it in quotes" if is_text_expected and isinstance(value, int | float | date) else ""

@@ -21,6 +21,9 @@ _LONGEST_TEXT, _MOST_READ = 2_000, 8_000
 # The most exceptions that are searched: causes may be a cycle or a tree.
 _MOST_CAUSES = 100
 
+_Place = tuple[str, int | None, str]
+"""A file, a line and the function."""
+
 _PRODUCT = str(Path(__file__).parent) + os.sep
 _SHIPPED_AGENTS = str(Path(__file__).parent / "experts") + os.sep
 _PYTHON = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
@@ -70,21 +73,21 @@ def text_of(error: BaseException, secrets: Collection[str] = ()) -> str:
     return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
 
 
-def place_of(error: BaseException) -> str | None:
+def place_of(error: BaseException, *, full_path: bool = False) -> str | None:
     """The author's own line that `error` comes from, as "file:line in function".
 
     If no line is an author's, the line that raised it. None if `error` was never raised.
     """
     found = list(causes_of(error))
-    for cause in found:
-        # The members of a group have the lines that matter.
-        if not isinstance(cause, BaseExceptionGroup) and (place := _own_place(cause)) is not None:
-            return place
-    for cause in found:
-        if (place := _own_place(cause)) is not None:
-            return place
-    frames = [frame for cause in found for frame in traceback.extract_tb(cause.__traceback__)[-1:]]
-    return _told(frames[0]) if frames else None
+    # The members of a group have the lines that matter.
+    found.sort(key=lambda cause: isinstance(cause, BaseExceptionGroup))
+    places = [place for cause in found if (place := _own_place(cause)) is not None]
+    places += [_place_in(frame) for cause in found for frame in traceback.extract_tb(cause.__traceback__)[-1:]]
+    if not places:
+        return None
+    file, line, function = places[0]
+    where = f"{file if full_path else _short(file)}:{line}"
+    return where if function == "<module>" else f"{where} in {function}"
 
 
 def frames_of(error: BaseException, most: int) -> list[traceback.FrameSummary]:
@@ -123,15 +126,16 @@ def _subject_of(error: BaseException) -> BaseException | None:
     return None if isinstance(current, AgenticError) else current
 
 
-def _own_place(error: BaseException) -> str | None:
+def _own_place(error: BaseException) -> _Place | None:
+    """The innermost of an author's lines in the traceback of `error`."""
     if isinstance(error, SyntaxError) and error.filename is not None and is_authors(error.filename):
-        return f"{_short(error.filename)}:{error.lineno}"
+        return error.filename, error.lineno, "<module>"
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if is_authors(frame.filename)]
-    return _told(own[-1]) if own else None
+    return _place_in(own[-1]) if own else None
 
 
-def _told(frame: traceback.FrameSummary) -> str:
-    return f"{_short(frame.filename)}:{frame.lineno} in {frame.name}"
+def _place_in(frame: traceback.FrameSummary) -> _Place:
+    return frame.filename, frame.lineno, frame.name
 
 
 def _short(file: str) -> str:

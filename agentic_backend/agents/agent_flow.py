@@ -18,6 +18,7 @@ from langgraph.pregel import Pregel
 from langgraph.runtime import RunControl
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
+from pydantic import BaseModel
 
 from agentic_backend.agents.catalog import AgentSettings, AgentTuning
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
@@ -73,6 +74,8 @@ class AgentFlow:
 
     # The tools that the list of agents shows for this one.
     tool_names: ClassVar[Sequence[str]] = ()
+    # The pydantic model of `tuning.fields`, if the class declares one: entries are checked against it at the start.
+    Fields: ClassVar[type[BaseModel] | None] = None
 
     def __init__(self, settings: AgentSettings, services: AgentServices, context: RuntimeContext) -> None:
         # The agent's catalog entry.
@@ -86,6 +89,12 @@ class AgentFlow:
     @property
     def tuning(self) -> AgentTuning:
         return self.settings.tuning
+
+    @cached_property
+    def fields(self) -> Any:
+        """The tuning fields of the catalog entry as an instance of the class's `Fields`."""
+        assert self.Fields is not None, f"{type(self).__name__} declares no Fields"
+        return self.Fields.model_validate(self.tuning.fields)
 
     def tuned(self, field: str, default: str) -> str:
         """The text of a tuning field of the catalog entry, or `default`."""

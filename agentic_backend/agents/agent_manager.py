@@ -5,7 +5,7 @@ Invariant: a bad entry becomes a problem and makes its own agent unavailable, an
 crew; it affects no other agent.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeGuard
@@ -15,12 +15,13 @@ from langgraph.pregel import Pregel
 
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.catalog import AgentsCatalog, AgentSettings, read_catalog
-from agentic_backend.agents.class_path import ClassPathError, resolve
+from agentic_backend.agents.class_path import ClassPathError, import_also_from, resolve
 from agentic_backend.agents.factory_arguments import wanted_by
-from agentic_backend.agents.graph_context import graph_context, wrong_fields
+from agentic_backend.agents.graph_context import graph_context
 from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_approval import tools_of
+from agentic_backend.agents.tuning_fields import ignored, wrong
 from agentic_backend.auth.user import User
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath
 from agentic_backend.config.validation_problems import near_miss
@@ -60,13 +61,22 @@ class AgentManager:
     """Immutable."""
 
     def __init__(
-        self, agents: Iterable[CatalogAgent], *, unavailable: Iterable[str], problems: Iterable[ConfigProblem]
+        self,
+        agents: Iterable[CatalogAgent],
+        *,
+        unavailable: Iterable[str],
+        problems: Iterable[ConfigProblem],
+        failed_imports: Mapping[str, ClassPathError] | None = None,
     ) -> None:
-        """`agents` are the served ones, at least one; `unavailable` are the ids of entries that can't be served."""
+        """`agents` are the served ones, at least one; `unavailable` are the ids of entries that can't be served.
+
+        `failed_imports` says why for some of these.
+        """
         # The served agents by id, in the order of the catalog.
         self._agents = {agent.settings.id: agent for agent in agents}
         # The ids of entries that can't be served because of a problem.
         self._unavailable = frozenset(unavailable)
+        self._failed_imports = failed_imports or {}
         # The problems of the catalog, by line.
         self.problems = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
 
@@ -79,8 +89,11 @@ class AgentManager:
         Blocks during the imports. Raises ConfigError if no agent can be served.
         """
         catalog = read_catalog(path, models, mcp_servers)
+        # Authors' modules are beside the catalog.
+        import_also_from(path.parent)
         problems = list(catalog.problems)
         agents: dict[str, CatalogAgent] = {}
+        failed_imports: dict[str, ClassPathError] = {}
         for entry in catalog.entries:
             if entry.settings is None or not entry.settings.enabled:
                 continue
@@ -93,6 +106,7 @@ class AgentManager:
                 agents[entry.settings.id] = CatalogAgent(entry.settings, target)
             except ClassPathError as error:
                 problems.append(catalog.document.problem((*entry.path, "class_path"), str(error)))
+                failed_imports[entry.settings.id] = error
         problems += _drop_those_that_cannot_ask(agents, catalog)
         problems += _drop_those_with_wrong_fields(agents, catalog)
         problems += _drop_leaders_without_crew(agents, catalog)
@@ -106,7 +120,8 @@ class AgentManager:
         }
         disabled = {entry.id for entry in catalog.entries if entry.settings and not entry.settings.enabled}
         known = {entry.id for entry in catalog.entries if entry.id is not None}
-        return cls(agents.values(), unavailable=known - disabled - agents.keys(), problems=problems)
+        unavailable = known - disabled - agents.keys()
+        return cls(agents.values(), unavailable=unavailable, problems=problems, failed_imports=failed_imports)
 
     def get(self, agent_id: str | None, user: User) -> CatalogAgent:
         """The agent with this id, or the user's default agent if it is None.
@@ -127,7 +142,7 @@ class AgentManager:
 
     def _entry(self, agent_id: str, user: User | None) -> CatalogAgent:
         if agent_id in self._unavailable:
-            raise AgentUnavailable(f"The agent '{agent_id}' is not available.")
+            raise AgentUnavailable(f"The agent '{agent_id}' is not available.") from self._failed_imports.get(agent_id)
         if agent_id not in self._agents:
             shown = agent_id[:_LONGEST_ID]
             # A hint names only what the user may know of.
@@ -211,15 +226,16 @@ def _drop_those_that_cannot_ask(agents: dict[str, CatalogAgent], catalog: Agents
 
 
 def _drop_those_with_wrong_fields(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:
-    """Remove graphs whose context can't be made of their entries' fields; return the reasons."""
-    problems = []
+    """Remove agents that can't be made with their entries' fields; return the reasons, and the keys without effect."""
+    problems: list[ConfigProblem] = []
     for entry in catalog.entries:
         agent = agents.get(entry.id or "")
-        if entry.settings is None or agent is None or not isinstance(agent.target, Pregel):
+        if entry.settings is None or agent is None or agent.settings is not entry.settings:
             continue
-        for name, reason in wrong_fields(agent.target.context_schema, entry.settings.tuning.fields):
-            problems.append(catalog.document.problem((*entry.path, "tuning", "fields", name), reason))
-            agents.pop(entry.settings.id, None)
+        found = wrong(entry.settings, agent.target, catalog.document, entry.path)
+        problems += found or ignored(entry.settings, agent.target, catalog.document, entry.path)
+        if found:
+            del agents[entry.settings.id]
     return problems
 
 

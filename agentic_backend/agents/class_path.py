@@ -6,12 +6,21 @@ to the console and the log, never to a client.
 
 import importlib
 import pkgutil
-import traceback
+import sys
+from pathlib import Path
 from types import ModuleType
 
 from agentic_backend.config.validation_problems import near_miss
+from agentic_backend.exception_detail import place_of, text_of
 
 _LONGEST_REASON = 500
+
+
+def import_also_from(directory: Path) -> None:
+    """Find modules in `directory` too, after all others: they replace no installed package."""
+    folder = str(directory.resolve())
+    if folder not in sys.path:
+        sys.path.append(folder)
 
 
 class ClassPathError(Exception):
@@ -39,8 +48,11 @@ def _import(module_name: str) -> ModuleType:
         if module_name == missing or module_name.startswith(f"{missing}."):
             raise ClassPathError(f"no module named {missing!r}{_near_module(missing)}") from None
         raise ClassPathError(_import_failed(module_name, error)) from error
+    except KeyboardInterrupt:
+        # A person's Ctrl-C, for all that is known here.
+        raise
     # An author's module may raise anything, or exit; other agents must still be served.
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise ClassPathError(_import_failed(module_name, error)) from error
 
 
@@ -55,9 +67,7 @@ def _near_module(missing: str) -> str:
 
 
 def _import_failed(module_name: str, error: BaseException) -> str:
-    # Frames of the import machinery and of this file don't help the author.
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
-    frames = [frame for frame in frames if frame.filename not in (__file__, importlib.__file__)]
-    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    reason = f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
-    return f"importing {module_name!r} failed{place}: {reason}"
+    """The reason with the author's own line, which may be in another module that this one imports."""
+    place = place_of(error, full_path=True)
+    reason = f"{type(error).__name__}: {text_of(error)}"[:_LONGEST_REASON]
+    return f"importing {module_name!r} failed{f' at {place}' if place else ''}: {reason}"

@@ -97,6 +97,11 @@ def wrong_fields(schema: Any, configured: Mapping[str, Any]) -> Iterator[tuple[s
                 yield name, _reason(error)
 
 
+def field_names(schema: Any) -> Sequence[str]:
+    """The names under which the catalog can give values to `schema`; empty if it declares no fields."""
+    return [key for field in _fields(schema) for key in field.keys] if is_context_schema(schema) else []
+
+
 def _source(
     schema: type, field: ContextField, configured: Mapping[str, Any], context: RuntimeContext
 ) -> tuple[Any, bool] | None:

@@ -69,11 +69,21 @@ def test_a_module_that_raises_is_told_with_its_exception_and_line(package: Packa
     )
 
 
-def test_a_syntax_error_is_told_with_its_line(package: Package) -> None:
+def test_a_syntax_error_is_told_with_its_line(package: Package, tmp_path: Path) -> None:
     package("unparsable", {"agent": "x = 1\ndef :\n"})
     text = refusal("unparsable.agent:Agent")
-    assert text.startswith("importing 'unparsable.agent' failed: SyntaxError:")
-    assert "agent.py, line 2" in text
+    path = tmp_path / "unparsable" / "agent.py"
+    assert text.startswith(f"importing 'unparsable.agent' failed at {path}:2: SyntaxError:")
+
+
+def test_the_line_is_the_authors_though_a_library_raised(package: Package, tmp_path: Path) -> None:
+    package("asking_much", {"agent": "from asking_much import inner\n", "inner": "import json\njson.loads('{')\n"})
+    assert f" at {tmp_path / 'asking_much' / 'inner.py'}:2: JSONDecodeError" in refusal("asking_much.agent:Agent")
+
+
+def test_an_author_may_raise_what_is_no_exception(package: Package) -> None:
+    package("exiting", {"agent": "raise GeneratorExit\n"})
+    assert "agent.py:1: GeneratorExit" in refusal("exiting.agent:Agent")
 
 
 def test_what_a_module_misses_is_not_taken_for_the_module(package: Package, tmp_path: Path) -> None:

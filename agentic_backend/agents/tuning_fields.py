@@ -1,0 +1,97 @@
+"""Tuning fields: checks the fields of catalog entries against what their agents declare, and finds keys without effect.
+
+An AgentFlow class declares its fields as a pydantic model, `Fields`; a function by a parameter that is annotated with
+one; a compiled graph by its `context_schema`.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from langgraph.pregel import Pregel
+from pydantic import BaseModel, ValidationError
+
+from agentic_backend.agents.agent_flow import AgentFlow
+from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.factory_arguments import fields_schema, wanted_by
+from agentic_backend.agents.graph_context import field_names, is_context_schema, wrong_fields
+from agentic_backend.config.located_yaml import ConfigProblem, KeyPath, LocatedYaml
+from agentic_backend.config.validation_problems import near_miss, validation_problems
+from agentic_backend.errors import AgentUnavailable
+
+_FIELDS = ("tuning", "fields")
+
+
+def wrong(settings: AgentSettings, target: Any, document: LocatedYaml, entry: KeyPath) -> list[ConfigProblem]:
+    """The fields of the entry that its agent can't be made with, each with its place."""
+    base, given = (*entry, *_FIELDS), settings.tuning.fields
+    if isinstance(target, Pregel):
+        try:
+            return [document.problem((*base, name), why) for name, why in wrong_fields(target.context_schema, given)]
+        except AgentUnavailable as error:
+            return [document.problem((*entry, "class_path"), str(error))]
+    declared = _declared(target)
+    if declared is None:
+        return []
+    if not isinstance(declared, type) or not issubclass(declared, BaseModel):
+        return [document.problem((*entry, "class_path"), "the `Fields` of the class are no pydantic model")]
+    unknown = [] if declared.model_config.get("extra") == "allow" else _unknown(given, _names(declared))
+    return [
+        *(document.problem((*base, name), message, at_key=True) for name, message in unknown),
+        *_misfits(declared, given, document, base),
+    ]
+
+
+def ignored(settings: AgentSettings, target: Any, document: LocatedYaml, entry: KeyPath) -> Iterator[ConfigProblem]:
+    """The keys of the entry that change nothing; the agent is served without them."""
+    model_counts, fields_count = _effects(target)
+    what = "a compiled graph" if isinstance(target, Pregel) else "a function that does not take it"
+    if settings.model is not None and not model_counts:
+        hint = "; give a function that takes the model and returns the graph" if isinstance(target, Pregel) else ""
+        yield document.problem((*entry, "model"), f"has no effect on {what}{hint}", at_key=True)
+    if settings.tuning.fields and not fields_count:
+        hint = "; its context_schema can declare them" if isinstance(target, Pregel) else ""
+        yield document.problem((*entry, *_FIELDS), f"have no effect on {what}{hint}", at_key=True)
+    elif isinstance(target, Pregel) and settings.tuning.fields:
+        for name, message in _unknown(settings.tuning.fields, field_names(target.context_schema)):
+            yield document.problem((*entry, *_FIELDS, name), message, at_key=True)
+
+
+def _declared(target: Any) -> Any:
+    return target.Fields if isinstance(target, type) and issubclass(target, AgentFlow) else fields_schema(target)
+
+
+def _effects(target: Any) -> tuple[bool, bool]:
+    """Whether the agent gets the entry's model, and its fields."""
+    if isinstance(target, Pregel):
+        return False, is_context_schema(target.context_schema)
+    if isinstance(target, type):
+        return True, True
+    kinds = {wanted.kind for wanted in wanted_by(target)}
+    return "model" in kinds, bool(kinds & {"fields", "config"})
+
+
+def _unknown(given: Mapping[str, Any], known: Collection[str]) -> list[tuple[str, str]]:
+    """The names in `given` that are not `known`, each with its message."""
+    there_are = f"; the fields are {', '.join(known) or 'none'}"
+    return [
+        (name, f"unknown field {name!r}{near_miss(name, known) or there_are}") for name in given if name not in known
+    ]
+
+
+def _names(declared: type[BaseModel]) -> list[str]:
+    """The names under which the values of `declared` may be given."""
+    aliases = [(info.validation_alias, info.alias) for info in declared.model_fields.values()]
+    return [*declared.model_fields, *(alias for pair in aliases for alias in pair if isinstance(alias, str))]
+
+
+def _misfits(
+    declared: type[BaseModel], given: Mapping[str, Any], document: LocatedYaml, base: KeyPath
+) -> list[ConfigProblem]:
+    try:
+        declared.model_validate({name: value for name, value in given.items() if name in _names(declared)})
+    except ValidationError as error:
+        return validation_problems(error, declared, document.problem, base)
+    except Exception as error:
+        # A validator is an author's code.
+        return [document.problem(base, f"can't be checked: {type(error).__name__} in the class of the fields")]
+    return []

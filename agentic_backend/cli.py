@@ -17,10 +17,11 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.migrate import migrate
 from agentic_backend.server.process import bind, run
-from agentic_backend.server.process_end import outlive_terminal
+from agentic_backend.server.process_end import leave_now, outlive_terminal
 from agentic_backend.server.workers import CANNOT_START, Workers
 from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.telemetry import configure_logging
+from agentic_backend.trial_build import build_all, is_code_left
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,19 +41,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for problem in agents.problems:
             print(problem, file=sys.stderr)
         if options.command == "validate":
-            print(f"{len(agents.served())} agents can be served, {len(agents.problems)} problems")
-            return 2 if agents.problems else 0
+            return _validate(settings, agents, build=options.build)
         return _serve(settings, agents)
     except (ConfigError, ModelUnavailable) as error:
         print(error, file=sys.stderr)
         return 2
 
 
-def _serve(settings: Settings, agents: AgentManager) -> int:
+def _validate(settings: Settings, agents: AgentManager, *, build: bool) -> int:
+    """Say what was checked and found; return the exit status."""
+    print(f"{len(agents.served())} agents can be served, {len(agents.problems)} problems")
+    checked = "Checked: the settings, the catalog's entries, the import of each class_path."
+    if not build:
+        print(f"{checked} Not checked: what --build does, which builds the agents, their models and MCP servers.")
+        return 2 if agents.problems else 0
+    configure_logging("error", settings.log.packages, settings.log.format)
+    models = _models_of(settings, agents)
+    faults = bool(models.problems)
+    for built in build_all(settings, agents, models):
+        faults |= built.fault is not None
+        print(built, flush=True)
+    print(f"{checked} Built: the agents, their models (none was called), their MCP servers.", flush=True)
+    status = 2 if agents.problems or faults else 0
+    if is_code_left():
+        leave_now(status)
+    return status
+
+
+def _models_of(settings: Settings, agents: AgentManager) -> ChatModels:
+    """The models of the settings and of the catalog's entries; prints what can't be built."""
     wanted = {agent.settings.model for agent in agents.served() if agent.settings.model}
     models = load_models(settings.models, settings.openai_model, wanted)
     for problem in models.problems:
         print(problem, file=sys.stderr)
+    return models
+
+
+def _serve(settings: Settings, agents: AgentManager) -> int:
+    models = _models_of(settings, agents)
     configure_logging(settings.log.level, settings.log.packages, settings.log.format)
     # Exclude the half a million objects of the imported modules, which stay, from garbage collection.
     gc.collect()
@@ -116,6 +142,11 @@ def _parser() -> argparse.ArgumentParser:
             const="true",
             help="let everybody who can reach the server be anybody",
         )
+    commands.choices["validate"].add_argument(
+        "--build",
+        action="store_true",
+        help="also build every agent, its model and its MCP servers, as the server would; no model is called",
+    )
     purpose = "copy everything from a SQLite file to a MongoDB, while no server runs on them; it can be run again"
     command = commands.add_parser("migrate", help=purpose, description=purpose.capitalize() + ".")
     command.add_argument("--from", dest="source", required=True, metavar="sqlite:FILE", help="what is copied")

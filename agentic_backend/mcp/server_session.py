@@ -305,7 +305,10 @@ class ServerSession:
 
     def _cannot_open(self, error: Exception | None) -> AgentUnavailable:
         log.warning("MCP server can't be reached", exc_info=_cause(error), extra={"mcp_server": self.server_id})
-        return AgentUnavailable(self._says(_REFUSED_USER if self._refused_by(error) else "can't be reached"))
+        unavailable = AgentUnavailable(self._says(_REFUSED_USER if self._refused_by(error) else "can't be reached"))
+        # For the author: clients are told no more than that.
+        unavailable.__cause__ = _cause(error)
+        return unavailable
 
     def _note_loss(self, error: Exception | None, is_again: bool) -> None:
         if self._is_closing:

@@ -103,10 +103,10 @@ def _starved_s() -> float:
         return 0.0
 
 
-def leave_now() -> None:
+def leave_now(status: int = 0) -> None:
     """End the process at once, without exit handlers and without waiting for threads."""
     # Flush printed text first; this fails if the terminal is closed.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
-    os._exit(0)
+    os._exit(status)

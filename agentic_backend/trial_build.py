@@ -1,0 +1,126 @@
+"""TrialBuild: builds each agent once as the server would, with its model and its MCP servers, and says what fails.
+
+No model is called, since that costs. An agent whose MCP server takes the user's token is not built, because nobody is
+signed in.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from agentic_backend.agents.agent_factory import AgentFactory
+from agentic_backend.agents.agent_flow import AgentServices
+from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent, is_flow_class
+from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.auth.developer import DeveloperAuthenticator
+from agentic_backend.config.settings import Settings
+from agentic_backend.exception_detail import detail_of
+from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
+from agentic_backend.kpi import Kpi
+
+_THREADS = "trial-build"
+# Added to the factory's timeout, for an agent that ignores its cancellation.
+_MORE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """How the build of an agent went; `fault` and `skipped` say why not, in one line."""
+
+    agent_id: str
+    took_s: float = 0.0
+    fault: str | None = None
+    skipped: str | None = None
+
+    def __str__(self) -> str:
+        if self.fault is not None:
+            return f"fault    {self.agent_id}: {self.fault}"
+        return f"skipped  {self.agent_id}: {self.skipped}" if self.skipped else f"ok       {self.agent_id}"
+
+
+def build_all(settings: Settings, agents: AgentManager, models: ChatModels) -> Iterator[Built]:
+    """Build the served agents one by one, each within `agents.build_timeout_s`, and close them again."""
+    loop, threads = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix=_THREADS)
+    loop.set_default_executor(threads)
+    trial = _Trial(settings, models)
+    try:
+        for agent in agents.served():
+            yield _until_done(loop, loop.create_task(trial.build(agent)))
+        _until_done(loop, loop.create_task(trial.aclose()))
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+        loop.close()
+
+
+def is_code_left() -> bool:
+    """Whether an agent's blocking code still runs; Python would wait for it at its end."""
+    return any(thread.name.startswith(_THREADS) for thread in threading.enumerate())
+
+
+def _until_done(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> Any:
+    while not task.done():
+        try:
+            loop.run_until_complete(task)
+        except SystemExit:
+            # An agent's code has called sys.exit(), which stops the loop; the task goes on.
+            continue
+    return task.result()
+
+
+class _Trial:
+    def __init__(self, settings: Settings, models: ChatModels) -> None:
+        self._settings = settings
+        self._models = models
+        self._servers = {OPERATIONS: operations_settings(None)} | settings.mcp_servers
+        self._user_id = settings.auth.developer.user
+        authenticator = DeveloperAuthenticator(self._user_id)
+        services = AgentServices(
+            models=models,
+            refresh_tokens=authenticator.refresh,
+            exchange_token=authenticator.exchange,
+            mcp_servers=self._servers,
+        )
+        self._factory = AgentFactory(services, Kpi(), settings.agents)
+
+    async def build(self, agent: CatalogAgent) -> Built:
+        agent_id, began = agent.settings.id, time.monotonic()
+        if needed := self._servers_of_users(agent):
+            return Built(agent_id, skipped=f"needs a user's token for {', '.join(needed)}")
+        building = asyncio.create_task(self._build(agent))
+        await asyncio.wait({building}, timeout=self._settings.agents.build_timeout_s + _MORE_S)
+        if not building.done():
+            building.cancel()
+            return Built(agent_id, fault="does not end, though its time is up")
+        error = asyncio.CancelledError() if building.cancelled() else building.exception()
+        return Built(agent_id, time.monotonic() - began, None if error is None else _fault(error))
+
+    async def aclose(self) -> None:
+        await self._factory.aclose()
+
+    async def _build(self, agent: CatalogAgent) -> None:
+        if is_flow_class(agent.target) or agent.settings.model is not None:
+            self._models.get(agent.settings.model)
+        context = RuntimeContext(self._user_id, None, "validate", agent.settings.id)
+        async with self._factory.lease(agent, context):
+            pass
+
+    def _servers_of_users(self, agent: CatalogAgent) -> Sequence[str]:
+        """The MCP servers of the agent and its crew that take the user's token."""
+        ids = [use.id for one in (agent, *agent.crew) for use in one.settings.tuning.mcp_servers]
+        return [name for name in ids if self._servers[name].auth.mode in ("user_token", "token_exchange")]
+
+
+def _fault(error: BaseException) -> str:
+    """`error` and what caused it, in one line."""
+    detail = detail_of(error, ())
+    told = [str(error)]
+    if detail is not None:
+        told = [str(error)] if str(error) != detail.text else []
+        told.append(f"{detail.type}: {detail.text}" if detail.text else detail.type)
+        told.append(f"at {detail.where}" if detail.where else "")
+    return " ".join(" ".join(filter(None, told)).split())

@@ -69,8 +69,6 @@ class StartedRun:
     """The tokens of its models, and the model calls that have ended."""
     at: float
     """When the graph started."""
-    given: Sequence[BaseMessage]
-    """The messages of the prompt."""
 
     def closing(self, status: ExchangeStatus, now: float) -> Sequence[CompleteDraft]:
         """The messages that complete open texts and calls if the run ends with `status`."""
@@ -193,7 +191,7 @@ class GraphRun:
             given, transcoder = self._from_the_resume_point(start.resume_point, checkpoints, warm)
             outbox.accept(transcoder.announce_anew(self._clock()))
         model_stream = self._model_stream(transcoder, outbox)
-        self.started = StartedRun(warm, memory, checkpoints, transcoder, model_stream, self._clock(), prompt.messages)
+        self.started = StartedRun(warm, memory, checkpoints, transcoder, model_stream, self._clock())
         if not_passed:
             self._ask(not_passed, transcoder, outbox)
         else:

@@ -9,6 +9,8 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 
+from langchain_core.messages import BaseMessage
+
 from agentic_backend.errors import Interrupted, StoreUnavailable
 from agentic_backend.exception_detail import detail_of
 from agentic_backend.exchange.boundary_events import show_deletion, show_end
@@ -71,9 +73,11 @@ class Settlement:
             yield from strings_in([part.model_dump() for part in message.parts])
         yield from (partial.text for partial in self._outbox.log.partial)
         yield from strings_in(self._start.record.runtime_context)
-        started = self._graph_run.started
-        for given in started.given if started is not None else ():
-            yield from strings_in([given.content, getattr(given, "tool_calls", None)])
+        if (started := self._graph_run.started) is not None:
+            for given in [*started.memory.left_messages, *started.memory.unseen_messages]:
+                # A graph may leave its messages as plain data.
+                is_message = isinstance(given, BaseMessage)
+                yield from strings_in([given.content, getattr(given, "tool_calls", None)] if is_message else given)
 
     async def settle(self, outcome: Outcome, checkpoint: Checkpoint | None) -> None:
         """Store the end, then show it. `checkpoint` replaces the exchange's last one."""

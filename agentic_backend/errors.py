@@ -3,7 +3,7 @@
 `str(error)` is for the client: it never contains the text of a foreign exception, a token or a message.
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 Whose = Literal["client", "external", "internal"]
 """Who can fix it: the client, the operator of a dependency, or the operator of the server."""
@@ -109,6 +109,14 @@ class CheckpointMissing(AgenticError):
 class LimitReached(AgenticError):
     code, http_status, whose, retryable = "limit_reached", 409, "client", False
     default = "A limit of the exchange has been reached."
+
+    @classmethod
+    def of_agent(cls, agent_id: str, limit: str, value: object, reason: str = "") -> Self:
+        """A limit of an agent's catalog entry, such as `steps`, or the setting that takes its place.
+
+        `reason` is a clause that says what went beyond it.
+        """
+        return cls(f"The agent '{agent_id}' has reached its limit {limit} of {value}{reason and f': {reason}'}.")
 
 
 class BudgetExceeded(AgenticError):

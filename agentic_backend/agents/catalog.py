@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
-from agentic_backend.config.setting_types import PROVIDER_MODEL
+from agentic_backend.config.setting_types import PROVIDER_MODEL, Count, RunSeconds, Seconds
 from agentic_backend.config.validation_problems import near_miss, rule_broken, validation_problems
 
 AgentId = Annotated[
@@ -80,6 +80,36 @@ class StreamedNodes(CatalogPart):
     )
 
 
+class AgentLimits(CatalogPart):
+    """What one exchange of an agent may take; beyond a limit it ends with `limit_reached`."""
+
+    silence_s: Seconds | None = Field(
+        None,
+        description="How long its graph may be silent while no tool runs, in seconds; `null` is "
+        "`limits.model_timeout_s` of the settings.",
+    )
+    tool_s: Seconds | None = Field(
+        None,
+        description="How long a tool may run without a sign of life, in seconds; `null` is `limits.tool_timeout_s` of "
+        "the settings.",
+    )
+    run_s: RunSeconds | None = Field(
+        None,
+        description="How long an exchange may run, in seconds, without the time in which it waits for a person; `null` "
+        "is `limits.run_timeout_s` of the settings.",
+    )
+    steps: Count | None = Field(
+        None,
+        description="LangGraph's `recursion_limit`: steps of a graph from its start, or from a pause, to its end; "
+        "`null` is the graph's own.",
+    )
+    model_calls: Count | None = Field(None, description="Calls of models; `null` is no limit.")
+    tool_calls: Count | None = Field(None, description="Calls of tools; `null` is no limit.")
+    tokens: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = Field(
+        None, description="Tokens that its models read and write; `null` is no limit."
+    )
+
+
 class AgentSettings(CatalogPart):
     """One entry of the catalog."""
 
@@ -118,6 +148,7 @@ class AgentSettings(CatalogPart):
         description="Whose items the agent's graph finds in LangGraph's store: the user's, those that all users share, "
         "or no store unless it was compiled with one.",
     )
+    limits: AgentLimits = Field(AgentLimits(), description="What one exchange of the agent may take.")
     tuning: AgentTuning = Field(AgentTuning(), description="What the agent's code is given.")
     chat: AgentChat = Field(AgentChat(), description="How the agent appears in a chat.")
 

@@ -5,8 +5,10 @@ of a sub-agent; the leader keeps only the question and the answer. If an expert 
 continues.
 """
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +17,13 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph._internal._constants import CONFIG_KEY_RUNTIME
 from langgraph.config import get_stream_writer
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, GraphRecursionError
 from langgraph.runtime import get_runtime
 
 from agentic_backend.agents.agent_flow import AgentFlow
-from agentic_backend.errors import AgenticError
+from agentic_backend.agents.call_limits import CallLimits, steps_exceeded
+from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.errors import AgenticError, LimitReached
 from agentic_backend.mcp import delegation_tool_name
 
 log = logging.getLogger(__name__)
@@ -67,19 +71,20 @@ _ARGUMENTS: dict[str, Any] = {
 
 async def _answer(expert: AgentFlow, question: str) -> str:
     """Run the expert's graph; return the text of its last message. Raises ToolException if it is empty or it fails."""
-    # This name distinguishes the expert's tokens from the leader's. The rest of the config comes from the leader's run,
-    # also the checkpointer: LangGraph uses only one within a run. It would also pass on the leader's store.
-    runtime = get_runtime().override(store=expert.graph_store())
-    config = RunnableConfig(metadata={"lc_agent_name": expert.settings.id}, configurable={CONFIG_KEY_RUNTIME: runtime})
+    # The rest of the config comes from the leader's run, also the checkpointer: LangGraph uses only one within a run.
+    config = _config(expert)
     try:
-        state = await expert.get_compiled_graph().ainvoke(
-            {"messages": [HumanMessage(question)]}, config, context=expert.graph_context()
-        )
+        async with _running_time(expert.settings):
+            state = await expert.get_compiled_graph().ainvoke(
+                {"messages": [HumanMessage(question)]}, config, context=expert.graph_context()
+            )
     except GraphBubbleUp:
         # Not a failure: the graph pauses for a person.
         raise
     except AgenticError as error:
         raise ToolException(error.content) from error
+    except GraphRecursionError as error:
+        raise ToolException(steps_exceeded(expert.settings.id, error).content) from error
     except Exception as error:
         # An author's graph may raise anything; its text may quote a message.
         log.exception("expert failed", extra={"agent_id": expert.settings.id})
@@ -89,3 +94,31 @@ async def _answer(expert: AgentFlow, question: str) -> str:
     if not text:
         raise ToolException(f"The agent '{expert.settings.id}' gave no answer.")
     return text
+
+
+def _config(expert: AgentFlow) -> RunnableConfig:
+    """The expert's store, and its own limits for one question, beside those of its leader for the whole exchange."""
+    settings, limits = expert.settings, expert.settings.limits
+    # LangGraph would pass on the leader's store.
+    runtime = get_runtime().override(store=expert.graph_store())
+    # This name distinguishes the expert's tokens from the leader's.
+    config = RunnableConfig(metadata={"lc_agent_name": settings.id}, configurable={CONFIG_KEY_RUNTIME: runtime})
+    if limits.steps is not None:
+        config["recursion_limit"] = limits.steps
+    if not (limits.model_calls is limits.tool_calls is limits.tokens is None):
+        config["callbacks"] = [CallLimits(settings)]
+    return config
+
+
+@asynccontextmanager
+async def _running_time(settings: AgentSettings) -> AsyncIterator[None]:
+    """Bound the expert's running time. Raises LimitReached."""
+    run_s = settings.limits.run_s
+    timeout = asyncio.timeout(run_s)
+    try:
+        async with timeout:
+            yield
+    except TimeoutError as error:
+        if not timeout.expired():
+            raise
+        raise LimitReached.of_agent(settings.id, "run_s", f"{run_s:g} seconds") from error

@@ -49,6 +49,8 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         self._stored: dict[str, dict[str, Stored]] = {}
         # The writes of the tasks that follow each checkpoint.
         self._writes: dict[Place, Writes] = {}
+        # What the run has spent when its checkpoint was taken (see CallLimits).
+        self.spent: Sequence[Any] = ()
         if kept:
             first = _first(kept)
             self._stored[""] = {first.checkpoint["id"]: first}
@@ -61,13 +63,15 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         for (namespace, checkpoint_id), stored in snapshot.checkpoints.items():
             checkpoints._stored.setdefault(namespace, {})[checkpoint_id] = stored
         checkpoints._writes.update(snapshot.writes)
+        checkpoints.spent = snapshot.spent
         return checkpoints
 
     def snapshot(self) -> Snapshot:
         """The current state of the graphs."""
         # Copies, because a thread packs them while the run continues.
         stored = {(name, one): kept for name, by_id in list(self._stored.items()) for one, kept in list(by_id.items())}
-        return Snapshot(self.run_id, stored, {place: dict(one) for place, one in list(self._writes.items())})
+        writes = {place: dict(one) for place, one in list(self._writes.items())}
+        return Snapshot(self.run_id, stored, writes, self.spent)
 
     def pack(self) -> bytes:
         return self.snapshot().pack()

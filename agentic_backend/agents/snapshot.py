@@ -4,7 +4,7 @@ A snapshot is taken at once, by reference, and packed later, in a thread. Unpack
 reads them, because only then does `serde` know the types of its state.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
@@ -45,6 +45,8 @@ class Snapshot(NamedTuple):
     checkpoints: Mapping[Place, Stored]
     # The writes after each checkpoint.
     writes: Mapping[Place, Writes]
+    # What the run has spent (see CallLimits).
+    spent: Sequence[Any]
 
     def pack(self) -> bytes:
         """The snapshot as bytes. Raises TypeError or ValueError if a graph holds a value that can't be serialized."""
@@ -62,7 +64,13 @@ class Snapshot(NamedTuple):
             (place, [(key, (task_id, channel, _dumped(value), path)) for key, (task_id, channel, value, path) in items])
             for place, items in ((place, written.items()) for place, written in self.writes.items())
         ]
-        values = {"version": _VERSION, "thread_id": self.run_id, "checkpoints": checkpoints, "writes": writes}
+        values = {
+            "version": _VERSION,
+            "thread_id": self.run_id,
+            "checkpoints": checkpoints,
+            "writes": writes,
+            "spent": self.spent,
+        }
         return serializer.dumps_typed(values)[1]
 
     @classmethod
@@ -85,7 +93,7 @@ class Snapshot(NamedTuple):
                 }
                 for (namespace, checkpoint_id), written in values["writes"]
             }
-            return cls(values["thread_id"], checkpoints, writes)
+            return cls(values["thread_id"], checkpoints, writes, values.get("spent", ()))
         except CheckpointMissing:
             raise
         except Exception as error:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from agentic_backend.config.setting_types import Bytes, Count, Seconds, Section
+from agentic_backend.config.setting_types import Bytes, Count, RunSeconds, Seconds, Section
 from agentic_backend.config.validation_problems import rule_broken
 
 PerUser = Annotated[Count | None, BeforeValidator(lambda value: None if value == "auto" else value)]
@@ -65,9 +65,20 @@ class LimitsSettings(Section):
         33_554_432, description="Most that all models of an exchange may say from one pause to the next, in bytes."
     )
     model_timeout_s: Seconds = Field(
-        120, description="How long a graph may be silent while no tool runs, in seconds; then the exchange fails."
+        120,
+        description="How long a graph may be silent while no tool runs, in seconds, unless its catalog entry says "
+        "otherwise; then the exchange fails.",
     )
-    tool_timeout_s: Seconds = Field(300, description="How long a tool may run, in seconds.")
+    tool_timeout_s: Seconds = Field(
+        300,
+        description="How long a tool may run without a sign of life, in seconds, unless the agent's catalog entry says "
+        "otherwise; then the exchange fails.",
+    )
+    run_timeout_s: RunSeconds = Field(
+        3600,
+        description="How long an exchange may run, in seconds, without the time in which it waits for a person, unless "
+        "the agent's catalog entry says otherwise; then it fails.",
+    )
     send_timeout_s: Seconds = Field(
         10, description="How long a client may take to read what is sent, in seconds; then it is disconnected."
     )

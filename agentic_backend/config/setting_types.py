@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
+RunSeconds = Annotated[float, Field(gt=0, le=604_800)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Bytes = Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)]
 AnyPath = Annotated[Path, Field(strict=False)]

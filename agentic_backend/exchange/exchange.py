@@ -15,7 +15,6 @@ from agentic_backend.errors import (
     ApprovalNotFound,
     Internal,
     LimitReached,
-    ModelTimeout,
     StoreUnavailable,
 )
 from agentic_backend.exchange.boundary_events import show_beginning, show_waiting
@@ -24,6 +23,7 @@ from agentic_backend.exchange.kpis import ExchangeKpis
 from agentic_backend.exchange.life import INTERRUPTED, OK, PAUSED, STOPPED, Life, Outcome, Phase, wait_for
 from agentic_backend.exchange.outages import until_stored
 from agentic_backend.exchange.outbox import Outbox
+from agentic_backend.exchange.patience import Patience
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.settlement import Settlement
 from agentic_backend.exchange.start import ExchangeStart
@@ -55,6 +55,8 @@ class Exchange:
         """Runs in its own task, which `run` starts and awaits."""
         self._services = services
         self._limits = services.limits
+        self._patience = Patience.of(start.agent.settings, services.limits)
+        """How long the agent may run, and be silent."""
         self._life = Life()
         """The phase of the exchange and its cancellation, shared by its parts."""
         self._outbox = Outbox(services.writer(start), exchange_log, self._life, self._checkpoint_at, start.stored)
@@ -93,7 +95,7 @@ class Exchange:
         self._kpis.start()
         if self.log.last_seq == 0:
             show_beginning(self.log, self._start)
-        graph = asyncio.create_task(self._graph_run.run(self._outbox))
+        graph = asyncio.create_task(self._graph_run.run(self._outbox, self._fail))
         graph.add_done_callback(lambda _: self._life.wakeup.set())
         try:
             outcome = await self._outcome(graph)
@@ -112,6 +114,8 @@ class Exchange:
 
     async def _outcome(self, graph: asyncio.Task[StartedRun]) -> Outcome:
         """The outcome of the run. Cancels the graph if it still runs."""
+        rest_s = self._patience.run_s - self._kpis.ran_ms / 1000
+        run_end = asyncio.get_running_loop().call_later(rest_s, lambda: self._fail(self._patience.run_error()))
         try:
             return await self._await_outcome(graph)
         except Drained:
@@ -120,7 +124,11 @@ class Exchange:
             # The boundary of an exchange: any error becomes its outcome.
             return self._settlement.failed(error)
         finally:
+            run_end.cancel()
             graph.cancel()
+
+    def _fail(self, error: AgenticError) -> None:
+        self._life.cancel(Outcome(ExchangeStatus.ERROR, error))
 
     async def _await_outcome(self, graph: asyncio.Task[StartedRun]) -> Outcome:
         """Write the graph's drafts until it ends, pauses, is cancelled or times out."""
@@ -169,22 +177,20 @@ class Exchange:
     async def _woken_up_or_silent(self) -> None:
         """Wait until there is something to do; cancel the exchange if the graph gives no sign of life in time."""
         while not self._life.wakeup.is_set():
-            patience_s, error = self._patience()
-            rest_s = self._graph_run.last_sign + patience_s - self._clock()
+            ends_at, error = self._end_of_silence()
+            rest_s = ends_at - self._clock()
             if rest_s <= 0:
-                self._life.cancel(Outcome(ExchangeStatus.ERROR, error))
+                self._fail(error)
                 return
-            # No longer than the model timeout: once the agent is built, a shorter timeout may apply.
-            await wait_for(self._life.wakeup, min(rest_s, self._limits.model_timeout_s))
+            # No longer than the shortest timeout: it may apply by then.
+            await wait_for(self._life.wakeup, min(rest_s, self._patience.silence_s, self._patience.tool_s))
 
-    def _patience(self) -> tuple[float, AgenticError]:
-        """How long the graph may be silent, in seconds, and the error if it is silent for longer."""
-        started = self._graph_run.started
+    def _end_of_silence(self) -> tuple[float, AgenticError]:
+        """When the exchange ends if the graph stays silent, by the event loop's clock, and its error."""
+        started, last_sign = self._graph_run.started, self._graph_run.last_sign
         if started is None:
-            return self._graph_run.start_timeout_s, AgentUnavailable()
-        if started.transcoder.calls:
-            return self._limits.tool_timeout_s, Internal("A tool did not end in time.")
-        return self._limits.model_timeout_s, ModelTimeout()
+            return last_sign + self._graph_run.start_timeout_s, AgentUnavailable()
+        return self._patience.next_end(started.model_stream.in_flight, started.transcoder.calls.oldest, last_sign)
 
     async def _pause(self, started: StartedRun) -> Outcome:
         """Store the pause, so that any instance can continue. Another outcome than PAUSED if it has to end instead."""

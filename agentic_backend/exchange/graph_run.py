@@ -5,8 +5,9 @@ awaits `run`, enforces the timeouts, takes the checkpoints and may cancel it.
 """
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +20,11 @@ from pydantic import ValidationError
 
 from agentic_backend.agents.agent_factory import WarmAgent
 from agentic_backend.agents.agent_flow import StreamPart
+from agentic_backend.agents.call_limits import CallLimits, Spent, steps_exceeded
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.paused_graph import PausedGraph
 from agentic_backend.agents.runtime_context import RuntimeContext
-from agentic_backend.errors import AgenticError, CheckpointMissing, Internal
+from agentic_backend.errors import AgenticError, CheckpointMissing, Internal, LimitReached
 from agentic_backend.exchange.ending import left_open
 from agentic_backend.exchange.outbox import Outbox
 from agentic_backend.exchange.prompt_assembly import PromptAssembly
@@ -35,8 +37,9 @@ from agentic_backend.redaction import SHORTEST_SECRET
 from agentic_backend.streaming.drafts import CompleteDraft
 from agentic_backend.streaming.held_back import HeldBack
 from agentic_backend.streaming.interrupts import interrupt_id_of, is_refusal, resume_values
-from agentic_backend.streaming.model_stream import ModelCall, ModelStream
+from agentic_backend.streaming.model_stream import ModelCall
 from agentic_backend.streaming.resumed_run import ResumedRun
+from agentic_backend.streaming.run_callback import RunCallback
 from agentic_backend.streaming.said import Said
 from agentic_backend.streaming.stream_transcoder import StreamTranscoder
 from agentic_backend.streaming.structured_output import CHANNEL
@@ -65,8 +68,10 @@ class StartedRun:
     """The graph's checkpoints."""
     transcoder: StreamTranscoder
     """Turns the graph's stream into drafts."""
-    model_stream: ModelStream
-    """The tokens of its models, and the model calls that have ended."""
+    call_limits: CallLimits
+    """Counts its calls and tokens."""
+    model_stream: RunCallback
+    """The tokens of its models, the model calls that have ended, and what is at work."""
     at: float
     """When the graph started."""
 
@@ -98,15 +103,16 @@ class GraphRun:
         self.refused_answer: str | None = None
         """Why the graph has refused an answer that it was resumed with, and asks again."""
 
-    async def run(self, outbox: Outbox) -> StartedRun:
+    async def run(self, outbox: Outbox, on_exceeded: Callable[[LimitReached], None] = lambda error: None) -> StartedRun:
         """Run the graph from the user's message or from its checkpoint, until it ends or pauses.
 
-        Raises CheckpointMissing if it can't go on from the checkpoint, Drained, and the agent's errors.
+        `on_exceeded` is called as soon as a limit of calls or tokens is exceeded: the graph may catch what it raises.
+        Raises CheckpointMissing if it can't go on from the checkpoint, Drained, LimitReached, and the agent's errors.
         """
         try:
             checkpoints = await self._checkpoints_to_go_on_from()
             async with self._services.factory.lease(self._start.agent, self._context) as warm:
-                return await self._answer(warm, outbox, checkpoints)
+                return await self._answer(warm, outbox, checkpoints, on_exceeded)
         except asyncio.CancelledError:
             raise
         except BaseException as error:
@@ -122,6 +128,7 @@ class GraphRun:
         """The packed checkpoint, from which any process can continue; None if it holds values that can't be packed."""
         if self.started is None:
             return None
+        self.started.checkpoints.spent = self.started.call_limits.packed()
         snapshot = self.started.checkpoints.snapshot()
         try:
             # In a thread, because it may hold a long conversation and many files.
@@ -157,10 +164,13 @@ class GraphRun:
 
     def typed(self, error: Exception) -> AgenticError:
         """The typed error for an exception that `run` raised."""
+        exceeded = self.started.call_limits.exceeded if self.started is not None else None
+        if exceeded is not None:
+            return exceeded
         if isinstance(error, AgenticError):
             return error
         if isinstance(error, GraphRecursionError):
-            return Internal("The agent came to no end within its limit of steps.")
+            return steps_exceeded(self._start.agent.settings.id, error)
         model_error = self.started.model_stream.typed(error) if self.started is not None else None
         return model_error or Internal()
 
@@ -171,7 +181,13 @@ class GraphRun:
         self._context.run_id = checkpoints.run_id
         return checkpoints
 
-    async def _answer(self, warm: WarmAgent, outbox: Outbox, checkpoints: ExchangeCheckpoints | None) -> StartedRun:
+    async def _answer(
+        self,
+        warm: WarmAgent,
+        outbox: Outbox,
+        checkpoints: ExchangeCheckpoints | None,
+        on_exceeded: Callable[[LimitReached], None],
+    ) -> StartedRun:
         start, window = self._start, self._start.agent.settings.chat.history_exchanges
         window = self._services.limits.history_exchanges if window is None else window
         memory = await self._services.recall.restore(warm, start.session, start.opening.rank, window)
@@ -190,12 +206,15 @@ class GraphRun:
             not_passed = await paused.breakpoints()
             given, transcoder = self._from_the_resume_point(start.resume_point, checkpoints, warm)
             outbox.accept(transcoder.announce_anew(self._clock()))
-        model_stream = self._model_stream(transcoder, outbox)
-        self.started = StartedRun(warm, memory, checkpoints, transcoder, model_stream, self._clock())
+        call_limits = self._call_limits(checkpoints, on_exceeded)
+        model_stream = self._model_stream(transcoder, outbox, call_limits)
+        self.started = StartedRun(warm, memory, checkpoints, transcoder, call_limits, model_stream, self._clock())
         if not_passed:
             self._ask(not_passed, transcoder, outbox)
         else:
             await self._pump(self.started, given, outbox)
+        if call_limits.exceeded is not None:
+            raise call_limits.exceeded
         return self.started
 
     def _from_the_opening(
@@ -242,19 +261,31 @@ class GraphRun:
             answers_in_json=CHANNEL in warm.flow.get_compiled_graph().channels,
         )
 
-    def _model_stream(self, transcoder: StreamTranscoder, outbox: Outbox) -> ModelStream:
+    def _call_limits(self, checkpoints: ExchangeCheckpoints, on_exceeded: Callable[[LimitReached], None]) -> CallLimits:
+        loop = asyncio.get_running_loop()
+        return CallLimits(
+            self._start.agent.settings,
+            Spent(*checkpoints.spent),
+            lambda error: _call_soon(loop, on_exceeded, error),
+        )
+
+    def _model_stream(self, transcoder: StreamTranscoder, outbox: Outbox, call_limits: CallLimits) -> RunCallback:
         limits = self._services.limits
         said = Said(limits.model_call_bytes, limits.model_run_bytes)
-        return ModelStream(lambda part: self._take(part, transcoder, outbox), said)
+        return RunCallback(lambda part: self._take(part, transcoder, outbox), said, call_limits, self._clock)
 
     async def _pump(self, started: StartedRun, given: _Given, outbox: Outbox) -> None:
         config = RunnableConfig(configurable=self._context.configurable, callbacks=[started.model_stream])
+        if (steps := self._start.agent.settings.limits.steps) is not None:
+            config["recursion_limit"] = steps
         self.last_sign = self._clock()
         at_breakpoint = False
         try:
             updates = started.warm.flow.astream_updates(given, config, started.checkpoints, self._control)
             async for part in updates:
                 at_breakpoint |= part == _AT_BREAKPOINT
+                if part[1] == "custom":
+                    started.model_stream.in_flight.progress(self._clock())
                 self._take(part, started.transcoder, outbox)
         except GraphDrained as error:
             raise Drained from error
@@ -276,3 +307,11 @@ class GraphRun:
     def _take(self, part: StreamPart, transcoder: StreamTranscoder, outbox: Outbox) -> None:
         self.last_sign = self._clock()
         outbox.accept(transcoder.feed(part, self.last_sign))
+
+
+def _call_soon(
+    loop: asyncio.AbstractEventLoop, on_exceeded: Callable[[LimitReached], None], error: LimitReached
+) -> None:
+    """Call it in the event loop. After the loop's end it is of no use: a thread may outlive it."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(on_exceeded, error)

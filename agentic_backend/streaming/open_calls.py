@@ -33,6 +33,11 @@ class OpenCalls:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    @property
+    def oldest(self) -> str | None:
+        """The name of the tool whose call has waited longest for its result."""
+        return next((call.name for call in self._waiting.values()), None)
+
     def announce(
         self, calls: list[ToolCallPart], at: float, namespace: tuple[str, ...], *, streamed: bool
     ) -> list[ToolCallPart]:

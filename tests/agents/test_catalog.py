@@ -42,6 +42,7 @@ def test_only_id_and_class_path_are_required(tmp_path: Path) -> None:
     assert (settings.model, settings.crew, settings.tags, settings.tuning.fields) == (None, (), (), {})
     assert (settings.require_approval, settings.auto_resume) == ((), False)
     assert (settings.tuning.mcp_servers, settings.chat.starters, settings.chat.history_exchanges) == ((), (), None)
+    assert set(settings.limits.model_dump().values()) == {None}
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:
@@ -61,6 +62,7 @@ agents:
     model: fast
     require_approval: [send, "drop_*"]
     auto_resume: true
+    limits: {silence_s: 1.5, tool_s: 2, run_s: 86400, steps: 4, model_calls: 5, tool_calls: 6, tokens: 7}
     tuning:
       fields: {prompt: Be nice., depth: 3, nested: {x: [1]}}
       mcp_servers:
@@ -82,6 +84,7 @@ agents:
         ("web", (), None),
     ]
     assert settings.chat.history_exchanges == 0
+    assert list(settings.limits.model_dump().values()) == [1.5, 2, 86400, 4, 5, 6, 7]
     with pytest.raises(ValidationError):
         settings.name = "other"  # type: ignore[misc]
 
@@ -123,6 +126,9 @@ def test_tools_are_named_or_meant_by_a_pattern(require: Any, asked: list[str], u
         ),
         ("{id: x, class_path: 'm:n', require_approval: ['']}", "require_approval"),
         ("{id: x, class_path: 'm:n', require_approval: [7]}", "require_approval"),
+        ("{id: x, class_path: 'm:n', limits: {steps: 0}}", "limits.steps: expected an integer"),
+        ("{id: x, class_path: 'm:n', limits: {run_s: 0}}", "limits.run_s: expected a number above 0"),
+        ("{id: x, class_path: 'm:n', limits: {token: 5}}", "limits.token: unknown key 'token'; did you mean 'tokens'?"),
         ("{id: x, class_path: 'm:n', auto_resume: 1}", "auto_resume: expected true or false, found 1"),
         ("{id: x, class_path: 'm:n', model: fats}", "model: there is no model 'fats', nor is this a model such as"),
         ("{id: x, class_path: 'm:n', model: 'A B:c'}", "model: there is no model 'A B:c'"),

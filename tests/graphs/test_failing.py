@@ -30,8 +30,8 @@ async def test_a_graph_that_never_ends_is_ended(server: RunningServer) -> None:
     async with chat(server.address) as client:
         events = await client.ask("hello", agent_id="endless")
     check_exchange(events)
-    assert events[-1]["error"]["code"] == "internal"
-    assert "steps" in events[-1]["error"]["content"]
+    assert events[-1]["error"]["code"] == "limit_reached"
+    assert "steps of 20" in events[-1]["error"]["content"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,114 @@
+"""RunCallback: the LangChain callback of an exchange's run. It is one for all, because LangChain calls each for every
+token: it delivers tokens (ModelStream), counts calls (CallLimits) and knows what is at work (InFlight).
+"""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import LLMResult
+
+from agentic_backend.agents.agent_flow import StreamPart
+from agentic_backend.agents.call_limits import CallLimits
+from agentic_backend.streaming.in_flight import InFlight, Kind
+from agentic_backend.streaming.model_stream import ModelStream
+from agentic_backend.streaming.said import Said
+
+
+class RunCallback(ModelStream):
+    """Owned by one run; `sink` gets the parts of models' messages (see ModelStream)."""
+
+    def __init__(
+        self, sink: Callable[[StreamPart], None], said: Said, call_limits: CallLimits, clock: Callable[[], float]
+    ) -> None:
+        super().__init__(sink, said)
+        self._call_limits = call_limits
+        self._clock = clock
+        self.in_flight = InFlight(clock())
+
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any],
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        # First, because a refused call does not begin.
+        self._call_limits.on_chat_model_start(serialized, messages, run_id=run_id)
+        super().on_chat_model_start(serialized, messages, run_id=run_id, **kwargs)
+        self._begin(run_id, parent_run_id, Kind.MODEL)
+
+    def on_llm_start(
+        self,
+        serialized: dict[str, Any],
+        prompts: list[str],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **_: Any,
+    ) -> None:
+        self._call_limits.on_llm_start(serialized, prompts, run_id=run_id)
+        self._begin(run_id, parent_run_id, Kind.MODEL)
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
+        super().on_llm_end(response, run_id=run_id, **kwargs)
+        self._end(run_id)
+        self._call_limits.on_llm_end(response, run_id=run_id)
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID | None = None, **kwargs: Any) -> None:
+        super().on_llm_error(error, run_id=run_id, **kwargs)
+        if run_id is not None:
+            self._end(run_id)
+        self._call_limits.on_llm_error(error, run_id=run_id)
+
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tool_call_id: str | None = None,
+        **_: Any,
+    ) -> None:
+        self._call_limits.on_tool_start(serialized, input_str, run_id=run_id, tool_call_id=tool_call_id)
+        self._begin(run_id, parent_run_id, Kind.TOOL, str((serialized or {}).get("name", "")))
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
+        self._end(run_id)
+        self._call_limits.on_tool_end(output, run_id=run_id)
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        self._end(run_id)
+        self._call_limits.on_tool_error(error, run_id=run_id)
+
+    def on_chain_start(
+        self,
+        serialized: dict[str, Any] | None,
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        # LangGraph tags the run of a node with its step.
+        is_node = any(tag.startswith("graph:step:") for tag in tags or ())
+        name = str((metadata or {}).get("langgraph_node", ""))
+        self._begin(run_id, parent_run_id, Kind.NODE if is_node else Kind.OTHER, name)
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
+        self._end(run_id)
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        self._end(run_id)
+
+    def _begin(self, run_id: UUID, parent: UUID | None, kind: Kind, name: str = "") -> None:
+        self.in_flight.begin(run_id, parent, kind, name, self._clock())
+
+    def _end(self, run_id: UUID) -> None:
+        self.in_flight.end(run_id, self._clock())

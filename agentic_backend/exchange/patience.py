@@ -46,7 +46,8 @@ class Patience:
 
     def _end_of(self, work: Work, last_sign: float) -> tuple[float, AgenticError]:
         if work.kind is Kind.TOOL:
-            return work.sign_at + self.tool_s, self._tool_error(work.name)
+            # A tool that no model has called may have been cancelled by its node.
+            return (work.sign_at if work.is_called else last_sign) + self.tool_s, self._tool_error(work.name)
         error = ModelTimeout() if work.kind is Kind.MODEL else self._silence_error(f"its node '{work.name}'")
         return last_sign + self.silence_s, error
 

@@ -25,6 +25,9 @@ class Work:
     parent: UUID | None
     sign_at: float
     """The time of its last sign of life: its start, or the start or end of work within it."""
+    is_called: bool
+    """Whether a model has called it, so that it has an end: LangChain does not report that a tool was cancelled, but
+    every call gets a result."""
 
 
 class InFlight:
@@ -33,8 +36,10 @@ class InFlight:
         # The time of the last sign of life of any work.
         self.last_sign = at
 
-    def begin(self, run_id: UUID, parent: UUID | None, kind: Kind, name: str, at: float) -> None:
-        self._runs[run_id] = Work(kind, name, parent, at)
+    def begin(
+        self, run_id: UUID, parent: UUID | None, kind: Kind, name: str, at: float, *, is_called: bool = False
+    ) -> None:
+        self._runs[run_id] = Work(kind, name, parent, at, is_called)
         self._sign(parent, at)
 
     def end(self, run_id: UUID, at: float) -> None:

@@ -75,7 +75,8 @@ class RunCallback(ModelStream):
         **_: Any,
     ) -> None:
         self._call_limits.on_tool_start(serialized, input_str, run_id=run_id, tool_call_id=tool_call_id)
-        self._begin(run_id, parent_run_id, Kind.TOOL, str((serialized or {}).get("name", "")))
+        name = str((serialized or {}).get("name", ""))
+        self._begin(run_id, parent_run_id, Kind.TOOL, name, is_called=tool_call_id is not None)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         self._end(run_id)
@@ -107,8 +108,10 @@ class RunCallback(ModelStream):
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         self._end(run_id)
 
-    def _begin(self, run_id: UUID, parent: UUID | None, kind: Kind, name: str = "") -> None:
-        self.in_flight.begin(run_id, parent, kind, name, self._clock())
+    def _begin(
+        self, run_id: UUID, parent: UUID | None, kind: Kind, name: str = "", *, is_called: bool = False
+    ) -> None:
+        self.in_flight.begin(run_id, parent, kind, name, self._clock(), is_called=is_called)
 
     def _end(self, run_id: UUID) -> None:
         self.in_flight.end(run_id, self._clock())

@@ -16,10 +16,10 @@ def ends(in_flight: InFlight, open_call: str | None = None, last_sign: float = 0
     return at, error.content.partition(": ")[2] or error.code
 
 
-def at_work(*work: tuple[UUID, UUID | None, Kind, str, float]) -> InFlight:
+def at_work(*work: tuple[UUID, UUID | None, Kind, str, float], is_called: bool = True) -> InFlight:
     in_flight = InFlight(0)
     for one in work:
-        in_flight.begin(*one)
+        in_flight.begin(*one, is_called=is_called)
     return in_flight
 
 
@@ -46,6 +46,11 @@ def test_a_tool_has_its_own_time_whatever_works_beside_it() -> None:
     beside = (OTHER_NODE, None, Kind.NODE, "plan", 1.0)
     assert ends(at_work(node, tool, beside), "search", last_sign=40) == (50, "its node 'plan' gave no sign of life.")
     assert ends(at_work(node, tool, beside), "search", last_sign=55) == (62, "the tool 'search' did not end.")
+
+
+def test_a_tool_that_no_model_called_may_be_silent_as_long_as_the_graph_is_not() -> None:
+    tool, node = (TOOL, NODE, Kind.TOOL, "search", 2.0), (NODE, None, Kind.NODE, "plan", 1.0)
+    assert ends(at_work(node, tool, is_called=False), last_sign=40) == (100, "the tool 'search' did not end.")
 
 
 def test_a_call_whose_tool_runs_without_langchain_has_a_tool_s_time() -> None:

@@ -10,9 +10,11 @@ from starlette.types import ASGIApp
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_flow import AgentServices
 from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.at_work import found_at_work
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Authenticator
+from agentic_backend.blocked_loop import watched_loop
 from agentic_backend.config.settings import AuthSettings, Settings
 from agentic_backend.event_loop import event_loop_lag
 from agentic_backend.exchange.instance import Instance
@@ -70,6 +72,7 @@ async def open_application(
         stack.enter_context(log_tail.attached())
         stack.enter_context(bounded_records())
         await stack.enter_async_context(event_loop_lag(kpi))
+        stack.enter_context(watched_loop(kpi, settings.agents.blocking_s, found_at_work))
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
         store = await open_store(settings, kpi.store_operation)
@@ -96,6 +99,7 @@ async def open_application(
             kpi=kpi,
             limits=settings.limits,
             titles=settings.titles,
+            shows_code=settings.auth.mode == "developer",
         )
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))

@@ -90,6 +90,9 @@ class Kpi:
         self._titles = self._counter("chat_titles", "Sessions that were to be named.", "outcome")
         self._skew = self._gauge("chat_clock_skew_seconds", "How far the clock is ahead of the database's.")
         self._lag = self._histogram("chat_event_loop_lag_seconds", "How late the event loop is.", buckets=_SHORT)
+        self._blocked = self._histogram(
+            "chat_event_loop_blocked_seconds", "Steps of code that blocked the event loop.", "agent_id"
+        )
         self._gauge("chat_build_info", "What runs; always 1.", "version", "python").labels(
             version("agentic-backend"), platform.python_version()
         ).set(1)
@@ -215,6 +218,10 @@ class Kpi:
 
     def event_loop_lag(self, lag_s: float) -> None:
         self._lag.observe(lag_s)
+
+    def event_loop_blocked(self, agent_id: str, blocked_s: float) -> None:
+        """One step of code of this agent (empty: of none) has blocked the event loop."""
+        self._blocked.labels(agent_id).observe(blocked_s)
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """The metrics and their content type: OpenMetrics, with exemplars, if `accept` asks for it."""

@@ -21,6 +21,7 @@ from langgraph.errors import GraphBubbleUp, GraphRecursionError
 from langgraph.runtime import get_runtime
 
 from agentic_backend.agents.agent_flow import AgentFlow
+from agentic_backend.agents.at_work import at_work_for
 from agentic_backend.agents.call_limits import CallLimits, steps_exceeded
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.errors import AgenticError, LimitReached
@@ -74,7 +75,7 @@ async def _answer(expert: AgentFlow, question: str) -> str:
     # The rest of the config comes from the leader's run, also the checkpointer: LangGraph uses only one within a run.
     config = _config(expert)
     try:
-        async with _running_time(expert.settings):
+        async with _bounded(expert.settings):
             state = await expert.get_compiled_graph().ainvoke(
                 {"messages": [HumanMessage(question)]}, config, context=expert.graph_context()
             )
@@ -111,13 +112,14 @@ def _config(expert: AgentFlow) -> RunnableConfig:
 
 
 @asynccontextmanager
-async def _running_time(settings: AgentSettings) -> AsyncIterator[None]:
-    """Bound the expert's running time. Raises LimitReached."""
+async def _bounded(settings: AgentSettings) -> AsyncIterator[None]:
+    """What runs inside works for the expert, within its running time. Raises LimitReached."""
     run_s = settings.limits.run_s
     timeout = asyncio.timeout(run_s)
     try:
-        async with timeout:
-            yield
+        with at_work_for(settings.id):
+            async with timeout:
+                yield
     except TimeoutError as error:
         if not timeout.expired():
             raise

@@ -263,6 +263,11 @@ class AgentsSettings(Section):
         10_000, description="Items that agents may keep for each user in LangGraph's store, and for all users together."
     )
     store_bytes: Bytes = Field(16_777_216, description="Most bytes that these items may take, as JSON.")
+    blocking_s: Annotated[float, Field(ge=0.05, le=60)] | None = Field(
+        0.25,
+        description="How long code may block the event loop, in seconds, before the log and the metrics tell of it; "
+        "`null` switches this off.",
+    )
 
 
 class BroadcastSettings(Section):

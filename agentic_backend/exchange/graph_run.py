@@ -7,6 +7,7 @@ awaits `run`, enforces the timeouts, takes the checkpoints and may cancel it.
 import asyncio
 import contextlib
 import logging
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from pydantic import ValidationError
 
 from agentic_backend.agents.agent_factory import WarmAgent
 from agentic_backend.agents.agent_flow import StreamPart
+from agentic_backend.agents.at_work import AtWork, at_work
 from agentic_backend.agents.call_limits import CallLimits, Spent, steps_exceeded
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.paused_graph import PausedGraph
@@ -34,6 +36,7 @@ from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.redaction import SHORTEST_SECRET
+from agentic_backend.streaming.activities import activity_of
 from agentic_backend.streaming.drafts import CompleteDraft
 from agentic_backend.streaming.held_back import HeldBack
 from agentic_backend.streaming.interrupts import interrupt_id_of, is_refusal, resume_values
@@ -111,8 +114,9 @@ class GraphRun:
         """
         try:
             checkpoints = await self._checkpoints_to_go_on_from()
-            async with self._services.factory.lease(self._start.agent, self._context) as warm:
-                return await self._answer(warm, outbox, checkpoints, on_exceeded)
+            with at_work(self._at_work(outbox)):
+                async with self._services.factory.lease(self._start.agent, self._context) as warm:
+                    return await self._answer(warm, outbox, checkpoints, on_exceeded)
         except asyncio.CancelledError:
             raise
         except BaseException as error:
@@ -173,6 +177,16 @@ class GraphRun:
             return steps_exceeded(self._start.agent.settings.id, error)
         model_error = self.started.model_stream.typed(error) if self.started is not None else None
         return model_error or Internal()
+
+    def _at_work(self, outbox: Outbox) -> AtWork:
+        # Weak, because tasks that the agent starts, and that outlive this run, keep its context.
+        shown = weakref.ref(outbox) if self._services.shows_code else None
+
+        def show(data: Mapping[str, Any]) -> None:
+            if shown is not None and (still_there := shown()) is not None:
+                still_there.accept([activity_of(data)])
+
+        return AtWork(self._start.agent.settings.id, self._start.log_fields, show)
 
     async def _checkpoints_to_go_on_from(self) -> ExchangeCheckpoints | None:
         if self._start.resume_point is None:

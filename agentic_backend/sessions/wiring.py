@@ -48,6 +48,7 @@ def wire_sessions(
     kpi: Kpi,
     limits: LimitsSettings,
     titles: TitlesSettings,
+    shows_code: bool = False,
 ) -> WiredSessions:
     naming = Titles(models, store, relay, kpi, titles, limits.titles_timeout_s)
     views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, naming.name_after)
@@ -58,6 +59,7 @@ def wire_sessions(
         factory=factory,
         kpi=kpi,
         limits=limits,
+        shows_code=shows_code,
         show_stored=views.refresh,
         on_answered=naming.name_after,
     )

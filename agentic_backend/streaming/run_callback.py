@@ -108,9 +108,7 @@ class RunCallback(ModelStream):
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         self._end(run_id)
 
-    def _begin(
-        self, run_id: UUID, parent: UUID | None, kind: Kind, name: str = "", *, is_called: bool = False
-    ) -> None:
+    def _begin(self, run_id: UUID, parent: UUID | None, kind: Kind, name: str = "", *, is_called: bool = False) -> None:
         self.in_flight.begin(run_id, parent, kind, name, self._clock(), is_called=is_called)
 
     def _end(self, run_id: UUID) -> None:

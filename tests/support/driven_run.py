@@ -132,6 +132,7 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
         relay=idle_relay(),
         factory=agent_factory(),
         kpi=Kpi(),
+        shows_code=False,
         limits=LimitsSettings(),
         show_stored=show_stored,
         on_answered=lambda session, opening: None,

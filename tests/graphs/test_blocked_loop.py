@@ -1,0 +1,112 @@
+"""Asynchronous code that blocks the event loop is found: who blocks, in which node, on which line."""
+
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graphs import loop_blocking
+from graphs.talk import activities, ask
+from support.chat_client import Event
+from support.rest_client import metric_at
+from support.running_server import RunningServer, running_server
+
+MESSAGES = {"with-tool": 'call look_up(word="x")', "leader": 'call ask_expert(question="x")'}
+_TARGETS = {
+    "sleeping": "sleeping",
+    "computing": "computing",
+    "waiting": "waiting",
+    "often": "often",
+    "in-a-thread": "in_a_thread",
+    "with-tool": "with_tool",
+    "starting": "Starting",
+    "expert": "Expert",
+}
+AGENTS: list[dict[str, Any]] = [
+    *({"id": id, "class_path": f"graphs.loop_blocking:{target}"} for id, target in _TARGETS.items()),
+    {"id": "leader", "class_path": "graphs.loop_blocking:Leader", "type": "leader", "crew": ["expert"]},
+]
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path, agents=AGENTS) as server:
+        yield server
+
+
+def marked(comment: str) -> int:
+    """The number of the line with this comment."""
+    lines = Path(loop_blocking.__file__).read_text().splitlines()
+    [number] = [number for number, line in enumerate(lines, 1) if line.endswith(f"# line: {comment}")]
+    return number
+
+
+def blocks(events: list[Event]) -> list[Any]:
+    return [data for data in activities(events, "progress") if "blocked_ms" in data]
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    return [vars(record) for record in caplog.records if record.name == "agentic_backend.blocked_loop"]
+
+
+async def count(server: RunningServer, agent_id: str) -> float:
+    return await metric_at(server.internal, f'chat_event_loop_blocked_seconds_count{{agent_id="{agent_id}"}}')
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "blamed", "node", "line"),
+    [
+        ("sleeping", "sleeping", "sleep", "sleeps"),
+        ("computing", "computing", "compute", "computes"),
+        ("with-tool", "with-tool", "tools", "looks up"),
+        ("starting", "starting", None, "starts"),
+        ("leader", "expert", "sleep", "sleeps"),
+    ],
+)
+async def test_the_line_that_blocks_is_told(
+    server: RunningServer,
+    caplog: pytest.LogCaptureFixture,
+    agent_id: str,
+    blamed: str,
+    node: str | None,
+    line: str,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    events = await ask(server.address, MESSAGES.get(agent_id, "hello"), agent_id=agent_id)
+    [told] = warnings(caplog)
+    assert (told["agent_id"], told["node"], told["exchange_id"]) == (blamed, node, events[0]["exchange_id"])
+    number = marked(line)
+    assert "loop_blocking.py:" in told["line"]
+    assert int(told["line"].rpartition(":")[2].split()[0]) in range(number - 1, number + 1)
+    assert 500 < told["blocked_ms"] < 5000
+    assert await count(server, blamed) == 1
+    # Developers see it beside the answer.
+    [shown] = blocks(events)
+    assert {name: shown[name] for name in ("node", "line")} == {name: told[name] for name in ("node", "line")}
+    assert blamed in shown["message"] and shown["blocked_ms"] > 500
+
+
+@pytest.mark.parametrize("agent_id", ["waiting", "in-a-thread", "often"])
+async def test_what_lets_others_run_is_no_block(
+    server: RunningServer, caplog: pytest.LogCaptureFixture, agent_id: str
+) -> None:
+    events = await ask(server.address, "hello", agent_id=agent_id)
+    assert blocks(events) == [] and await count(server, agent_id) == 0
+    assert [told for told in warnings(caplog) if told["agent_id"] == agent_id] == []
+
+
+async def test_a_line_that_blocks_again_and_again_is_logged_once_and_counted_each_time(
+    server: RunningServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        assert len(blocks(await ask(server.address, "hello", agent_id="sleeping"))) == 1
+    assert len(warnings(caplog)) == 1
+    assert await count(server, "sleeping") == 2
+
+
+async def test_it_can_be_switched_off(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with running_server(tmp_path, agents=AGENTS, settings={"agents": {"blocking_s": None}}) as server:
+        assert blocks(await ask(server.address, "hello", agent_id="sleeping")) == []
+        assert await count(server, "sleeping") == 0
+    assert warnings(caplog) == []

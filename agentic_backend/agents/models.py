@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from agentic_backend.agents.provider_responses import bounded_clients, read_in_linear_time
 from agentic_backend.agents.stream_retry import with_stream_retry
+from agentic_backend.agents.streamed_refusals import with_streamed_refusals
 from agentic_backend.config.settings import ModelSettings
 from agentic_backend.config.validation_problems import looks_secret
 from agentic_backend.errors import AgentUnavailable
@@ -81,7 +82,7 @@ def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
         # Each provider raises its own errors for a missing key, a wrong option, a missing package.
         raise ModelUnavailable(f"the model '{model}' can't be built: {_reason(error)}") from error
     assert isinstance(built, BaseChatModel), "init_chat_model makes a configurable model only where none is named"
-    return with_stream_retry(built)
+    return with_stream_retry(with_streamed_refusals(built))
 
 
 def _defaults(model: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ _FINISH_REASONS = {
 
 _PART: TypeAdapter[Part] = TypeAdapter(Part)
 
-LONGEST_TEXT = 4 * 1024 * 1024
+LONGEST_TEXT = 2 * 1024 * 1024
 """Characters of a message's text that no model streams: a message is one document of the store."""
 
 LONGEST_RESULT = 1024 * 1024

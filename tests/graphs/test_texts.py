@@ -10,6 +10,8 @@ import pytest
 from graphs.talk import activities, ask, told
 from graphs.texts import AGENTS, HUGE, PNG, REFUSAL
 from support.chat_client import Event, chat, check_exchange, final_text
+from support.providers.model_server import model_server
+from support.providers.reply import Reply
 from support.running_server import RunningServer, running_server
 
 
@@ -46,6 +48,17 @@ async def test_a_graph_that_says_nothing_of_its_own_says_so_and_never_repeats_th
 async def test_a_refusal_is_the_answer(server: RunningServer, agent_id: str) -> None:
     events = await ask(server.address, "help", agent_id=agent_id)
     assert final_text(events) == REFUSAL
+    assert final_of(events)["metadata"]["finish_reason"] == "content_filter"
+
+
+async def test_a_refusal_that_chat_completions_stream_is_the_answer(tmp_path: Path) -> None:
+    async with model_server() as provider:
+        provider.reply = lambda messages: Reply(refusal="I can't help with that.")
+        options = {"base_url": f"{provider.url}/v1", "api_key": "sk-of-the-tests"}
+        settings = {"models": {"default": {"model": "openai:some-model", "options": options}}}
+        async with running_server(tmp_path, settings=settings) as server:
+            events = await ask(server.address, "help")
+    assert final_text(events).strip() == "I can't help with that."
     assert final_of(events)["metadata"]["finish_reason"] == "content_filter"
 
 
@@ -147,4 +160,4 @@ async def test_a_text_that_no_store_can_hold_is_cut_and_says_so(server: RunningS
     [(call, _), (result, content), (final, text)] = told(events)
     assert (call, result, final) == ("tool_call", "tool_result", "final")
     assert content.endswith(f"[cut: {HUGE - 1024**2} more characters left out]")
-    assert text.endswith(f"[cut: {HUGE - 4 * 1024**2} more characters left out]")
+    assert text.endswith(f"[cut: {HUGE - 2 * 1024**2} more characters left out]")

@@ -21,6 +21,8 @@ class Completions:
         yield self._chunk({"role": "assistant", "content": ""})
         async for word in reply.words():
             yield self._chunk({"content": word})
+        for piece in reply.refusal.split():
+            yield self._chunk({"refusal": f"{piece} "})
         if reply.error_after is not None:
             yield event({"error": {"message": FAULT, "type": "server_error", "code": 503}})
             return

@@ -175,7 +175,9 @@ const HANDLERS = {
   },
 
   activity(exchange, { kind, data, seq }) {
-    if (kind === "progress") return { ...goingOn(exchange), progress: data };
+    // That the agent has blocked the server stays beside the answer: its developer has to see it.
+    const stays = kind !== "progress" || data?.blocked_ms !== undefined;
+    if (!stays) return { ...goingOn(exchange), progress: data };
     const activity = { seq, kind, data, afterRank: lastRank(exchange.messages) };
     return { ...goingOn(exchange), activities: [...exchange.activities, activity] };
   },

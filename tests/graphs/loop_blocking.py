@@ -45,6 +45,20 @@ async def _compute(state: MessagesState) -> dict[str, Any]:
     return {"messages": [AIMessage("computed")]}
 
 
+async def _never_end(state: MessagesState) -> dict[str, Any]:
+    while True:
+        _busily()
+
+
+async def _go_on_after(state: MessagesState) -> dict[str, Any]:
+    """Work in steps that are short, for as long as it takes to be suspended in one of them."""
+    until = time.monotonic() + 2 * BLOCKED_S
+    while time.monotonic() < until:
+        sum(range(300_000))
+        await asyncio.sleep(0)
+    return {"messages": [AIMessage("went on")]}
+
+
 async def _wait(state: MessagesState) -> dict[str, Any]:
     await asyncio.sleep(BLOCKED_S)
     return {"messages": [AIMessage("waited")]}
@@ -69,6 +83,8 @@ def _in_a_thread(state: MessagesState) -> dict[str, Any]:
 
 sleeping = _one_node("sleep", _sleep)
 computing = _one_node("compute", _compute)
+never_ending = _one_node("never_end", _never_end)
+going_on = _one_node("go_on", _go_on_after)
 waiting = _one_node("wait", _wait)
 often = _one_node("often", _often)
 in_a_thread = _one_node("in_a_thread", _in_a_thread)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from graphs import loop_blocking
 from graphs.talk import activities, ask
-from support.chat_client import Event
+from support.chat_client import Event, chat
 from support.rest_client import metric_at
 from support.running_server import RunningServer, running_server
+from support.signing_realm import signing_realm
 
 MESSAGES = {"with-tool": 'call look_up(word="x")', "leader": 'call ask_expert(question="x")'}
 _TARGETS = {
@@ -103,6 +104,17 @@ async def test_a_line_that_blocks_again_and_again_is_logged_once_and_counted_eac
         assert len(blocks(await ask(server.address, "hello", agent_id="sleeping"))) == 1
     assert len(warnings(caplog)) == 1
     assert await count(server, "sleeping") == 2
+
+
+async def test_whoever_signs_in_sees_nothing_of_the_code(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with signing_realm() as realm:
+        auth = {"mode": "keycloak", "keycloak": {"realm_url": realm.url}}
+        async with running_server(tmp_path, agents=AGENTS, settings={"auth": auth}) as server:
+            async with chat(server.address, token=realm.sign()) as client:
+                events = await client.ask("hello", agent_id="sleeping")
+            assert events[-1]["status"] == "ok" and blocks(events) == []
+            assert await count(server, "sleeping") == 1
+    assert len(warnings(caplog)) == 1
 
 
 async def test_it_can_be_switched_off(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

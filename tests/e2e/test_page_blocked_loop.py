@@ -1,0 +1,24 @@
+"""The chat page: a developer sees beside the answer that the agent's code has blocked the server."""
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+from support.chat_page import chat_page
+from support.running_server import running_server
+
+pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+SLEEPING = {"id": "sleeping", "class_path": "graphs.loop_blocking:sleeping"}
+
+
+async def test_the_line_that_blocked_stays_beside_the_answer(browser: Browser, tmp_path: Path) -> None:
+    async with running_server(tmp_path, agents=[SLEEPING]) as server, chat_page(browser, server.address) as page:
+        await page.by("agent-picker").select_option("sleeping")
+        await page.ask("hello")
+        await page.ended()
+        await expect(page.answers).to_contain_text("slept")
+        told = page.by("activity")
+        await expect(told).to_have_count(1)
+        await expect(told).to_contain_text("The node 'sleep' of 'sleeping' blocked the server for")
+        await expect(told).to_contain_text("loop_blocking.py:")

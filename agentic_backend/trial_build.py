@@ -22,6 +22,7 @@ from agentic_backend.config.settings import Settings
 from agentic_backend.exception_detail import detail_of
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
 from agentic_backend.kpi import Kpi
+from agentic_backend.mcp.shared_sessions import SharedSessions
 
 _THREADS = "trial-build"
 # Added to the factory's timeout, for an agent that ignores its cancellation.
@@ -79,11 +80,13 @@ class _Trial:
         self._servers = {OPERATIONS: operations_settings(None)} | settings.mcp_servers
         self._user_id = settings.auth.developer.user
         authenticator = DeveloperAuthenticator(self._user_id)
+        self._shared = SharedSessions()
         services = AgentServices(
             models=models,
             refresh_tokens=authenticator.refresh,
             exchange_token=authenticator.exchange,
             mcp_servers=self._servers,
+            shared_mcp_sessions=self._shared,
         )
         self._factory = AgentFactory(services, Kpi(), settings.agents)
 
@@ -101,6 +104,7 @@ class _Trial:
 
     async def aclose(self) -> None:
         await self._factory.aclose()
+        await self._shared.aclose()
 
     async def _build(self, agent: CatalogAgent) -> None:
         if is_flow_class(agent.target) or agent.settings.model is not None:

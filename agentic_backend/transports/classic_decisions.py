@@ -108,17 +108,19 @@ def _by_schema(request: HumanRequest, schema: Mapping[str, Any], question: str) 
 
 def _question(request: HumanRequest, title: str | None) -> str:
     """The question as Markdown, with all that is decided on but the title above it."""
-    told = [request.question or ("May this tool run?" if request.call_id is not None else "")]
-    if request.args is not None:
-        told += [f"{request.name}:" if request.name else "", _block(request.args)]
-    if isinstance(request.value, Mapping) and request.question in request.value.values():
-        rest = {
-            name: value
-            for name, value in request.value.items()
-            if name not in _SHOWN_ELSEWHERE and value not in (request.question, title)
-        }
-        told += [_block(rest)] if rest else []
-    return "\n\n".join(filter(None, told))
+    question = request.question or ("May this tool run?" if request.call_id is not None else "")
+    if request.call_id is not None:
+        shown = f"{request.name}:\n\n{_block(request.args)}"
+        return f"{question}\n\n{shown}"
+    value = request.value
+    if isinstance(value, str):
+        # The question may be the beginning of a long text.
+        return value if value.startswith(question.removesuffix("…")) else f"{question}\n\n{_block(value)}"
+    if isinstance(value, Mapping):
+        told = (question, title)
+        value = {name: item for name, item in value.items() if name not in _SHOWN_ELSEWHERE and item not in told}
+    is_told = not value or json.dumps(value, separators=(",", ":"), ensure_ascii=False) == question
+    return question if is_told else f"{question}\n\n{_block(value)}"
 
 
 def _block(value: Any) -> str:

@@ -23,6 +23,8 @@ def _twice(state: MessagesState) -> dict[str, Any]:
 
 
 WITH_DETAILS = {"question": "Do it?", "details": "Transfer $500 to `Bob`\n    right now"}
+LONG = "Is this all right? " + "word " * 2_000
+MANY = {f"detail {number}": "x" * 50 for number in range(20)}
 WITH_NOTES = {
     "stage": "review",
     "title": "The draft",
@@ -33,6 +35,8 @@ WITH_NOTES = {
 
 plain = _asking("What is your name?")
 detailed = _asking(WITH_DETAILS)
+long_text = _asking(LONG)
+many_details = _asking(MANY)
 with_notes = _asking(WITH_NOTES)
 free_text = _asking({"question": "Anything else?", "free_text": True})
 boolean = _asking("Sure?", response_schema=bool)
@@ -41,5 +45,17 @@ one_of = _asking("Which?", response_schema=Literal["red", "blue"])
 text = _asking("Which word?", response_schema=str)
 twice = one_node(_twice)
 
-_IDS = ("plain", "detailed", "with_notes", "free_text", "boolean", "number", "one_of", "text", "twice")
+_IDS = (
+    "plain",
+    "detailed",
+    "long_text",
+    "many_details",
+    "with_notes",
+    "free_text",
+    "boolean",
+    "number",
+    "one_of",
+    "text",
+    "twice",
+)
 AGENTS: list[dict[str, Any]] = [{"id": name, "class_path": f"graphs.older_questions:{name}"} for name in _IDS]

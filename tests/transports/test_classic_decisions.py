@@ -1,11 +1,12 @@
 """Older clients answer what an exchange waits for, in their own form: as the chat page of Fred 1.5.4 does."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from graphs.older_questions import AGENTS, WITH_DETAILS
+from graphs.older_questions import AGENTS, LONG, MANY, WITH_DETAILS
 from support.approval_agents import ENTRIES, NOTES_VARIABLE, WHY, calls, runs
 from support.chat_client import Event, final_text
 from support.older_client import OlderClient, older_client
@@ -76,6 +77,13 @@ async def test_a_question_is_shown_with_its_details(server: RunningServer) -> No
         payload = (await asked(client, "detailed"))["payload"]
     assert payload["question"].startswith(WITH_DETAILS["question"])
     assert "Transfer $500 to `Bob`\\n    right now" in payload["question"]
+
+
+async def test_nothing_of_a_question_is_left_out(server: RunningServer) -> None:
+    async with older_client(server.address) as client:
+        assert (await asked(client, "long_text"))["payload"]["question"] == LONG
+        question = (await asked(client, "many_details"))["payload"]["question"]
+        assert question.endswith("    " + json.dumps(MANY, indent=2).replace("\n", "\n    "))
 
 
 async def test_what_the_graph_says_of_its_question_is_shown(server: RunningServer) -> None:

@@ -22,14 +22,15 @@ _NO_LIMIT = 1_000_000_000
 
 
 class _Opening(OpenSession):
-    """Unlike any other body it may have keys that mean nothing here, such as `team_id`."""
+    """Unlike any other body it may have keys that mean nothing here, such as `team_id`; `agent_name` is `agent_id`."""
 
     @model_validator(mode="before")
     @classmethod
     def _only_known_keys(cls, raw: Any) -> Any:
         if not isinstance(raw, dict):
             return raw
-        return {name: value for name, value in raw.items() if name in OpenSession.model_fields}
+        known = {name: value for name, value in raw.items() if name in OpenSession.model_fields}
+        return {"agent_id": raw.get("agent_name")} | known
 
 
 class ClassicApi:

@@ -24,10 +24,13 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.settings import TitlesSettings
 from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.offline.model import OfflineChatModel
-from agentic_backend.protocol.messages import Session
+from agentic_backend.protocol.messages import Channel, Role, Session, utc_now
+from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions import titles
 from agentic_backend.sessions.titles import UNNAMED, provisional_title
+from agentic_backend.stores.records import ExchangeRecord, MessageDraft, SessionRecord
+from agentic_backend.stores.sqlite import SqliteStore
 
 SECRET = "the secret of the person"
 
@@ -360,6 +363,19 @@ async def test_what_a_process_leaves_unnamed_the_next_one_names(tmp_path: Path) 
             assert (await sessions.session(session_id)).unnamed
             await answered(sessions, "again", session_id=session_id)
             await is_titled(sessions, session_id, "A good name")
+
+
+async def test_a_session_whose_server_crashed_is_named_when_its_exchange_is_ended(tmp_path: Path) -> None:
+    store, now = await SqliteStore.open(tmp_path / "chat.sqlite3", timeout_s=5), utc_now()
+    ids = {"user_id": USER.id, "agent_id": "agent"}
+    session = SessionRecord(id="s", title="hello", unnamed=True, created_at=now, updated_at=now, **ids)
+    exchange = ExchangeRecord(id="e", session_id="s", request_id="r", started_at=now, owner="dead", **ids)
+    asked = MessageDraft(role=Role.USER, channel=Channel.FINAL, parts=[TextPart(text="hello")])
+    await store.begin_exchange(exchange, asked, session)
+    await store.aclose()
+    async with titled_sessions(tmp_path, title_model()) as sessions:
+        assert (await sessions.record("e")).status == "interrupted"
+        await is_titled(sessions, "s", "A good name")
 
 
 async def test_a_name_that_is_like_a_provisional_title_stays(tmp_path: Path) -> None:

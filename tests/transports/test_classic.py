@@ -185,6 +185,8 @@ async def test_a_session_is_opened_with_keys_that_mean_nothing_here(server: Runn
     body = {"agent_id": "echo", "title": None, "team_id": "a team", "whatever": {"x": 1}}
     async with httpx.AsyncClient(base_url=f"{server.address}/agentic/v1", timeout=10) as rest:
         assert (await rest.post("/chatbot/session", json=body)).json()["agent_id"] == "echo"
+        named = {"agent_name": "echo"}
+        assert (await rest.post("/chatbot/session", json=named)).json()["agent_id"] == "echo"
         assert (await rest.post("/chatbot/session")).status_code == 200
         assert (await rest.get("/chatbot/sessions", params={"team_id": "a team"})).status_code == 200
         for path, wrong in (("/chatbot/session", {"agent_id": 5}), ("/sessions", body)):

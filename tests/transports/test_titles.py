@@ -104,7 +104,7 @@ async def test_the_settings_say_whether_and_by_which_model_sessions_are_named(
         "default": {"model": "offline", "options": {"words_per_second": 0.001}},
         "small": FAST["models"]["default"],
     }
-    settings = {"titles": titles, "models": models, "limits": {"titles_timeout_s": 0.2}}
+    settings = {"titles": titles, "models": models}
     async with running_server(tmp_path, agents=AGENTS, settings=settings) as server, chat(server.address) as client:
         events = await client.ask(MESSAGE, agent_id="silent")
         async with rest(server) as calls:

@@ -14,6 +14,7 @@ from agentic_backend.agents.at_work import found_at_work
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Authenticator
+from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.blocked_loop import watched_loop
 from agentic_backend.config.settings import AuthSettings, Settings
 from agentic_backend.event_loop import event_loop_lag
@@ -81,6 +82,8 @@ async def open_application(
         # The heartbeat covers the whole time in which exchanges can run.
         await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
         authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
+        tokens = TokenCache(authenticator.refresh)
+        stack.push_async_callback(tokens.aclose)
         # They close after the agents that use them.
         shared_mcp_sessions = SharedSessions()
         stack.push_async_callback(shared_mcp_sessions.aclose)
@@ -100,12 +103,13 @@ async def open_application(
             limits=settings.limits,
             titles=settings.titles,
             shows_code=settings.auth.mode == "developer",
+            tokens=tokens,
         )
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
         parts = sessions.orchestrator, sessions.service, sessions.reports
         connections = OpenConnections(settings.limits)
-        services = DoorServices(authenticator, agents, *parts, relay, connections, kpi, settings.limits)
+        services = DoorServices(authenticator, tokens, agents, *parts, relay, connections, kpi, settings.limits)
         readiness = Readiness(store, relay, authenticator, pages)
         yield Application(
             public=_public(settings, services, port),
@@ -117,7 +121,7 @@ async def open_application(
 
 def _routes(services: DoorServices) -> list[Route]:
     """The REST calls."""
-    calls = RestCalls(services.authenticator, services.limits)
+    calls = RestCalls(services.authenticator, services.tokens, services.limits)
     rest, exchanges = RestApi(calls, services), ExchangesApi(calls, services)
     classic, metrics = ClassicApi(calls, services), MetricsApi(calls, services)
     return [*rest.routes(), *exchanges.routes(), *classic.routes(), *metrics.routes()]
@@ -133,7 +137,6 @@ def _factory(
 ) -> AgentFactory:
     services = AgentServices(
         models=models,
-        refresh_tokens=authenticator.refresh,
         exchange_token=authenticator.exchange,
         store=store,
         item_bounds=ItemBounds(settings.agents.store_items, settings.agents.store_bytes),

@@ -32,7 +32,7 @@ from agentic_backend.agents.runtime_context import RuntimeContext, make_current
 from agentic_backend.agents.tool_approval import ToolApproval
 from agentic_backend.auth.user import Tokens
 from agentic_backend.config.settings import McpServerSettings
-from agentic_backend.errors import AgentUnavailable, Unauthenticated
+from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.items import SHARED, ItemBounds
@@ -53,8 +53,6 @@ class AgentServices:
 
     # The chat models of the settings and the catalog.
     models: ChatModels
-    # Trades a refresh token and the user's id for newer tokens.
-    refresh_tokens: Callable[[str, str], Awaitable[Tokens]]
     # Trades a user's access token for one for an audience.
     exchange_token: Callable[[str, str], Awaitable[Tokens]]
     # The MCP servers of the settings, by id.
@@ -182,17 +180,12 @@ class AgentFlow:
         return adds_messages(self.get_compiled_graph())
 
     async def refresh_user_access_token(self) -> str:
-        """Trade the user's refresh token for a new access token, for this and later calls; return it.
+        """Trade the user's refresh token for a new access token, for all that runs for the user; return it.
 
-        Raises Unauthenticated if the user gave no refresh token, or if it is no longer valid.
+        Calls at the same time share one trade. Raises Unauthenticated if the user gave no refresh token, or if it is no
+        longer valid, and AuthUnavailable if the identity provider can't be reached.
         """
-        context = self.runtime_context
-        if context.refresh_token is None:
-            raise Unauthenticated("There is no refresh token to get a newer access token with.")
-        tokens = await self.services.refresh_tokens(context.refresh_token, context.user_id)
-        context.access_token = tokens.access_token
-        context.refresh_token = tokens.refresh_token or context.refresh_token
-        return tokens.access_token
+        return await self.runtime_context.tokens.renewed()
 
     async def aclose(self) -> None:
         """Close the resources of `async_init`. Awaited once: when the agent is evicted, its session is deleted, or the

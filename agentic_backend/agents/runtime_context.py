@@ -12,6 +12,8 @@ from typing import Any
 
 from langgraph.runtime import get_runtime
 
+from agentic_backend.auth.user_tokens import UserTokens
+
 
 @dataclass(slots=True)
 class RuntimeContext:
@@ -24,9 +26,8 @@ class RuntimeContext:
     agent_id: str
     # Data of the client for the agent; never proof of identity.
     client: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    # The user's tokens; `refresh_user_access_token` replaces them.
-    access_token: str | None = field(default=None, repr=False)
-    refresh_token: str | None = field(default=None, repr=False)
+    # The user's newest tokens, which a renewal or the user replaces during a run too.
+    tokens: UserTokens = field(default_factory=UserTokens, repr=False)
     # The id of the exchange in which the run began; it stays the same when the run is interrupted and continues.
     run_id: str = ""
     # The system prompts of this run by agent id, for the agent and its crew.
@@ -44,6 +45,15 @@ class RuntimeContext:
     def configurable(self) -> dict[str, str]:
         """LangGraph's `configurable`. Checkpoints and traces show it, so it never has a token."""
         return {"thread_id": self.thread_id, "user_id": self.user_id}
+
+    @property
+    def access_token(self) -> str | None:
+        """The user's newest access token; None if the user has brought none."""
+        return self.tokens.access_token
+
+    @property
+    def refresh_token(self) -> str | None:
+        return self.tokens.refresh_token
 
     def idempotency_key(self, call_id: str) -> str:
         """A key for the side effects of tool call `call_id`; it is the same each time this run repeats the call.

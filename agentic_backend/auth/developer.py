@@ -38,10 +38,11 @@ class DeveloperAuthenticator:
         return User(id=token["name"], name=token["name"], expires_at=expires_at, is_developer=True)
 
     async def refresh(self, refresh_token: str, user_id: str) -> Tokens:
-        if (await self.authenticate(refresh_token)).id != user_id:
+        user = await self.authenticate(refresh_token)
+        if user.id != user_id:
             raise Unauthenticated
-        return Tokens(access_token=refresh_token, refresh_token=refresh_token)
+        return Tokens(access_token=refresh_token, refresh_token=refresh_token, expires_at=user.expires_at)
 
     async def exchange(self, access_token: str, audience: str) -> Tokens:
-        await self.authenticate(access_token)
-        return Tokens(access_token=access_token)
+        user = await self.authenticate(access_token)
+        return Tokens(access_token=access_token, expires_at=user.expires_at)

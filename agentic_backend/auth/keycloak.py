@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from agentic_backend.auth.access_token import AccessTokenVerifier
 from agentic_backend.auth.jwks import JwksCache
@@ -37,7 +38,7 @@ class KeycloakAuthenticator:
         newer = await self.authenticate(tokens.access_token)
         if newer.id != user_id:
             raise Unauthenticated("The refresh token is another user's.")
-        return tokens
+        return replace(tokens, expires_at=newer.expires_at)
 
     async def exchange(self, access_token: str, audience: str) -> Tokens:
         return await self._realm.exchange(access_token, audience)

@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 import re
+import time
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
@@ -33,6 +34,7 @@ _OAUTH_ERROR = re.compile(r"[a-z_]{1,64}")
 class _TokenAnswer(BaseModel):
     access_token: str = Field(min_length=1, repr=False)
     refresh_token: str | None = Field(default=None, min_length=1, repr=False)
+    expires_in: float | None = None
 
 
 class KeycloakRealm:
@@ -91,7 +93,8 @@ class KeycloakRealm:
             if isinstance(error, KeycloakError) and 400 <= (error.response_code or 0) < 500:
                 raise Unauthenticated("Keycloak did not accept the token; sign in again.") from error
             raise AuthUnavailable("Keycloak can't be reached at the moment; try again soon.") from error
-        return Tokens(access_token=answer.access_token, refresh_token=answer.refresh_token)
+        expires_at = time.time() + answer.expires_in if answer.expires_in is not None else None
+        return Tokens(answer.access_token, answer.refresh_token, expires_at)
 
 
 def _client(settings: KeycloakSettings, client_id: str, secret: str | None) -> KeycloakOpenID:

@@ -27,6 +27,8 @@ class User:
 class Tokens:
     access_token: str = field(repr=False)
     refresh_token: str | None = field(default=None, repr=False)
+    # When the access token expires, in Unix seconds; None: never, or not known.
+    expires_at: float | None = None
 
 
 class Authenticator(Protocol):

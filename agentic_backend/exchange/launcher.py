@@ -22,14 +22,15 @@ class ExchangeLauncher:
     ) -> ExchangeLog:
         """Start the exchange and return its log; `exchange_log` is the log from before a pause, if any."""
         record, relay = start.record, self._services.relay
+        user_tokens = self._services.tokens.of(record.user_id)
+        user_tokens.offer(tokens)
         context = RuntimeContext(
             user_id=record.user_id,
             session_id=start.session_id,
             exchange_id=record.id,
             agent_id=record.agent_id,
             client=record.runtime_context,
-            access_token=tokens.access_token if tokens else None,
-            refresh_token=tokens.refresh_token if tokens else None,
+            tokens=user_tokens,
         )
         graph_run = GraphRun(start, context, self._services)
         exchange_log = exchange_log or relay.new_log(start.session_id, record.id, record.user_id)

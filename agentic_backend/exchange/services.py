@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agentic_backend.agents.agent_factory import AgentFactory
+from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.recall import Recall
@@ -29,6 +30,7 @@ class ExchangeServices:
     limits: LimitsSettings
     shows_code: bool
     """Whether those who chat see how agents are made: lines of code that block the event loop."""
+    tokens: TokenCache
     show_stored: Callable[[ExchangeLog], Awaitable[bool]]
     """Shows in a log the end or the pause that is stored; returns False if the store has no such exchange."""
     on_answered: OnAnswered

@@ -1,21 +1,23 @@
 """Credentials: signs the requests to an MCP server, and redacts credentials in its answers.
 
-An `httpx.Auth` per session signs the requests. It reads the agent's runtime context at every request, so the next
-request uses a token that was refreshed, or came with a new exchange. Servers repeat what clients send, in tools that
-show headers and in errors. So a session's `Credentials` redact each value in everything that its server sends: in plain
-form, URL-encoded, in base64 and in hex. They can't find a value that is compressed, encrypted, reversed, spaced out, or
-in the pixels of an image. Invariant: a token reaches only the server of its own session.
+An `httpx.Auth` per session signs the requests. It reads the user's newest token at every request, and has one renewed
+that is about to end or that the server refuses, so a session outlives the tokens of its user. Servers repeat what
+clients send, in tools that show headers and in errors. So a session's `Credentials` redact each value in everything
+that its server sends: in plain form, URL-encoded, in base64 and in hex. They can't find a value that is compressed,
+encrypted, reversed, spaced out, or in the pixels of an image. Invariant: a token reaches only the server of its own
+session.
 """
 
 import asyncio
 import base64
 import json
 import logging
+import math
 import os
 import re
+import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
@@ -23,9 +25,10 @@ import httpx
 import orjson
 
 from agentic_backend.auth.user import Tokens
+from agentic_backend.auth.user_tokens import UserTokens, renewal_time
 from agentic_backend.config.settings import McpAuthSettings, McpServerSettings
 from agentic_backend.config.validation_problems import looks_secret
-from agentic_backend.errors import AgentUnavailable
+from agentic_backend.errors import AgentUnavailable, AuthUnavailable, Unauthenticated
 from agentic_backend.redaction import REDACTED
 
 log = logging.getLogger(__name__)
@@ -38,13 +41,30 @@ _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey)\s+")
 _LONGEST_JOINED = 1_000_000
 """Longest text of a result, in characters, that is searched for credentials split among its blocks."""
 
+REFUSALS = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
+"""Statuses by which a server refuses a user."""
+
 ExchangeToken = Callable[[str, str], Awaitable[Tokens]]
 """Exchanges a user's access token for one for an audience: called with the token and the audience."""
 
 
-class HasAccessToken(Protocol):
+class HasTokens(Protocol):
     @property
-    def access_token(self) -> str | None: ...
+    def tokens(self) -> UserTokens: ...
+
+
+class TokenSource(Protocol):
+    @property
+    def access_token(self) -> str | None:
+        """The latest token; None if there is none."""
+        ...
+
+    async def usable(self, refused: str | None = None) -> str | None:
+        """A token that lasts, and that is another than the `refused` one, if that can be had.
+
+        None if the user has brought none. Raises Unauthenticated, TokenExpired or AuthUnavailable.
+        """
+        ...
 
 
 class Credentials:
@@ -105,82 +125,118 @@ class Credentials:
 
 
 class BearerToken(httpx.Auth):
-    """Sends the token that `token` returns; if the server refuses it, tries once more with another.
+    """Sends the token of `source`; if the server refuses it, tries once more with another.
 
-    `token` is called with the refused token, or None. Without a token the request has no header. Each token is added
-    to `credentials` before it is sent.
+    Without a token the request has no header. Each token is added to `credentials` before it is sent. `may_renew` says
+    whether the request is for somebody: nobody's tokens are kept alive by connections that stay open.
     """
 
-    def __init__(self, token: Callable[[str | None], Awaitable[str | None]], credentials: Credentials) -> None:
-        self._token = token
-        """Returns the token to send."""
+    def __init__(
+        self, source: Callable[[], TokenSource], credentials: Credentials, may_renew: Callable[[], bool]
+    ) -> None:
+        self._source = source
+        """Returns where tokens come from."""
         self._credentials = credentials
         """Remembers each token that is sent, to redact it in answers."""
+        self._may_renew = may_renew
+        """Whether a token may be renewed now."""
+        self._refused_anew: str | None = None
+        """A token that was refused although it was new: another one would not help."""
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        token = await self._token(None)
+        source, may_renew = self._source(), self._may_renew()
+        token = await source.usable() if may_renew else source.access_token
         if token is None:
             yield request
             return
         self._sign(request, token)
         response = yield request
+        if response.status_code != httpx.codes.UNAUTHORIZED or not may_renew or token == self._refused_anew:
+            return
+        other = await source.usable(refused=token)
+        if other is None or other == token:
+            return
+        self._sign(request, other)
+        response = yield request
         if response.status_code == httpx.codes.UNAUTHORIZED:
-            other = await self._token(token)
-            if other is not None and other != token:
-                self._sign(request, other)
-                yield request
+            self._refused_anew = other
 
     def _sign(self, request: httpx.Request, token: str) -> None:
         self._credentials.add(token)
         request.headers["Authorization"] = f"Bearer {token}"
 
 
-@dataclass(slots=True)
 class ExchangedToken:
-    """The user's token exchanged for an audience; kept until the user's token changes or the server refuses it."""
+    """The user's token exchanged for an audience.
 
-    context: Callable[[], HasAccessToken]
-    """Returns the runtime context of the running exchange."""
-    exchange: ExchangeToken
-    """Exchanges the user's token."""
-    audience: str
-    """The audience of the new token."""
-    timeout_s: float
-    """Timeout of an exchange of tokens, in seconds."""
-    _kept: tuple[str, str] | None = None
-    """The user's token that was exchanged last, and the new token."""
-    _exchanging: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held during an exchange of tokens: concurrent requests of the session wait, and use its result."""
+    It is kept until the user's token changes, the server refuses it, or it is about to end.
+    """
 
-    async def __call__(self, refused: str | None) -> str | None:
+    def __init__(
+        self, context: Callable[[], HasTokens], exchange: ExchangeToken, audience: str, timeout_s: float
+    ) -> None:
+        self._context = context
+        """Returns the runtime context of the running exchange."""
+        self._exchange = exchange
+        """Exchanges the user's token."""
+        self._audience = audience
+        """The audience of the new token."""
+        self._timeout_s = timeout_s
+        """Timeout of an exchange of tokens, in seconds."""
+        self._own: str | None = None
+        """The user's token that was exchanged last."""
+        self._kept: Tokens | None = None
+        """What it was exchanged for."""
+        self._renew_at = math.inf
+        """From when on another one is exchanged, in Unix seconds."""
+        self._exchanging = asyncio.Lock()
+        """Held during an exchange of tokens: concurrent requests of the session wait, and use its result."""
+
+    @property
+    def access_token(self) -> str | None:
+        return self._kept.access_token if self._kept is not None else None
+
+    async def usable(self, refused: str | None = None) -> str | None:
         async with self._exchanging:
-            own = self.context().access_token
+            users = self._context().tokens
+            own = await users.usable()
             if own is None:
                 return None
-            if self._kept is None or self._kept[0] != own or self._kept[1] == refused:
-                async with asyncio.timeout(self.timeout_s):
-                    tokens = await self.exchange(own, self.audience)
-                self._kept = (own, tokens.access_token)
-            return self._kept[1]
+            if self._own != own or self.access_token == refused or time.time() >= self._renew_at:
+                try:
+                    await self._exchange_anew(own)
+                except Unauthenticated:
+                    # The user's token may have been revoked, or have ended before its time.
+                    other = await users.usable(refused=own)
+                    if other is None or other == own:
+                        raise
+                    await self._exchange_anew(other)
+            return self.access_token
+
+    async def _exchange_anew(self, own: str) -> None:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                kept = await self._exchange(own, self._audience)
+        except TimeoutError:
+            raise AuthUnavailable from None
+        self._own, self._kept, self._renew_at = own, kept, renewal_time(kept)
 
 
 def request_auth(
     settings: McpAuthSettings,
-    context: Callable[[], HasAccessToken],
+    context: Callable[[], HasTokens],
     exchange: ExchangeToken,
     timeout_s: float,
     credentials: Credentials,
+    may_renew: Callable[[], bool],
 ) -> httpx.Auth | None:
     """The auth that signs the requests of one session; None if they carry no token of the user."""
-
-    async def own(refused: str | None) -> str | None:
-        return context().access_token
-
     if settings.mode == "user_token":
-        return BearerToken(own, credentials)
+        return BearerToken(lambda: context().tokens, credentials, may_renew)
     if settings.mode == "token_exchange":
         assert settings.audience is not None, "the settings are validated"
-        return BearerToken(ExchangedToken(context, exchange, settings.audience, timeout_s), credentials)
+        exchanged = ExchangedToken(context, exchange, settings.audience, timeout_s)
+        return BearerToken(lambda: exchanged, credentials, may_renew)
     return None
 
 

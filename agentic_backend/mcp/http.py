@@ -1,27 +1,34 @@
 """Connections to MCP servers over HTTP, whose responses are bounded.
 
 MCP's own transports implement the protocol; a response hook of httpx gives them only messages that `Inbound` lets
-through. It reads only answers to our requests. Requests ask for uncompressed responses, and compressed ones are not
-read, so that no small response becomes a large one.
+through, and `_Client` keeps a refused call from ending the session. The hook reads only answers to our requests.
+Requests ask for uncompressed responses, and compressed ones are not read, so that no small response becomes a large
+one.
 """
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
+import anyio
 import httpx
 import orjson
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCMessage
 
 from agentic_backend.config.settings import McpServerSettings
-from agentic_backend.mcp.credentials import fixed_headers
+from agentic_backend.errors import AuthUnavailable, TokenExpired, Unauthenticated
+from agentic_backend.mcp.credentials import REFUSALS, fixed_headers
 from agentic_backend.mcp.framing import Capped, ServerSentEvent, ServerSentEvents
 from agentic_backend.mcp.inbound import MANY, REST_S, TURN_EVERY, Inbound, RequestId, TooMuch
-from agentic_backend.mcp.live_session import Streams
+from agentic_backend.mcp.live_session import ReadStream, Streams
 
 _BEYOND_THE_TOOL_S, _SILENCE_S = 30, 300
 """A stream may be silent longer than a tool may run, and at least as long as MCP's own client allows."""
@@ -36,7 +43,7 @@ async def streamable_http(
 ) -> AsyncIterator[Streams]:
     """Connect; `auth` signs each request, and `on_break` is called if an answer may have broken off."""
     answer_s = settings.tool_timeout_s + _BEYOND_THE_TOOL_S
-    client = await _client(settings, auth)
+    client = await _client(settings, auth, inbound)
     client.event_hooks["response"].append(_bounded_responses(inbound, answer_s, on_break))
     async with client, streamable_http_client(_url(settings), http_client=client) as (read, write, _):
         yield read, write
@@ -47,21 +54,81 @@ async def sse(
     settings: McpServerSettings, auth: httpx.Auth | None, inbound: Inbound, on_break: Callable[[], None]
 ) -> AsyncIterator[Streams]:
     """Connect as `streamable_http` does; all answers come in one stream, whose end ends the session."""
-    client = await _client(settings, auth)
+    into, answers = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+    async def answer(told: bytes) -> None:
+        await into.send(SessionMessage(JSONRPCMessage.model_validate_json(told)))
+
+    client = await _client(settings, auth, inbound, answer)
     client.event_hooks["response"].append(_bounded_responses(inbound, None))
 
     def made_already(*_: Any, **__: Any) -> httpx.AsyncClient:
         return client
 
-    async with sse_client(_url(settings), httpx_client_factory=made_already) as streams:
-        yield streams
+    async with into, answers, sse_client(_url(settings), httpx_client_factory=made_already) as (read, write):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_pass_on, read, into)
+            yield answers, write
+            tasks.cancel_scope.cancel()
 
 
-async def _client(settings: McpServerSettings, auth: httpx.Auth | None) -> httpx.AsyncClient:
+async def _pass_on(read: ReadStream, into: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+    with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+        async with into:
+            async for message in read:
+                await into.send(message)
+
+
+class _Client(httpx.AsyncClient):
+    """Answers in place of a server that refuses the user's token, since MCP's client would end the session."""
+
+    def __init__(self, inbound: Inbound, answer: Callable[[bytes], Awaitable[None]] | None, **options: Any) -> None:
+        super().__init__(**options)
+        self._inbound = inbound
+        """Makes the answer."""
+        self._answer = answer
+        """Gives it to MCP's client; None if it belongs into the response."""
+
+    async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        try:
+            response = await super().send(request, **options)
+        except (Unauthenticated, TokenExpired, AuthUnavailable) as error:
+            what = f"can't be asked in the user's name: {error.content.rstrip('.')}"
+            if (instead := await self._instead(request, what)) is None:
+                raise
+            return instead
+        if response.status_code in REFUSALS and (instead := await self._instead(request, "refused the user")):
+            await response.aclose()
+            return instead
+        return response
+
+    async def _instead(self, request: httpx.Request, what: str) -> httpx.Response | None:
+        """The response to a call of a tool, or to a notification; None for what opens the session and keeps it open."""
+        message = orjson.loads(request.content) if request.method == "POST" else {}
+        is_notification = "method" in message and "id" not in message
+        if not is_notification and message.get("method") != "tools/call":
+            return None
+        answer = self._inbound.error(message.get("id"), what)
+        if answer is not None and self._answer is None:
+            headers = {"content-type": "application/json"}
+            return httpx.Response(httpx.codes.OK, headers=headers, content=answer, request=request)
+        if answer is not None and self._answer is not None:
+            await self._answer(answer)
+        return httpx.Response(httpx.codes.ACCEPTED, request=request)
+
+
+async def _client(
+    settings: McpServerSettings,
+    auth: httpx.Auth | None,
+    inbound: Inbound,
+    answer: Callable[[bytes], Awaitable[None]] | None = None,
+) -> httpx.AsyncClient:
     silence_s = max(settings.tool_timeout_s + _BEYOND_THE_TOOL_S, _SILENCE_S)
     # In a thread, because it reads the trusted certificates from files.
     tls = await asyncio.to_thread(_tls)
-    return httpx.AsyncClient(
+    return _Client(
+        inbound,
+        answer,
         auth=auth,
         headers={**fixed_headers(settings.auth), **_UNCOMPRESSED},
         timeout=httpx.Timeout(settings.connect_timeout_s, read=silence_s),

@@ -17,7 +17,7 @@ from mcp.types import Tool
 from agentic_backend.auth.user import Tokens
 from agentic_backend.config.settings import McpServerSettings
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.mcp.credentials import HasAccessToken, fixed_credentials, request_auth
+from agentic_backend.mcp.credentials import HasTokens, fixed_credentials, request_auth
 from agentic_backend.mcp.http import sse, streamable_http
 from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.server_session import OpenTransport, ServerSession
@@ -58,7 +58,7 @@ class McpServices(Protocol):
     def mcp_server_up(self) -> Callable[[str, bool], None]: ...
 
 
-class McpRun(HasAccessToken, HasIdempotencyKeys, Protocol):
+class McpRun(HasTokens, HasIdempotencyKeys, Protocol):
     """The part of a RuntimeContext that MCP servers are called with."""
 
 
@@ -134,10 +134,12 @@ class MCPRuntime:
             services.exchange_token,
             settings.connect_timeout_s,
             credentials,
+            may_renew=lambda: session.is_used,
         )
         inbound = Inbound(server_id, credentials)
         transport = _transport(server_id, settings, auth, inbound)
-        return ServerSession(server_id, settings, transport, inbound, services.mcp_server_up)
+        session = ServerSession(server_id, settings, transport, inbound, services.mcp_server_up)
+        return session
 
 
 def _transport(server_id: str, settings: McpServerSettings, auth: httpx.Auth | None, inbound: Inbound) -> OpenTransport:

@@ -28,6 +28,7 @@ from mcp.types import (
 from agentic_backend.backoff import backoff
 from agentic_backend.config.settings import McpServerSettings
 from agentic_backend.errors import AgentUnavailable, TokenExpired, Unauthenticated
+from agentic_backend.mcp.credentials import REFUSALS
 from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.live_session import LiveSession, Streams
 
@@ -43,7 +44,6 @@ _CLOSE_S = 6.0
 """How long a session may take to close before its task is cancelled once more."""
 _SESSION_GONE = "Session terminated"
 """The error of MCP's client for an HTTP 404: the server no longer knows the session."""
-_REFUSALS = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
 
 _RESTARTING = "is not available; it is being restarted"
 _REFUSED_USER = "refused the user"
@@ -121,6 +121,11 @@ class ServerSession:
             opened.add_done_callback(lambda _: opened.cancelled() or opened.exception())
         # Shielded, because other agents may wait for it too.
         await asyncio.shield(self._opened)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a call runs, or an agent waits for its start."""
+        return bool(self._calls) or (self._opened is not None and not self._opened.done())
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], *, progress_callback: ProgressFnT, meta: dict[str, Any] | None
@@ -346,5 +351,5 @@ def _is_refusal(error: BaseException | None) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return any(map(_is_refusal, error.exceptions))
     if isinstance(error, httpx.HTTPStatusError):
-        return error.response.status_code in _REFUSALS
+        return error.response.status_code in REFUSALS
     return isinstance(error, Unauthenticated | TokenExpired)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
+from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.settings import TitlesSettings
 from agentic_backend.event_loop import running
@@ -48,6 +49,7 @@ def wire_sessions(
     kpi: Kpi,
     limits: LimitsSettings,
     titles: TitlesSettings,
+    tokens: TokenCache,
     shows_code: bool = False,
 ) -> WiredSessions:
     naming = Titles(models, store, relay, kpi, titles, limits.titles_timeout_s)
@@ -59,6 +61,7 @@ def wire_sessions(
         factory=factory,
         kpi=kpi,
         limits=limits,
+        tokens=tokens,
         shows_code=shows_code,
         show_stored=views.refresh,
         on_answered=naming.name_after,

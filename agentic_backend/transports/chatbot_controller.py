@@ -61,7 +61,8 @@ class ChatbotController:
         """The user, from the header, the query string, the anonymous user, or the first frame; and the tokens."""
         token = token_of(websocket, in_query=True)
         if token is not None:
-            return await self._door.authenticator.authenticate(token), Tokens(token)
+            user = await self._door.authenticator.authenticate(token)
+            return user, Tokens(token, expires_at=user.expires_at)
         if self._door.authenticator.anonymous is not None:
             return self._door.authenticator.anonymous, None
         try:
@@ -71,8 +72,8 @@ class ChatbotController:
             raise Unauthenticated from None
         if not isinstance(frame, Authenticate):
             raise Unauthenticated
-        tokens = Tokens(frame.access_token, frame.refresh_token)
-        return await self._door.authenticator.authenticate(tokens.access_token), tokens
+        user = await self._door.authenticator.authenticate(frame.access_token)
+        return user, Tokens(frame.access_token, frame.refresh_token, user.expires_at)
 
     async def _close(self, websocket: WebSocket, code: int) -> None:
         try:

@@ -44,7 +44,10 @@ _UNREADABLE: dict[str, Any] = {"type": False}
 
 
 class Connection:
-    """`user` and `tokens` come from the handshake; newer tokens must name the same user."""
+    """`user` and `tokens` come from the handshake; newer tokens must name the same user.
+
+    Newer tokens also reach what runs already for the user, since its exchanges hold the same `UserTokens`.
+    """
 
     def __init__(
         self,
@@ -57,7 +60,9 @@ class Connection:
     ) -> None:
         self._websocket = websocket
         self._user = user
-        self._tokens = tokens
+        self._tokens = services.tokens.of(user.id)
+        """The user's newest tokens."""
+        self._tokens.offer(tokens)
         self._codec = codec
         self._feed = feed
         self._door = services
@@ -110,12 +115,12 @@ class Connection:
     async def _dispatch(self, frame: ClientFrame, request_id: str) -> None:
         first, self._may_sign_in = self._may_sign_in, False
         if isinstance(frame, Ask | HumanResume) and frame.access_token is not None:
-            await self._renew(Tokens(frame.access_token, frame.refresh_token))
+            await self._renew(frame.access_token, frame.refresh_token)
         match frame:
             case Authenticate():
-                await self._renew(Tokens(frame.access_token, frame.refresh_token), sign_in=first)
+                await self._renew(frame.access_token, frame.refresh_token, sign_in=first)
             case Ask():
-                asked = await self._door.orchestrator.ask(self._user, turn_of(frame), self._tokens, request_id)
+                asked = await self._door.orchestrator.ask(self._user, turn_of(frame), self._tokens.newest, request_id)
                 if frame.client_exchange_id is not None:
                     self._codec.name_exchange(asked.exchange_id, frame.client_exchange_id)
                 self._feed.follow_asked(asked)
@@ -127,7 +132,7 @@ class Connection:
                 self._feed.unfollow_session(frame.session_id)
             case HumanResume():
                 resumed = await self._door.orchestrator.human_resume(
-                    self._user, frame.session_id, frame.exchange_id, frame.payload, self._tokens
+                    self._user, frame.session_id, frame.exchange_id, frame.payload, self._tokens.newest
                 )
                 self._feed.follow_decided(resumed)
             case Ping():
@@ -144,11 +149,12 @@ class Connection:
         self._codec.name_exchange(exchange_id, name)
         return frame.model_copy(update={"exchange_id": exchange_id})
 
-    async def _renew(self, tokens: Tokens, *, sign_in: bool = False) -> None:
-        user = await self._door.authenticator.authenticate(tokens.access_token)
+    async def _renew(self, access_token: str, refresh_token: str | None, *, sign_in: bool = False) -> None:
+        user = await self._door.authenticator.authenticate(access_token)
         if user.id != self._user.id and not sign_in:
             raise Forbidden("A connection belongs to one user; this token names another.")
-        self._user, self._tokens = user, tokens
+        self._user, self._tokens = user, self._door.tokens.of(user.id)
+        self._tokens.offer(Tokens(access_token, refresh_token, user.expires_at))
         self._feed.end_after(seconds_left(user))
 
     async def _follow(self, frame: Follow) -> None:

@@ -30,10 +30,10 @@ def token_of(connection: HTTPConnection, *, in_query: bool = False) -> str | Non
     return token
 
 
-def tokens_of(request: HTTPConnection) -> Tokens | None:
-    """The tokens in a request's header, for the agent that it starts. Raises Unauthenticated, as `token_of`."""
+def tokens_of(request: HTTPConnection, user: User) -> Tokens | None:
+    """The tokens in a request's header, which `user` has authenticated with. Raises Unauthenticated, as `token_of`."""
     token = token_of(request)
-    return Tokens(token) if token is not None else None
+    return Tokens(token, expires_at=user.expires_at) if token is not None else None
 
 
 def seconds_left(user: User) -> float | None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.auth.user import Authenticator
+from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.relay.relay import Relay
@@ -16,6 +17,7 @@ from agentic_backend.transports.open_connections import OpenConnections
 @dataclass(frozen=True, slots=True)
 class DoorServices:
     authenticator: Authenticator
+    tokens: TokenCache
     agents: AgentManager
     orchestrator: SessionOrchestrator
     sessions: SessionService

@@ -85,7 +85,7 @@ class ExchangesApi:
     async def _resume(self, request: Request, user: User) -> Response:
         with self._door.kpi.refusals("resume"):
             body = await body_of(request, ResumeExchange, self._door.limits.frame_bytes)
-        exchange_id, tokens = request.path_params["id"], tokens_of(request)
+        exchange_id, tokens = request.path_params["id"], tokens_of(request, user)
         kind = "resume" if body.payload is None else "decision"
         with self._door.kpi.refusals(kind), self._door.connections.stream(user.id) as place:
             if body.payload is None:

@@ -146,7 +146,7 @@ class RestApi:
             session_id = request.path_params["id"]
             turn = Turn(parts=parts, session_id=session_id, client_exchange_id=body.client_exchange_id)
             with self._door.connections.stream(user.id) as place:
-                exchange = await self._door.orchestrator.ask(user, turn, tokens_of(request), uuid4().hex)
+                exchange = await self._door.orchestrator.ask(user, turn, tokens_of(request, user), uuid4().hex)
                 events = exchange_events(self._door.relay, exchange, seconds_left(user))
                 return EventStream(events, place.pop_all(), self._door.limits.send_timeout_s)
 

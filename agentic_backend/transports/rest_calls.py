@@ -10,10 +10,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentic_backend.auth.user import Authenticator, User
+from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.sessions.bulkhead import Bulkhead
-from agentic_backend.transports.credentials import user_of
+from agentic_backend.transports.credentials import tokens_of, user_of
 from agentic_backend.transports.sse import EventStream, drop_client
 
 log = logging.getLogger(__name__)
@@ -27,8 +28,9 @@ Call = Callable[[Request, User], Awaitable[Response]]
 
 
 class RestCalls:
-    def __init__(self, authenticator: Authenticator, limits: LimitsSettings) -> None:
+    def __init__(self, authenticator: Authenticator, tokens: TokenCache, limits: LimitsSettings) -> None:
         self._authenticator = authenticator
+        self._tokens = tokens
         self._send_timeout_s = limits.send_timeout_s
         self._at_once = Bulkhead(
             per_user=limits.requests_per_user,
@@ -42,15 +44,18 @@ class RestCalls:
         return [Route(prefix + path, self._endpoint(call), methods=[method]) for method, path, call in calls]
 
     def _endpoint(self, call: Call) -> ASGIApp:
-        return _Endpoint(self._authenticator, self._at_once, call, self._send_timeout_s)
+        return _Endpoint(self._authenticator, self._tokens, self._at_once, call, self._send_timeout_s)
 
 
 class _Endpoint:
     """One route. A call counts until its response is sent, which bounds unread responses too. Event streams count as
     connections instead."""
 
-    def __init__(self, authenticator: Authenticator, at_once: Bulkhead, call: Call, send_timeout_s: float) -> None:
+    def __init__(
+        self, authenticator: Authenticator, tokens: TokenCache, at_once: Bulkhead, call: Call, send_timeout_s: float
+    ) -> None:
         self._authenticator = authenticator
+        self._tokens = tokens
         self._at_once = at_once
         self._call = call
         self._send_timeout_s = send_timeout_s
@@ -60,6 +65,8 @@ class _Endpoint:
         user = await user_of(request, self._authenticator)
         # For the handlers of errors.
         request.state.user = user
+        # For what runs already for the user.
+        self._tokens.of(user.id).offer(tokens_of(request, user))
         async with self._at_once.entered(user.id):
             response = await self._call(request, user)
             if not isinstance(response, EventStream):

@@ -18,6 +18,7 @@ from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph, GraphFlow, StreamPart
 from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.auth.user import Tokens
 from agentic_backend.errors import AgentUnavailable, Unauthenticated
 from agentic_backend.offline.model import OfflineChatModel
 
@@ -26,7 +27,7 @@ TOKEN = "the-access-token"
 
 def graph_flow(graph: CompiledGraph, *, refresh_token: str | None = None, **settings: Any) -> AgentFlow:
     context = context_of("s1", token=TOKEN)
-    context.refresh_token = refresh_token
+    context.tokens.offer(Tokens(TOKEN, refresh_token))
     entry = entry_of(graph, **settings)
     return GraphFlow(entry.settings, agent_services(cheap=OfflineChatModel(words_per_second=0)), context, graph)
 

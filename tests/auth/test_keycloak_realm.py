@@ -5,6 +5,7 @@ import io
 import logging
 from collections.abc import AsyncIterator
 
+import jwt
 import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from support.chat_client import PATIENCE_S
@@ -31,7 +32,8 @@ async def test_a_refresh_token_is_traded_for_newer_tokens(
 ) -> None:
     realm.token_answer = {"access_token": realm.sign(), "refresh_token": "later", "expires_in": 300}
     tokens = await authenticator.refresh(REFRESH, "alice-id")
-    assert tokens == Tokens(realm.token_answer["access_token"], "later")
+    assert tokens.expires_at == jwt.decode(tokens.access_token, options={"verify_signature": False})["exp"]
+    assert tokens == Tokens(realm.token_answer["access_token"], "later", tokens.expires_at)
     assert realm.token_forms == [{"client_id": CLIENT, "grant_type": "refresh_token", "refresh_token": REFRESH}]
 
 

@@ -3,16 +3,18 @@
 import asyncio
 import io
 import logging
+import time
 from collections.abc import Iterator
 
 import httpx
 import pytest
 from services.mcp_echo import EchoServer, echo_server
 from services.mcp_echo_server import fingerprint
-from support.mcp_agents import PATIENCE_S, ToolUser, built, call, refused, told, tool_user
+from support.mcp_agents import PATIENCE_S, built, call, refused, told, tool_user
 from support.recorded_agents import context_of, exchange_token
 
 from agentic_backend.auth.user import Tokens
+from agentic_backend.auth.user_tokens import UserTokens
 from agentic_backend.config.settings import McpAuthSettings
 from agentic_backend.errors import AgentUnavailable, Unauthenticated
 from agentic_backend.mcp.credentials import BearerToken, Credentials, ExchangedToken, request_auth
@@ -53,7 +55,7 @@ async def test_a_user_without_a_token_sends_none(open_echo: EchoServer) -> None:
 async def test_the_next_call_uses_a_refreshed_token_in_the_same_session(echo: EchoServer) -> None:
     async with built(tool_user({"echo": echo.settings(**USER_TOKEN)}, token="dev:ann:1")) as agent:
         assert [await told(agent, "whoami"), await told(agent, "count")] == [fingerprint("dev:ann:1"), "1"]
-        agent.runtime_context.access_token = "dev:ann:2"
+        agent.runtime_context.tokens.offer(Tokens("dev:ann:2"))
         assert [await told(agent, "whoami"), await told(agent, "count")] == [fingerprint("dev:ann:2"), "2"]
 
 
@@ -102,7 +104,7 @@ async def test_a_token_is_exchanged_once_for_as_long_as_the_users_stays(echo: Ec
             await asyncio.gather(*(told(agent, "whoami") for _ in range(5)))
             == [fingerprint("exchanged 1 of dev:ann for search")] * 5
         )
-        agent.runtime_context.access_token = "dev:ann:2"
+        agent.runtime_context.tokens.offer(Tokens("dev:ann:2"))
         assert await told(agent, "whoami") == fingerprint("exchanged 2 of dev:ann:2 for search")
     assert taken == [("dev:ann", "search"), ("dev:ann:2", "search")]
 
@@ -110,7 +112,8 @@ async def test_a_token_is_exchanged_once_for_as_long_as_the_users_stays(echo: Ec
 async def test_an_exchanged_token_that_is_refused_is_exchanged_again() -> None:
     taken: list[tuple[str, str]] = []
     context = context_of("session", token="dev:ann")
-    auth = BearerToken(ExchangedToken(lambda: context, exchanging(taken), "search", PATIENCE_S), Credentials())
+    exchanged = ExchangedToken(lambda: context, exchanging(taken), "search", PATIENCE_S)
+    auth = BearerToken(lambda: exchanged, Credentials(), lambda: True)
     asked: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -130,10 +133,98 @@ async def test_a_users_token_that_is_refused_is_not_sent_again_and_again() -> No
         return httpx.Response(401)
 
     context = context_of("session", token="dev:ann")
-    auth = request_auth(McpAuthSettings(mode="user_token"), lambda: context, exchange_token, PATIENCE_S, Credentials())
+    user_token = McpAuthSettings(mode="user_token")
+    auth = request_auth(user_token, lambda: context, exchange_token, PATIENCE_S, Credentials(), lambda: True)
     async with httpx.AsyncClient(auth=auth, transport=httpx.MockTransport(answer)) as client:
         assert (await client.get("http://search/")).status_code == 401
     assert asked == ["Bearer dev:ann"]
+
+
+@pytest.mark.parametrize("transport", ["streamable_http", "sse"])
+async def test_a_token_that_the_server_refuses_is_renewed_once_for_all_calls_in_the_same_session(
+    transport: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[str] = []
+
+    async def refresh(refresh_token: str) -> Tokens:
+        asked.append(refresh_token)
+        await asyncio.sleep(0.1)
+        return Tokens("dev:ann:2", f"{refresh_token}+")
+
+    with echo_server(transport) as server:
+        agent = tool_user({"echo": server.settings(**USER_TOKEN)}, token="dev:ann")
+        agent.runtime_context.tokens = UserTokens(refresh)
+        agent.runtime_context.tokens.offer(Tokens("dev:ann:1", "refresh"))
+        async with built(agent):
+            assert [await told(agent, "whoami"), await told(agent, "count")] == [fingerprint("dev:ann:1"), "1"]
+            agent.runtime_context.tokens.offer(Tokens("dev:over"))
+            callers = await asyncio.gather(*(told(agent, "whoami") for _ in range(5)))
+            assert callers == [fingerprint("dev:ann:2")] * 5
+            assert await told(agent, "count") == "2"
+    assert asked == ["refresh"]
+    assert agent.runtime_context.refresh_token == "refresh+"
+    assert "MCP session lost" not in caplog.text
+
+
+async def test_where_newer_tokens_are_refused_too_they_are_not_renewed_at_each_request() -> None:
+    renewals, asked = 0, list[str]()
+
+    async def refresh(refresh_token: str) -> Tokens:
+        nonlocal renewals
+        renewals += 1
+        return Tokens(f"dev:ann:{renewals}", refresh_token)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.headers["authorization"].removeprefix("Bearer "))
+        return httpx.Response(401)
+
+    tokens = UserTokens(refresh)
+    tokens.offer(Tokens("dev:ann:0", "refresh"))
+    auth = BearerToken(lambda: tokens, Credentials(), lambda: True)
+    async with httpx.AsyncClient(auth=auth, transport=httpx.MockTransport(answer)) as client:
+        assert [(await client.get("http://search/")).status_code for _ in range(4)] == [401] * 4
+    assert asked == ["dev:ann:0", *["dev:ann:1"] * 4]
+    assert renewals == 1
+
+
+async def test_a_connection_that_stays_open_for_nobody_renews_nothing() -> None:
+    async def refresh(refresh_token: str) -> Tokens:
+        raise AssertionError("nobody calls")
+
+    tokens = UserTokens(refresh)
+    tokens.offer(Tokens("dev:ann:0", "refresh", time.time() - 1))
+    auth = BearerToken(lambda: tokens, Credentials(), lambda: False)
+    async with httpx.AsyncClient(auth=auth, transport=httpx.MockTransport(lambda _: httpx.Response(401))) as client:
+        assert (await client.get("http://search/")).status_code == 401
+
+
+async def test_an_exchange_that_the_realm_refuses_is_tried_again_with_a_renewed_token() -> None:
+    async def refresh(refresh_token: str) -> Tokens:
+        return Tokens("dev:ann:2", refresh_token)
+
+    async def exchange(access_token: str, audience: str) -> Tokens:
+        if access_token == "dev:ann:1":
+            raise Unauthenticated
+        return Tokens(f"exchanged {access_token}", expires_at=time.time() + 1)
+
+    context = context_of("session")
+    context.tokens = UserTokens(refresh)
+    context.tokens.offer(Tokens("dev:ann:1", "refresh"))
+    exchanged = ExchangedToken(lambda: context, exchange, "search", PATIENCE_S)
+    assert await exchanged.usable() == "exchanged dev:ann:2"
+    assert await exchanged.usable() == "exchanged dev:ann:2"
+
+
+async def test_an_exchanged_token_is_exchanged_again_before_it_ends() -> None:
+    taken: list[str] = []
+
+    async def exchange(access_token: str, audience: str) -> Tokens:
+        taken.append(access_token)
+        return Tokens(f"exchanged {len(taken)}", expires_at=time.time() + (0 if len(taken) == 1 else 60))
+
+    context = context_of("session", token="dev:ann")
+    exchanged = ExchangedToken(lambda: context, exchange, "search", PATIENCE_S)
+    assert [await exchanged.usable() for _ in range(3)] == ["exchanged 1", "exchanged 2", "exchanged 2"]
 
 
 async def test_a_user_whom_the_server_refuses_is_told_so(echo: EchoServer) -> None:
@@ -149,19 +240,22 @@ async def test_a_user_to_whom_no_token_is_given_for_the_audience_is_told_so(echo
         await tool_user({"echo": echo.settings(**EXCHANGE)}, token="dev:ann", exchange=refuse).async_init()
 
 
-async def test_a_token_that_ends_in_mid_run_fails_the_call_and_a_new_one_helps(echo: EchoServer) -> None:
-    async def until_told(agent: ToolUser) -> str:
-        while (result := await call(agent, "whoami")).status != "success":
-            await asyncio.sleep(0.05)
-        return result.text
-
+@pytest.mark.parametrize("transport", ["streamable_http", "sse"])
+async def test_a_token_that_ends_in_mid_run_fails_the_call_and_a_new_one_helps(
+    transport: str, caplog: pytest.LogCaptureFixture
+) -> None:
     seen: list[bool] = []
-    agent = tool_user({"echo": echo.settings(**USER_TOKEN)}, token="dev:ann", observe=lambda _, up: seen.append(up))
-    async with built(agent):
-        agent.runtime_context.access_token = "dev:over"
-        assert await refused(agent, "whoami") == "The MCP server 'echo' refused the user."
-        agent.runtime_context.access_token = "dev:ann:2"
-        assert await until_told(agent) == fingerprint("dev:ann:2")
+    with echo_server(transport) as server:
+        servers = {"echo": server.settings(**USER_TOKEN)}
+        async with built(tool_user(servers, token="dev:ann", observe=lambda _, up: seen.append(up))) as agent:
+            assert await told(agent, "count") == "1"
+            agent.runtime_context.tokens.offer(Tokens("dev:over"))
+            for _ in range(2):
+                assert await refused(agent, "whoami") == "The MCP server 'echo' refused the user."
+            agent.runtime_context.tokens.offer(Tokens("dev:ann:2"))
+            assert await told(agent, "whoami") == fingerprint("dev:ann:2")
+            assert await told(agent, "count") == "2", "it is the same session still"
+    assert "MCP session lost" not in caplog.text
     assert False not in seen, "the server is up all the time"
 
 
@@ -189,8 +283,8 @@ async def test_no_token_and_no_key_reaches_the_log(
         agent = tool_user({"echo": echo.settings(**settings)}, token="dev:quokkaberry", exchange=exchanging([]))
         async with built(agent):
             await call(agent, "whoami")
-            agent.runtime_context.access_token = "dev:quokkaberry-over"
+            agent.runtime_context.tokens.offer(Tokens("dev:quokkaberry-over"))
             await call(agent, "whoami")
-    assert "MCP session lost" in log.getvalue()
+    assert "MCP server refused the user" in log.getvalue()
     assert "quokkaberry" not in log.getvalue()
     assert "zanthoxylum" not in log.getvalue()

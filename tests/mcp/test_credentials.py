@@ -9,6 +9,7 @@ import pytest
 from services.mcp_echo import EchoServer, echo_over_stdio
 from support.mcp_agents import ToolUser, built, call, told, tool_user
 
+from agentic_backend.auth.user import Tokens
 from agentic_backend.mcp.credentials import Credentials, of_environment, of_header, of_url
 from agentic_backend.mcp.framing import Capped
 from agentic_backend.mcp.inbound import Inbound
@@ -46,7 +47,7 @@ async def test_an_exchanged_token_and_those_before_it_are_replaced(echo: EchoSer
     settings = echo.settings(auth={"mode": "user_token"})
     async with built(tool_user({"echo": settings}, token=TOKEN)) as agent:
         await told(agent, "whoami")
-        agent.runtime_context.access_token = f"{TOKEN}:2"
+        agent.runtime_context.tokens.offer(Tokens(f"{TOKEN}:2"))
         assert await told(agent, "echo", text=f"{TOKEN} and {TOKEN}:2") == f"{REDACTED} and {REDACTED}"
 
 

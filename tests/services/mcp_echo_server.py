@@ -1,14 +1,16 @@
 """An MCP server for tests, which answers, remembers, reports, fails, hangs and crashes on demand.
 
 A program: `python mcp_echo_server.py stdio`, or `… streamable_http PORT` or `… sse PORT`, which prints its port. Over
-HTTP it accepts only bearer tokens that start with `dev:` or `exchanged`; with `--open` before the port it accepts any
-request.
+HTTP it accepts only bearer tokens that start with `dev:` or `exchanged`, or JWTs; with `--open` before the port it
+accepts any request. A token that names its end, as `dev:NAME:SECONDS` or by its `exp`, is refused from then on.
 """
 
 import asyncio
 import base64
 import hashlib
+import json
 import logging
+import math
 import os
 import socket
 import sys
@@ -251,7 +253,7 @@ async def ask_the_user(context: Calling) -> str:
 
 
 class _TokensOnly:
-    """Answers 401 to a request without a token of a known form, or with one that says that it is over."""
+    """Answers 401 to a request without a token of a known form, or with one that is over, or says so."""
 
     def __init__(self, application: ASGIApp) -> None:
         self._application = application
@@ -259,10 +261,19 @@ class _TokensOnly:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             token = Request(scope).headers.get("authorization", "").removeprefix("Bearer ")
-            if not token.startswith(("dev:", "exchanged")) or "over" in token:
+            if not token.startswith(("dev:", "exchanged", "ey")) or "over" in token or _end(token) <= time.time():
                 await PlainTextResponse("a token is needed", 401)(scope, receive, send)
                 return
         await self._application(scope, receive, send)
+
+
+def _end(token: str) -> float:
+    """When the token ends, in Unix seconds. Short numbers are no times: they tell tokens apart."""
+    if token.startswith("ey"):
+        claims = token.split(".")[1]
+        return float(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"])
+    seconds = token.rpartition(":")[2]
+    return float(seconds) if seconds.isdigit() and len(seconds) > 8 else math.inf
 
 
 def main(transport: str, *options: str) -> None:

@@ -11,6 +11,8 @@ from langchain_core.outputs import ChatGenerationChunk
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.auth.developer import DeveloperAuthenticator
+from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.exchange.graph_run import GraphRun
 from agentic_backend.exchange.instance import Instance
@@ -134,6 +136,7 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
         kpi=Kpi(),
         shows_code=False,
         limits=LimitsSettings(),
+        tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
         show_stored=show_stored,
         on_answered=lambda session, opening: None,
     )

@@ -16,6 +16,7 @@ from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
+from agentic_backend.auth.user_tokens import UserTokens
 from agentic_backend.config.settings import AgentsSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.offline.model import OfflineChatModel
@@ -92,12 +93,15 @@ def entry_of(target: object, agent_id: str = "recorded", **settings: Any) -> Cat
 
 
 def context_of(session_id: str | None, *, user_id: str = "user", token: str | None = None) -> RuntimeContext:
+    tokens = UserTokens(refresh_tokens)
+    if token is not None:
+        tokens.offer(Tokens(token))
     return RuntimeContext(
-        user_id=user_id, session_id=session_id, exchange_id="exchange", agent_id="recorded", access_token=token
+        user_id=user_id, session_id=session_id, exchange_id="exchange", agent_id="recorded", tokens=tokens
     )
 
 
-async def refresh_tokens(refresh_token: str, user_id: str) -> Tokens:
+async def refresh_tokens(refresh_token: str) -> Tokens:
     return Tokens(access_token=f"newer than {refresh_token}", refresh_token=f"{refresh_token}+")
 
 
@@ -108,7 +112,7 @@ async def exchange_token(access_token: str, audience: str) -> Tokens:
 def agent_services(**models: Any) -> AgentServices:
     """Services with the fast offline model as the default."""
     named = {"default": OfflineChatModel(words_per_second=0), **models}
-    return AgentServices(models=ChatModels(named), refresh_tokens=refresh_tokens, exchange_token=exchange_token)
+    return AgentServices(models=ChatModels(named), exchange_token=exchange_token)
 
 
 def agent_factory(

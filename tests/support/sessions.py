@@ -12,7 +12,9 @@ from langchain_core.language_models import BaseChatModel
 
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
+from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Tokens, User
+from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.settings import TitlesSettings
 from agentic_backend.exchange.instance import Instance
@@ -157,6 +159,7 @@ async def open_sessions(
         kpi=kpi,
         limits=limits,
         titles=titles or TitlesSettings(),
+        tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
     )
     try:
         async with open_services(wired, alone=alone):

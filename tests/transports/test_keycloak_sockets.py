@@ -13,6 +13,8 @@ from typing import Any
 import jwt
 import pytest
 from services.keycloak import BRIEF_CLIENT, BRIEF_LIFESPAN_S, CLIENT, SERVER_CLIENT, Keycloak
+from services.mcp_echo import echo_server
+from services.mcp_echo_server import fingerprint
 from support import token_agents, wire_agents
 from support.chat_client import PATIENCE_S, ChatClient, chat, final_text
 from support.rest_client import rest
@@ -152,6 +154,28 @@ async def test_an_agent_refreshes_its_users_token_in_mid_run(keycloak: Keycloak,
             mixed = {"access_token": (await keycloak.sign_in("alice", BRIEF_CLIENT))["access_token"]}
             events = await client.ask("0", agent_id="refreshing", refresh_token=bobs, **mixed)
             assert (events[-1]["status"], events[-1]["error"]["code"]) == ("error", "unauthenticated")
+
+
+async def test_a_run_with_many_mcp_calls_outlives_its_token_in_one_mcp_session(
+    keycloak: Keycloak, tmp_path: Path
+) -> None:
+    realm = {"realm_url": keycloak.realm_url, "client_id": BRIEF_CLIENT, "audience": SERVER_CLIENT}
+    with echo_server() as echo:
+        remote = echo.settings(auth={"mode": "user_token"})
+        settings = {"auth": {"mode": "keycloak", "keycloak": realm}, "mcp_servers": {"remote": remote}}
+        async with running_server(tmp_path, agents=[token_agents.ENDURING], settings=settings) as server:
+            tokens = await keycloak.sign_in("alice", BRIEF_CLIENT)
+            given = {name: tokens[name] for name in ("access_token", "refresh_token")}
+            async with chat(server.address, token=tokens["access_token"]) as client:
+                await client.send({"message": str(2 * BRIEF_LIFESPAN_S), "agent_id": "enduring", **given})
+                final = await client.until("final")
+    *callers, session, count = json.loads(final_text([final]))
+    assert all(ok for _, ok in callers), "no call has failed"
+    used = {text for text, _ in callers}
+    assert fingerprint(tokens["access_token"]) in used
+    assert 2 < len(used) < 8, "each token is used for most of its time"
+    assert session[0] != "none"
+    assert count == ["1", True]
 
 
 @pytest.fixture

@@ -83,7 +83,6 @@ class _Trial:
         self._shared = SharedSessions()
         services = AgentServices(
             models=models,
-            refresh_tokens=authenticator.refresh,
             exchange_token=authenticator.exchange,
             mcp_servers=self._servers,
             shared_mcp_sessions=self._shared,

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -156,28 +157,6 @@ async def test_an_agent_refreshes_its_users_token_in_mid_run(keycloak: Keycloak,
             assert (events[-1]["status"], events[-1]["error"]["code"]) == ("error", "unauthenticated")
 
 
-async def test_a_run_with_many_mcp_calls_outlives_its_token_in_one_mcp_session(
-    keycloak: Keycloak, tmp_path: Path
-) -> None:
-    realm = {"realm_url": keycloak.realm_url, "client_id": BRIEF_CLIENT, "audience": SERVER_CLIENT}
-    with echo_server() as echo:
-        remote = echo.settings(auth={"mode": "user_token"})
-        settings = {"auth": {"mode": "keycloak", "keycloak": realm}, "mcp_servers": {"remote": remote}}
-        async with running_server(tmp_path, agents=[token_agents.ENDURING], settings=settings) as server:
-            tokens = await keycloak.sign_in("alice", BRIEF_CLIENT)
-            given = {name: tokens[name] for name in ("access_token", "refresh_token")}
-            async with chat(server.address, token=tokens["access_token"]) as client:
-                await client.send({"message": str(2 * BRIEF_LIFESPAN_S), "agent_id": "enduring", **given})
-                final = await client.until("final")
-    *callers, session, count = json.loads(final_text([final]))
-    assert all(ok for _, ok in callers), "no call has failed"
-    used = {text for text, _ in callers}
-    assert fingerprint(tokens["access_token"]) in used
-    assert 2 < len(used) < 8, "each token is used for most of its time"
-    assert session[0] != "none"
-    assert count == ["1", True]
-
-
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
     """All that the server's own loggers say, and the warnings of all others, in the log's real form."""
@@ -197,6 +176,31 @@ def log() -> Iterator[io.StringIO]:
 
 def stored(directory: Path) -> str:
     return str(b"".join(path.read_bytes() for path in directory.rglob("*") if path.is_file()))
+
+
+async def test_a_run_with_many_mcp_calls_outlives_its_token_in_one_mcp_session(
+    keycloak: Keycloak, tmp_path: Path, log: io.StringIO
+) -> None:
+    realm = {"realm_url": keycloak.realm_url, "client_id": BRIEF_CLIENT, "audience": SERVER_CLIENT}
+    with echo_server() as echo:
+        remote = echo.settings(auth={"mode": "user_token"})
+        settings = {"auth": {"mode": "keycloak", "keycloak": realm}, "mcp_servers": {"remote": remote}}
+        async with running_server(tmp_path, agents=[token_agents.ENDURING], settings=settings) as server:
+            tokens = await keycloak.sign_in("alice", BRIEF_CLIENT)
+            given = {name: tokens[name] for name in ("access_token", "refresh_token")}
+            async with chat(server.address, token=tokens["access_token"]) as client:
+                await client.send({"message": str(2 * BRIEF_LIFESPAN_S), "agent_id": "enduring", **given})
+                final = await client.until("final")
+            kept = await asyncio.to_thread(stored, server.data)
+    for text in (log.getvalue(), kept, json.dumps(client.events)):
+        assert not re.search(r"eyJ[\w-]{20}", text), "no token, also none that the run got for itself"
+    *callers, session, count = json.loads(final_text([final]))
+    assert all(ok for _, ok in callers), "no call has failed"
+    used = {text for text, _ in callers}
+    assert fingerprint(tokens["access_token"]) in used
+    assert 2 < len(used) < 8, "each token is used for most of its time"
+    assert session[0] != "none"
+    assert count == ["1", True]
 
 
 async def test_no_token_is_logged_stored_or_sent_back(

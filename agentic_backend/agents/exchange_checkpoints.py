@@ -60,11 +60,15 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         """The checkpoints in `packed`. Raises CheckpointMissing if the bytes are not of this version."""
         snapshot = Snapshot.unpack(packed)
         checkpoints = cls(run_id=snapshot.run_id)
-        for (namespace, checkpoint_id), stored in snapshot.checkpoints.items():
-            checkpoints._stored.setdefault(namespace, {})[checkpoint_id] = stored
-        checkpoints._writes.update(snapshot.writes)
+        checkpoints.add(snapshot)
         checkpoints.spent = snapshot.spent
         return checkpoints
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Begin with the checkpoints of an earlier run."""
+        for (namespace, checkpoint_id), stored in snapshot.checkpoints.items():
+            self._stored.setdefault(namespace, {})[checkpoint_id] = stored
+        self._writes.update(snapshot.writes)
 
     def snapshot(self) -> Snapshot:
         """The current state of the graphs."""

@@ -48,10 +48,13 @@ class Kept(NamedTuple):
     messages: Packed | None = None
     # The messages stand for the session's stored ones below this rank.
     rank: int = 0
+    # The memory of the subgraphs that have one (see lasting_graphs); b"" if there is none.
+    graphs: bytes = b""
 
     def pack(self) -> bytes:
         messages = None if self.messages is None else tuple(self.messages)
-        beside = serializer.dumps_typed({"forms": dict(self.forms), "messages": messages, "rank": self.rank})
+        values = {"forms": dict(self.forms), "messages": messages, "rank": self.rank, "graphs": self.graphs}
+        beside = serializer.dumps_typed(values)
         channels = {name: tuple(packed) for name, packed in self.channels.items()}
         return serializer.dumps_typed({**channels, _BESIDE: beside})[1]
 
@@ -61,7 +64,13 @@ class Kept(NamedTuple):
         values = {name: Packed(*typed) for name, typed in serializer.loads_typed(("msgpack", packed)).items()}
         beside = serializer.loads_typed(values.pop(_BESIDE)) if _BESIDE in values else {}
         messages = beside.get("messages")
-        return cls(values, beside.get("forms", {}), Packed(*messages) if messages else None, beside.get("rank", 0))
+        return cls(
+            channels=values,
+            forms=beside.get("forms", {}),
+            messages=Packed(*messages) if messages else None,
+            rank=beside.get("rank", 0),
+            graphs=beside.get("graphs", b""),
+        )
 
     def without_messages(self) -> "Kept":
         return self._replace(messages=None, rank=0)

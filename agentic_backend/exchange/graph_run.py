@@ -24,6 +24,7 @@ from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.at_work import AtWork, at_work
 from agentic_backend.agents.call_limits import CallLimits, Spent, steps_exceeded
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.lasting_graphs import unpack_lasting
 from agentic_backend.agents.paused_graph import PausedGraph
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.errors import AgenticError, CheckpointMissing, Internal, LimitReached
@@ -211,6 +212,8 @@ class GraphRun:
         not_passed: list[Interrupt] = []
         if start.resume_point is None or checkpoints is None:
             given, checkpoints, transcoder = self._from_the_opening(warm, prompt, memory)
+            if memory.kept.graphs:
+                await asyncio.to_thread(self._add_lasting, checkpoints, memory.kept.graphs, warm)
         else:
             paused = self._paused(warm, checkpoints)
             if missing := paused.missing_nodes():
@@ -245,6 +248,11 @@ class GraphRun:
         checkpoints = ExchangeCheckpoints(channels, run_id=self._context.run_id)
         known = [message for message in messages if isinstance(message, BaseMessage)]
         return {"messages": given}, checkpoints, self._transcoder(known, warm)
+
+    def _add_lasting(self, checkpoints: ExchangeCheckpoints, packed: bytes, warm: WarmAgent) -> None:
+        snapshot = unpack_lasting(packed, warm.flow.get_compiled_graph(), self._start.agent.settings.id)
+        if snapshot is not None:
+            checkpoints.add(snapshot)
 
     def _paused(self, warm: WarmAgent, checkpoints: ExchangeCheckpoints) -> PausedGraph:
         """The graph as its checkpoints tell of it, with the breakpoints that people have let it pass."""

@@ -29,6 +29,8 @@ from agentic_backend.agents.kept_state import (
     restore,
     unpack_states,
 )
+from agentic_backend.agents.lasting_graphs import lasting, pack_lasting
+from agentic_backend.agents.snapshot import Snapshot
 from agentic_backend.exchange.history import HISTORY_BYTES, restore_exchanges
 from agentic_backend.exchange.left_messages import as_left, last_exchanges
 from agentic_backend.stores.base import Store
@@ -85,7 +87,7 @@ class Recall:
         memory = warm.memory
         if isinstance(memory, Memory) and (memory.next_rank, memory.reset_rank) == (before_rank, reset_rank):
             return memory
-        states = await self._states(warm, session, before_rank, window)
+        states = await self._states(session, before_rank)
         kept, left = await asyncio.to_thread(_restored, warm, states)
         unseen_from = max(kept.rank, reset_rank)
         unseen: list[list[BaseMessage]] = []
@@ -94,11 +96,7 @@ class Recall:
             unseen = restore_exchanges([row for row in rows if row.rank >= unseen_from])
         return Memory(window, before_rank, reset_rank, kept, left if window else [], unseen, states)
 
-    async def _states(
-        self, warm: WarmAgent, session: SessionRecord, before_rank: int, window: int
-    ) -> Mapping[str, bytes]:
-        if not window and not warm.flow.kept_channels:
-            return {}
+    async def _states(self, session: SessionRecord, before_rank: int) -> Mapping[str, bytes]:
         stored = await self._store.session_state(session.id, before_rank)
         try:
             return {} if stored is None else unpack_states(stored)
@@ -120,10 +118,11 @@ class Recall:
             values = checkpoints.last_values({name: graph.channels[name] for name in names})
             left = as_left(values.pop("messages", None))
             messages = None if left is None else last_exchanges(left, memory.window)
-            if not values and len(messages or ()) <= _FEW:
-                return _ended(warm, memory, values, messages, next_rank)
+            graphs = lasting(checkpoints.snapshot())
+            if not values and graphs is None and len(messages or ()) <= _FEW:
+                return _ended(warm, memory, values, messages, graphs, next_rank)
             # In a thread, because they may be long, and a deep agent's files large.
-            return await asyncio.to_thread(_ended, warm, memory, values, messages, next_rank)
+            return await asyncio.to_thread(_ended, warm, memory, values, messages, graphs, next_rank)
         except Exception:
             # RuntimeError, for example: code of the graph that runs on changes a value while it is packed.
             log.warning("a graph's state can't be kept", exc_info=True, extra={"agent_id": warm.key[1]})
@@ -142,14 +141,21 @@ def _restored(warm: WarmAgent, states: Mapping[str, bytes]) -> tuple[Kept, list[
 
 
 def _ended(
-    warm: WarmAgent, memory: Memory, values: Mapping[str, Any], messages: Sequence[Any] | None, next_rank: int
+    warm: WarmAgent,
+    memory: Memory,
+    values: Mapping[str, Any],
+    messages: Sequence[Any] | None,
+    graphs: Snapshot | None,
+    next_rank: int,
 ) -> Ended:
-    """`messages` are those that the graph left; None keeps the ones before."""
+    """`messages` are those that the graph left, `graphs` what its lasting graphs did; None keeps what was before."""
     agent_id = warm.key[1]
     kept, left = memory.kept._replace(channels=pack_channels(values)), list(memory.left)
     if messages is not None:
         left, packed = pack_messages(messages, agent_id)
         kept = kept._replace(messages=packed, rank=next_rank if packed is not None else 0)
+    if graphs is not None and (packed_graphs := pack_lasting(graphs, warm.flow.get_compiled_graph(), agent_id)):
+        kept = kept._replace(graphs=packed_graphs)
     names = [*kept.channels, *(["messages"] if kept.messages is not None else [])]
     kept = kept._replace(forms=forms_of(warm.flow.get_compiled_graph(), names))
     state = kept.pack()
@@ -166,10 +172,12 @@ def _ended(
 
 
 def _bounded(states: dict[str, bytes]) -> dict[str, bytes]:
-    """The states without the messages of the agents that answered earlier, as many as are too large together."""
+    """The states without the messages and the subgraphs of the agents that answered earlier, as many as are too large
+    together.
+    """
     for agent_id in states:
         if sum(map(len, states.values())) <= STATE_BYTES:
             break
         log.warning("a session's states are too large together", extra={"agent_id": agent_id})
-        states[agent_id] = Kept.unpack(states[agent_id]).without_messages().pack()
+        states[agent_id] = Kept.unpack(states[agent_id]).without_messages()._replace(graphs=b"").pack()
     return states

@@ -31,7 +31,7 @@ from agentic_backend.agents.run_prompt import RunPrompt
 from agentic_backend.agents.runtime_context import RuntimeContext, make_current
 from agentic_backend.agents.tool_approval import ToolApproval
 from agentic_backend.auth.user import Tokens
-from agentic_backend.config.settings import McpServerSettings
+from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.stores.base import Store

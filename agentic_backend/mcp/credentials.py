@@ -26,7 +26,7 @@ import orjson
 
 from agentic_backend.auth.user import Tokens
 from agentic_backend.auth.user_tokens import UserTokens, renewal_time
-from agentic_backend.config.settings import McpAuthSettings, McpServerSettings
+from agentic_backend.config.mcp_servers import McpAuthSettings, McpServerSettings
 from agentic_backend.config.validation_problems import looks_secret
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, Unauthenticated
 from agentic_backend.redaction import REDACTED

@@ -23,7 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage
 
-from agentic_backend.config.settings import McpServerSettings
+from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.errors import AuthUnavailable, TokenExpired, Unauthenticated
 from agentic_backend.mcp.credentials import REFUSALS, fixed_headers
 from agentic_backend.mcp.framing import Capped, ServerSentEvent, ServerSentEvents

@@ -26,7 +26,7 @@ from mcp.types import (
 )
 
 from agentic_backend.backoff import backoff
-from agentic_backend.config.settings import McpServerSettings
+from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable, TokenExpired, Unauthenticated
 from agentic_backend.mcp.credentials import REFUSALS
 from agentic_backend.mcp.inbound import Inbound

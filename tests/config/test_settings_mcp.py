@@ -9,7 +9,8 @@ import yaml
 
 from agentic_backend.config.loading import documented_settings, load_settings
 from agentic_backend.config.located_yaml import ConfigError
-from agentic_backend.config.settings import McpServerSettings, Settings
+from agentic_backend.config.mcp_servers import McpServerSettings
+from agentic_backend.config.settings import Settings
 
 SHIPPED = Path(__file__).parents[2] / "config" / "settings.yaml"
 

@@ -23,7 +23,7 @@ async def transcribe(graph: Any, transcript: Transcript | None = None) -> Transc
     transcript = transcript or Transcript(history=[ASKED])
     settings = AgentSettings(id="agent", class_path="graphs:graph")
     context = RuntimeContext(user_id="ann", session_id="s", exchange_id="e", agent_id="agent")
-    flow = GraphFlow(settings, AgentServices(ChatModels({}), _no_tokens, _no_tokens), context, graph)
+    flow = GraphFlow(settings, AgentServices(ChatModels({}), _no_tokens), context, graph)
     config = RunnableConfig(callbacks=[ModelStream(transcript.feed)], configurable={"thread_id": "e"})
     async with asyncio.timeout(PATIENCE_S):
         async for part in flow.astream_updates({"messages": [ASKED]}, config):

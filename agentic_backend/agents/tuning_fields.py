@@ -34,7 +34,7 @@ def wrong(settings: AgentSettings, target: Any, document: LocatedYaml, entry: Ke
         return []
     if not isinstance(declared, type) or not issubclass(declared, BaseModel):
         return [document.problem((*entry, "class_path"), "the `Fields` of the class are no pydantic model")]
-    unknown = [] if declared.model_config.get("extra") == "allow" else _unknown(given, _names(declared))
+    unknown = [] if declared.model_config.get("extra") == "allow" else _unknown(given, field_names(declared))
     return [
         *(document.problem((*base, name), message, at_key=True) for name, message in unknown),
         *_misfits(declared, given, document, base),
@@ -78,17 +78,11 @@ def _unknown(given: Mapping[str, Any], known: Collection[str]) -> list[tuple[str
     ]
 
 
-def _names(declared: type[BaseModel]) -> list[str]:
-    """The names under which the values of `declared` may be given."""
-    aliases = [(info.validation_alias, info.alias) for info in declared.model_fields.values()]
-    return [*declared.model_fields, *(alias for pair in aliases for alias in pair if isinstance(alias, str))]
-
-
 def _misfits(
     declared: type[BaseModel], given: Mapping[str, Any], document: LocatedYaml, base: KeyPath
 ) -> list[ConfigProblem]:
     try:
-        declared.model_validate({name: value for name, value in given.items() if name in _names(declared)})
+        declared.model_validate({name: value for name, value in given.items() if name in field_names(declared)})
     except ValidationError as error:
         return validation_problems(error, declared, document.problem, base)
     except Exception as error:

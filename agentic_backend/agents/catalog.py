@@ -74,10 +74,22 @@ class AgentAccess(CatalogPart):
         return not self.roles or any(role in roles for role in self.roles)
 
 
-class StreamedNodes(CatalogPart):
-    nodes: tuple[str, ...] = Field(
-        strict=False, min_length=1, description="The nodes whose texts are shown, with all that runs within them."
+class AgentStream(CatalogPart):
+    final_only: bool = Field(False, description="Whether people see no text before the final of the graph.")
+    nodes: tuple[str, ...] | None = Field(
+        None, strict=False, description="Nodes that say what people see, with all that runs in them; `null` is all."
     )
+
+
+_STREAMS: dict[str, dict[str, bool]] = {"all": {}, "final_only": {"final_only": True}}
+
+
+def _stream(value: object) -> object:
+    if not isinstance(value, str | int):
+        return value
+    if isinstance(value, str) and value in _STREAMS:
+        return _STREAMS[value]
+    raise rule_broken("expected 'all', 'final_only' or a mapping with the key 'nodes'")
 
 
 class AgentLimits(CatalogPart):
@@ -138,10 +150,8 @@ class AgentSettings(CatalogPart):
     auto_resume: bool = Field(
         False, description="Whether what a crash has interrupted goes on by itself: the agent can be run again."
     )
-    stream: Literal["all", "final_only"] | StreamedNodes = Field(
-        "all",
-        description="Which texts people see: `all`, `final_only` (no text before the graph has ended, then its final), "
-        "or those of some `nodes`. Calls of tools and their results are always shown.",
+    stream: Annotated[AgentStream, BeforeValidator(_stream)] = Field(
+        AgentStream(), description="Which texts people see: `all`, `final_only`, or those of some `nodes`."
     )
     store: Literal["user", "shared", "none"] = Field(
         "user",

@@ -4,7 +4,7 @@ It is the text of the graph's last message (the result of a tool, say) or, if th
 What a person has said is never repeated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -13,7 +13,7 @@ from agentic_backend.protocol.messages import FinishReason
 from agentic_backend.protocol.parts import Part, TextPart, text_of
 from agentic_backend.streaming.content import bounded, clean, parts_of, result_of
 from agentic_backend.streaming.drafts import CompleteDraft, HeldText, MessageDrafts
-from agentic_backend.streaming.structured_output import with_structured
+from agentic_backend.streaming.structured_output import structured_part, with_structured
 
 # Why a model says nothing, where it tells so; otherwise the reason is `other`.
 _TELLING = (FinishReason.LENGTH, FinishReason.CONTENT_FILTER)
@@ -62,9 +62,13 @@ class Fallback:
         if not of_person:
             self._last, self._last_id = _said(message), message.id
 
-    def said(self, parts: list[Part]) -> None:
-        """The graph has said this otherwise than by a message of a model."""
-        self._last, self._last_id = parts, None
+    def answered_in_json(self, values: Iterable[Any], *, is_root: bool) -> None:
+        """A node has written these structured responses of its graph, or None, in this order."""
+        for value in values:
+            if is_root:
+                self.structured = value
+            if value is not None:
+                self._last, self._last_id = [structured_part(value)], None
 
     def answered(self, message_id: str | None, parts: list[Part]) -> None:
         """A model has given an answer, which may become the final."""

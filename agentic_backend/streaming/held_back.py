@@ -4,16 +4,16 @@ Texts are what models and nodes say: answers, observations, thoughts. Calls of t
 case.
 """
 
-from agentic_backend.agents.catalog import StreamedNodes
+from agentic_backend.agents.catalog import AgentStream
 from agentic_backend.streaming.writing import Place
 
 
 class HeldBack:
-    def __init__(self, stream: str | StreamedNodes = "all") -> None:
+    def __init__(self, stream: AgentStream) -> None:
         # Whether no text is shown before the graph has ended, and then only the final.
-        self.all_but_final = stream == "final_only"
+        self.all_but_final = stream.final_only
         # The nodes whose texts are shown; None is all.
-        self._nodes = frozenset(stream.nodes) if isinstance(stream, StreamedNodes) else None
+        self._nodes = None if stream.nodes is None else frozenset(stream.nodes)
 
     def hides(self, place: Place) -> bool:
         """Whether no text from `place` is ever shown: neither its node nor one around it is among the shown ones."""
@@ -23,4 +23,4 @@ class HeldBack:
         return self._nodes.isdisjoint([node, *(around.partition(":")[0] for around in namespace)])
 
 
-EVERYTHING_SHOWN = HeldBack()
+EVERYTHING_SHOWN = HeldBack(AgentStream())

@@ -55,8 +55,9 @@ class HeldTexts:
     def replace(self, held: HeldText, by: HeldText) -> None:
         self._texts[self._texts.index(held)] = by
 
-    def remove(self, held: HeldText) -> None:
-        self._texts.remove(held)
+    def remove(self, message_id: str | None) -> None:
+        """Drop the text of this message, or with None all texts."""
+        self._texts = [held for held in self._texts if message_id is not None and held.message_id != message_id]
 
     def show_beside_last(self, parts: Sequence[Part]) -> None:
         """Add parts to the last text."""

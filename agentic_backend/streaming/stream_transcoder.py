@@ -43,7 +43,7 @@ from agentic_backend.streaming.open_calls import OpenCalls
 from agentic_backend.streaming.reach import Reach, keys_of
 from agentic_backend.streaming.resumed_run import ResumedRun
 from agentic_backend.streaming.seen_messages import SeenMessages
-from agentic_backend.streaming.structured_output import CHANNEL, may_be_structured, structured_part
+from agentic_backend.streaming.structured_output import CHANNEL, may_be_structured
 from agentic_backend.streaming.updates import messages_in, written_to
 from agentic_backend.streaming.writing import Place, Writing, claimed_by, is_written
 
@@ -206,21 +206,12 @@ class StreamTranscoder:
                 self.nodes[clean(node)] = None
             for message in messages_in(update):
                 drafts += self._handed_over(message, place, at)
-            for value in written_to(update, CHANNEL):
-                self._answer_in_json(value, place)
+            if not self._held_back.hides(place):
+                self._fallback.answered_in_json(written_to(update, CHANNEL), is_root=not namespace)
             for writing in list(self._writing.values()):
                 if writing.ended and writing.place == place:
                     drafts += self._unclaimed(writing, at)
         return drafts
-
-    def _answer_in_json(self, value: Any, place: Place) -> None:
-        """A node has written its graph's structured response, or None."""
-        if self._held_back.hides(place):
-            return
-        if not place[0]:
-            self._fallback.structured = value
-        if value is not None:
-            self._fallback.said([structured_part(value)])
 
     def _handed_over(self, message: BaseMessage, place: Place, at: float) -> list[Draft]:
         """A node has returned a message: it is complete."""
@@ -243,15 +234,10 @@ class StreamTranscoder:
 
     def _removed(self, message_id: str | None) -> None:
         """A graph has removed a message: what was held back until the end is never shown. What people saw stays."""
-        if not self._held_back.all_but_final:
-            return
-        if message_id == REMOVE_ALL_MESSAGES:
-            self._texts.release()
-            self._fallback.removed(None)
-            return
-        if (held := self._texts.find(message_id)) is not None:
-            self._texts.remove(held)
-        self._fallback.removed(message_id)
+        if self._held_back.all_but_final:
+            removed = None if message_id == REMOVE_ALL_MESSAGES else message_id
+            self._texts.remove(removed)
+            self._fallback.removed(removed)
 
     def _model_message(self, message: AIMessage, place: Place, at: float) -> list[Draft]:
         is_root = not place[0]

@@ -118,6 +118,11 @@ def test_tools_are_named_or_meant_by_a_pattern(require: Any, asked: list[str], u
         ("{id: x, class_path: m}", "class_path: expected a path such as 'package.module:name', found 'm'"),
         ("{id: x, class_path: 'm:n', type: boss}", "type: expected 'agent' or 'leader', found 'boss'"),
         ("{id: x, class_path: 'm:n', crew: [y]}", "crew: only an agent of type 'leader' has a crew"),
+        (
+            "{id: x, class_path: 'm:n', stream: finals}",
+            "stream: expected 'all', 'final_only' or a mapping with the key",
+        ),
+        ("{id: x, class_path: 'm:n', stream: {node: [a]}}", "stream.node: unknown key 'node'; did you mean 'nodes'?"),
         ("{id: x, class_path: 'm:n', require_approval: [all, x]}", "require_approval: 'all' stands alone"),
         ("{id: x, class_path: 'm:n', require_approval: [all]}", "require_approval: 'all' stands alone"),
         (

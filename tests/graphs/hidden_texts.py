@@ -8,6 +8,7 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, AIMessageChunk, RemoveMessage
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.tools import tool
+from langgraph.constants import TAG_HIDDEN
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import interrupt
@@ -43,6 +44,7 @@ def _routed(router: Any) -> Any:
 ROUTE = '{"to": "billing"}'
 routing = _routed(_model('{"to": ', '"billing"}'))
 routing_tagged = _routed(_model('{"to": ', '"billing"}', tags=["hidden"]))
+routing_tagged_as_in_langgraph = _routed(_model('{"to": ', '"billing"}', tags=[TAG_HIDDEN]))
 routing_untold = _routed(_model('{"to": ', '"billing"}', tags=["nostream", "hidden"]))
 
 
@@ -118,6 +120,7 @@ slow = create_agent(ChunkModel(chunks=[AIMessageChunk(SECRET)] * 3, pause_s=30.0
 FINAL_ONLY = {"stream": "final_only"}
 AGENTS: list[dict[str, Any]] = [
     {"id": "routing-tagged", "class_path": "graphs.hidden_texts:routing_tagged"},
+    {"id": "routing-tagged-as-in-langgraph", "class_path": "graphs.hidden_texts:routing_tagged_as_in_langgraph"},
     {"id": "routing-untold", "class_path": "graphs.hidden_texts:routing_untold"},
     {"id": "routing-nodes", "class_path": "graphs.hidden_texts:routing", "stream": {"nodes": ["answer"]}},
     {"id": "routing-nowhere", "class_path": "graphs.hidden_texts:routing", "stream": {"nodes": ["elsewhere"]}},

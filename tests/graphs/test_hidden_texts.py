@@ -28,7 +28,9 @@ def texts_in(events: list[Event]) -> str:
     return json.dumps([*deltas, told([event for event in events if event["type"] == "final"])])
 
 
-@pytest.mark.parametrize("agent_id", ["routing-tagged", "routing-untold", "routing-nodes"])
+@pytest.mark.parametrize(
+    "agent_id", ["routing-tagged", "routing-tagged-as-in-langgraph", "routing-untold", "routing-nodes"]
+)
 async def test_a_routers_text_is_hidden_by_its_tag_or_its_node(server: RunningServer, agent_id: str) -> None:
     events = await ask(server.address, "my bill?", agent_id=agent_id)
     assert told(events) == [("thought", "Let me see."), ("final", ANSWER)]

@@ -9,19 +9,18 @@ import asyncio
 import gc
 import logging
 import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
 from cachetools import TTLCache
 
+from agentic_backend.exception_detail import is_authors, shown_place
 from agentic_backend.kpi import Kpi
 
 log = logging.getLogger(__name__)
@@ -33,10 +32,8 @@ _ENDLESS_S = 5.0
 _TOLD_AGAIN_AFTER_S, _PLACES = 60.0, 256
 """A line that blocks again is told again after this time; so many lines are remembered."""
 
-_PACKAGE = str(Path(__file__).parent)
-_LIBRARY = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib"))
-_INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("purelib", "platlib"))
-_FRAMEWORKS = ("langgraph", "langchain", "langchain_core")
+_FRAMEWORKS = ("agentic_backend", "langgraph", "langchain", "langchain_core", "langsmith")
+"""Packages that call an author's code."""
 
 
 class Worker(Protocol):
@@ -111,11 +108,11 @@ class BlockedLoop:
 
     def _live(self) -> None:
         """A tick of the loop: it is alive, so whatever blocked it has ended."""
-        now, block = time.monotonic(), self._block
-        if block is not None and block.beat == self._beat and block.step is not None:
-            self._end(block, block.lasted_s(now))
+        now, block, before = time.monotonic(), self._block, self._beat
         self._beat, self._base = now, sys._getframe(1)
         self._next_beat = self._loop.call_later(self._tick_s, self._live)
+        if block is not None and block.beat == before and block.step is not None:
+            self._end(block, block.lasted_s(now))
 
     def _end(self, block: _Block, blocked_s: float) -> None:
         if blocked_s < self._limit_s:
@@ -138,6 +135,8 @@ class BlockedLoop:
     def _look(self, now: float, lost_s: float) -> None:
         beat = self._beat
         if now - beat < 2 * self._tick_s:
+            # Forget the last block: it holds its task, and all that this holds.
+            self._block = None
             return
         before = self._block if self._block is not None and self._block.beat == beat else None
         frame, task = sys._current_frames().get(self._loop_thread), asyncio.current_task(self._loop)
@@ -193,12 +192,10 @@ class BlockedLoop:
     def _line(self, frame: FrameType) -> str:
         """The innermost line of an author's, else the one by which a library was called, else the innermost."""
         frames = list(self._frames(frame)) or [frame]
-        own = next((one for one in frames if not _is_in(one, (_PACKAGE, *_LIBRARY, *_INSTALLED, "<frozen"))), None)
-        others = (one for one in reversed(frames) if _is_in(one, _INSTALLED) and not _is_of_a_framework(one))
+        own = next((one for one in frames if is_authors(one.f_code.co_filename)), None)
+        others = (one for one in reversed(frames) if _is_of_a_library(one))
         found = own or next(others, frames[0])
-        path = Path(found.f_code.co_filename)
-        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-        return f"{shown}:{found.f_lineno} in {found.f_code.co_name}"
+        return shown_place(found.f_code.co_filename, found.f_lineno, found.f_code.co_name)
 
     def _cpu_s(self) -> float:
         """The processor time of the loop's thread, in seconds; where it can't be told, the time itself."""
@@ -229,9 +226,7 @@ def _context_of(task: asyncio.Task[object]) -> Context | None:
     return next((one for one in gc.get_referents(task) if isinstance(one, Context)), None)
 
 
-def _is_in(frame: FrameType, directories: tuple[str, ...]) -> bool:
-    return frame.f_code.co_filename.startswith(directories)
-
-
-def _is_of_a_framework(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in _FRAMEWORKS
+def _is_of_a_library(frame: FrameType) -> bool:
+    """Whether it is of an installed package that an author calls, and not of one that calls authors."""
+    name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return name not in (*_FRAMEWORKS, *sys.stdlib_module_names)

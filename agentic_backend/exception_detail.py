@@ -85,7 +85,11 @@ def place_of(error: BaseException, *, full_path: bool = False) -> str | None:
     places += [_place_in(frame) for cause in found for frame in traceback.extract_tb(cause.__traceback__)[-1:]]
     if not places:
         return None
-    file, line, function = places[0]
+    return shown_place(*places[0], full_path=full_path)
+
+
+def shown_place(file: str, line: int | None, function: str, *, full_path: bool = False) -> str:
+    """A line as "file:line in function"."""
     where = f"{file if full_path else _short(file)}:{line}"
     return where if function == "<module>" else f"{where} in {function}"
 

@@ -152,6 +152,14 @@ async def test_a_client_exchange_id_is_its_users_own(store: Store) -> None:
     assert await store.find_exchange(ann, new_id()) is None
 
 
+async def test_the_clients_ids_of_exchanges_are_found(store: Store) -> None:
+    named = [await begin_new(store, new_id(), client_exchange_id=key) for key in ("one", "two")]
+    unnamed = await begin_new(store, new_id())
+    ids = [fence.exchange_id for fence in (*named, unnamed)]
+    assert await store.client_exchange_ids([*ids, new_id()]) == {ids[0]: "one", ids[1]: "two"}
+    assert await store.client_exchange_ids([]) == {}
+
+
 async def test_asks_without_a_client_exchange_id_are_all_new(store: Store) -> None:
     user = new_id()
     assert await begin_new(store, user) != await begin_new(store, user)

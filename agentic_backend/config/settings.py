@@ -30,6 +30,7 @@ from agentic_backend.config.setting_types import (
     SigningAlgorithm,
     WebOrigin,
 )
+from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.config.validation_problems import rule_broken
 
 SQLITE_SCHEME, MONGODB_SCHEMES = "sqlite:", ("mongodb://", "mongodb+srv://")
@@ -226,17 +227,6 @@ class RelaySettings(Section):
         15,
         description="How long an exchange stays with an instance that gives no sign of life, in seconds; it gives one "
         "every third of that.",
-    )
-
-
-class TitlesSettings(Section):
-    enabled: bool = Field(
-        True,
-        description="Whether a model names sessions after their first message; else a session is called by its "
-        "beginning.",
-    )
-    model: ModelName | None = Field(
-        None, description="The model of `models` that names sessions, such as a small one; `null` is `default`."
     )
 
 

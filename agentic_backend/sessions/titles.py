@@ -12,7 +12,7 @@ from collections import Counter
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from agentic_backend.agents.models import ChatModels
-from agentic_backend.config.settings import TitlesSettings
+from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.parts import text_of

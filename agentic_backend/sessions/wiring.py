@@ -9,7 +9,7 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.config.settings import TitlesSettings
+from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.event_loop import running
 from agentic_backend.exchange.closing import Closing
 from agentic_backend.exchange.instance import Instance

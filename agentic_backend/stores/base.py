@@ -203,10 +203,7 @@ class Store(ItemStore, Protocol):
         ...
 
     async def rename_session(self, session_id: str, title: str, *, only_unnamed: bool = False) -> SessionRecord | None:
-        """Set the title, after which the session is named. None if nothing was renamed.
-
-        With `only_unnamed`, only if it has no name yet, whatever its provisional title is.
-        """
+        """Set the title; with `only_unnamed`, only if the session has no name yet. None if nothing was renamed."""
         ...
 
     async def complete_session(self, session_id: str, at: datetime) -> SessionRecord | None:
@@ -351,7 +348,6 @@ class Store(ItemStore, Protocol):
 
     async def client_exchange_ids(self, exchange_ids: Collection[str]) -> dict[str, str]:
         """The clients' ids for these exchanges, by exchange id; those that have none are left out."""
-        ...
 
     async def count_waiting(self, user_id: str) -> int:
         """The number of the user's exchanges that wait for a person."""

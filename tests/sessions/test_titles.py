@@ -21,7 +21,7 @@ from support.sessions import USER, Sessions, events_of, open_sessions
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.config.settings import TitlesSettings
+from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.protocol.messages import Channel, Role, Session, utc_now

@@ -16,7 +16,7 @@ from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.config.settings import TitlesSettings
+from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import Final

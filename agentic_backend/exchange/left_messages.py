@@ -39,6 +39,8 @@ def as_left(messages: Any) -> list[Any] | None:
 def last_exchanges(messages: Sequence[Any], count: int) -> list[Any]:
     """The messages of the last `count` exchanges, after what the graph itself put in front, such as a summary.
 
+    `messages` are in the order of `as_left`: no person's message stands between a call and its result.
+
     If the graph kept no opening message, each message of a person begins an exchange.
     """
     front = _length_of_front(messages)
@@ -47,9 +49,7 @@ def last_exchanges(messages: Sequence[Any], count: int) -> list[Any]:
     if count > 0 and len(begins) <= count:
         return list(messages)
     cut = begins[-count] if count > 0 else len(messages)
-    gone = {call for message in messages[:cut] for call in _calls_of(message)}
-    rest = [one for one in messages[cut:] if not (isinstance(one, ToolMessage) and one.tool_call_id in gone)]
-    return [*messages[:front], *rest]
+    return [*messages[:front], *messages[cut:]]
 
 
 def _message(one: Any) -> Any:

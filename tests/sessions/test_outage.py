@@ -120,6 +120,8 @@ async def test_a_process_that_goes_during_an_outage_shows_no_end_and_recovery_do
 async def test_a_history_that_cannot_be_read_fails_the_exchange(tmp_path: Path, operation: str) -> None:
     async with open_sessions(tmp_path, {"noting": noting_graph()}, cache_size=1) as sessions:
         session_id = (await sessions.ask("note this"))[0]["session_id"]
+        # Its messages come from the stored ones; the others from what the graph left.
+        await sessions.ask("fail", session_id=session_id)
         await sessions.ask("in another session")
         with sessions.store.away(operation):
             events = await sessions.ask("again", session_id=session_id)

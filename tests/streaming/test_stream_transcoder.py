@@ -224,3 +224,8 @@ def test_arguments_that_are_no_json_keep_their_card() -> None:
     transcript = Transcript(update(message)).finish()
     assert transcript.messages[0].parts == [ToolCallPart(call_id="c1", name="search", args={"_invalid": '{"q": oops'})]
     assert transcript.told[1:] == [("tool_result", "c1=The tool gave no result.!"), ("final", "")]
+
+
+def test_an_answer_whose_id_an_earlier_one_had_is_told() -> None:
+    transcript = Transcript(token("Again", "m1", last=True), update(ai("Again", "m1")), history=[ai("Before", "m1")])
+    assert transcript.finish().told == [("final", "Again")]

@@ -11,6 +11,8 @@ from support.chat_client import chat, check_exchange, final_text
 from support.rest_client import rest
 from support.running_server import running_server
 
+from agentic_backend.agents.agent_manager import AgentManager
+
 
 def entry(name: str, agent_id: str = "", **fields: Any) -> dict[str, Any]:
     return {"id": agent_id or name, "class_path": f"graphs.factories:{name}", "tuning": {"fields": fields}}
@@ -59,10 +61,10 @@ async def test_fields_that_do_not_fit_the_model_of_a_function_are_named(
         running_server(tmp_path, agents=[entry("by_fields", **fields)]) as server,
         chat(server.address) as client,
     ):
-        events = await client.ask("go", agent_id="by_fields")
-    check_exchange(events)
-    error = events[-1]["error"]
-    assert error["code"] == "agent_unavailable" and told in error["content"]
+        [refused] = await client.ask("go", agent_id="by_fields")
+    assert refused["code"] == "agent_unavailable"
+    [problem] = AgentManager.load(tmp_path / "agents_catalog.yaml", ["default"]).problems
+    assert told.strip("'") in f"{problem.where} {problem.message}"
 
 
 @pytest.mark.parametrize("name", ["managed", "managed_in_thread"])

@@ -53,7 +53,7 @@ async def test_a_refusal_is_the_answer(server: RunningServer, agent_id: str) -> 
 
 async def test_a_refusal_that_chat_completions_stream_is_the_answer(tmp_path: Path) -> None:
     async with model_server() as provider:
-        provider.reply = lambda messages: Reply(refusal="I can't help with that.")
+        provider.reply = lambda messages: Reply(declines="I can't help with that.")
         options = {"base_url": f"{provider.url}/v1", "api_key": "sk-of-the-tests"}
         settings = {"models": {"default": {"model": "openai:some-model", "options": options}}}
         async with running_server(tmp_path, settings=settings) as server:

@@ -21,7 +21,7 @@ class Completions:
         yield self._chunk({"role": "assistant", "content": ""})
         async for word in reply.words():
             yield self._chunk({"content": word})
-        for piece in reply.refusal.split():
+        for piece in reply.declines.split():
             yield self._chunk({"refusal": f"{piece} "})
         if reply.error_after is not None:
             yield event({"error": {"message": FAULT, "type": "server_error", "code": 503}})

@@ -27,7 +27,7 @@ class ToolUse:
 
 @dataclass
 class Reply:
-    """The answer to a request. Only Chat Completions stream a `refusal`.
+    """The answer to a request. Only Chat Completions say `declines`, as a model's refusal.
 
     After `hang_after` words it falls silent, after `cut_after` words its connection breaks, after `error_after` words
     the response reports an error. `cut_before_words` breaks a started response after this number of writes; the first
@@ -36,7 +36,7 @@ class Reply:
     """
 
     text: str = ""
-    refusal: str = ""
+    declines: str = ""
     calls: list[ToolUse] = field(default_factory=list)
     status: int = 200
     refusal: dict[str, Any] | None = None

@@ -68,7 +68,9 @@ def test_a_model_that_cannot_be_built_keeps_the_server_from_starting(
 def test_a_valid_configuration_is_valid(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (directory / "agents_catalog.yaml").write_text(CATALOG)
     assert main(["validate"]) == 0
-    assert capsys.readouterr() == ("1 agents can be served, 0 problems\n", "")
+    output = capsys.readouterr()
+    assert output.err == ""
+    assert output.out.splitlines()[0] == "1 agents can be served, 0 problems"
 
 
 def test_agents_stand_in_the_working_directory(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,7 +81,7 @@ def test_agents_stand_in_the_working_directory(directory: Path, capsys: pytest.C
     (directory / "agents_catalog.yaml").write_text(CATALOG + entry)
     assert main(["validate"]) == 2
     output = capsys.readouterr()
-    assert output.out == "2 agents can be served, 1 problems\n"
+    assert output.out.splitlines()[0] == "2 agents can be served, 1 problems"
     assert output.err.startswith("agents_catalog.yaml:6:")
 
 

@@ -50,14 +50,18 @@ class FailureReport:
 
     @cached_property
     def _said(self) -> Collection[str] | None:
-        """The words of the messages; None if they are too many to know."""
+        """The words of the messages; None if they can't be known."""
         words: set[str] = set()
         rest = _MOST_READ
-        for text in self._texts:
-            rest -= len(text)
-            if rest < 0:
-                return None
-            words.update(_words(text))
+        try:
+            for text in self._texts:
+                rest -= len(text)
+                if rest < 0:
+                    return None
+                words.update(_words(text))
+        except Exception:
+            # A graph may leave values of an author's classes, which raise, or that contain themselves.
+            return None
         return words
 
 

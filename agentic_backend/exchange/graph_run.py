@@ -205,7 +205,7 @@ class GraphRun:
     ) -> StartedRun:
         start, window = self._start, self._start.agent.settings.chat.history_exchanges
         window = self._services.limits.history_exchanges if window is None else window
-        memory = await self._services.recall.restore(warm, start.session, start.opening.rank, window)
+        memory = await self._services.recall.restore(warm, start.session, start.opening.rank, window, start.log_fields)
         prompt = PromptAssembly(warm.agents, start.opening)
         self._context.system_prompts = prompt.system_prompts
         given: _Given

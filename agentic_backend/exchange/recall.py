@@ -10,6 +10,7 @@ that no message has been added since, and that nobody has reset the session's st
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +35,7 @@ from agentic_backend.agents.snapshot import Snapshot
 from agentic_backend.exchange.history import HISTORY_BYTES, restore_exchanges
 from agentic_backend.exchange.left_messages import as_left, last_exchanges
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import SessionRecord
+from agentic_backend.stores.records import MessageRecord, SessionRecord
 
 log = logging.getLogger(__name__)
 
@@ -79,21 +80,36 @@ class Recall:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def restore(self, warm: WarmAgent, session: SessionRecord | None, before_rank: int, window: int) -> Memory:
-        """The memory of the last `window` exchanges of `session` before `before_rank`; empty if it has none."""
+    async def restore(
+        self,
+        warm: WarmAgent,
+        session: SessionRecord | None,
+        before_rank: int,
+        window: int,
+        log_fields: Mapping[str, object] | None = None,
+    ) -> Memory:
+        """The memory of the last `window` exchanges of `session` before `before_rank`; empty if it has none.
+
+        Logs with `log_fields` where a past was found: `warm`, in the agent, or `cold`, in the store, with the number of
+        rows read.
+        """
+        began = time.monotonic()
         reset_rank = session.reset_rank or 0 if session is not None else 0
         if session is None or before_rank == 0:
             return Memory(window, before_rank, reset_rank)
         memory = warm.memory
         if isinstance(memory, Memory) and (memory.next_rank, memory.reset_rank) == (before_rank, reset_rank):
+            _log_restored("warm", window, 0, began, log_fields)
             return memory
         states = await self._states(session, before_rank)
         kept, left = await asyncio.to_thread(_restored, warm, states)
         unseen_from = max(kept.rank, reset_rank)
         unseen: list[list[BaseMessage]] = []
+        rows: Sequence[MessageRecord] = ()
         if window and unseen_from < before_rank:
             rows = await self._store.last_exchanges(session.id, window, HISTORY_BYTES)
             unseen = restore_exchanges([row for row in rows if row.rank >= unseen_from])
+        _log_restored("cold", window, len(rows), began, log_fields)
         return Memory(window, before_rank, reset_rank, kept, left if window else [], unseen, states)
 
     async def _states(self, session: SessionRecord, before_rank: int) -> Mapping[str, bytes]:
@@ -127,6 +143,12 @@ class Recall:
             # RuntimeError, for example: code of the graph that runs on changes a value while it is packed.
             log.warning("a graph's state can't be kept", exc_info=True, extra={"agent_id": warm.key[1]})
             return Ended()
+
+
+def _log_restored(how: str, window: int, rows: int, began: float, log_fields: Mapping[str, object] | None) -> None:
+    took_ms = round((time.monotonic() - began) * 1000)
+    told = {"restore": how, "window": window, "rows": rows, "ms": took_ms}
+    log.info("session restored", extra={**(log_fields or {}), **told})
 
 
 def _restored(warm: WarmAgent, states: Mapping[str, bytes]) -> tuple[Kept, list[Any]]:

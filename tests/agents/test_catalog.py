@@ -228,3 +228,11 @@ def test_another_key_at_the_top_is_told_and_nothing_more(tmp_path: Path) -> None
 )
 def test_a_file_without_a_list_of_agents_is_refused(tmp_path: Path, content: str, text: str) -> None:
     assert refusal(tmp_path, content).startswith(text)
+
+
+@pytest.mark.parametrize(("word", "shown"), [("off", "false"), ("12", "12"), ("2024-01-01", "2024-01-01")])
+def test_an_id_that_yaml_reads_as_no_text_is_one_problem(tmp_path: Path, word: str, shown: str) -> None:
+    found = catalog(tmp_path, f"agents:\n  - id: {word}\n    class_path: some.module:Agent\n")
+    [problem] = told(found)
+    assert problem.startswith("2:9: agents[0].id: expected an id of at most 64 letters")
+    assert problem.endswith(f"found {shown}; put it in quotes")

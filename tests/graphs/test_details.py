@@ -206,3 +206,23 @@ async def test_the_log_leaves_out_what_people_said_and_keeps_what_the_program_sa
         await client.ask("secret", agent_id="raising")
     assert failures(log)[1]["exception"][0]["text"] == "can't read 'quoting wombatfruit'"
     assert "quokkaberry" not in log.getvalue(), "secrets are left out at every level"
+
+
+async def test_the_log_says_where_a_sessions_past_came_from(tmp_path: Path, log: io.StringIO) -> None:
+    for _ in range(2):
+        async with running_server(tmp_path, agents=ENTRIES) as server, chat(server.address) as client:
+            sessions = await sessions_of(server)
+            place = {"session_id": sessions[0]} if sessions else {}
+            for _ in range(2):
+                events = await client.ask("hello", agent_id="raising", **place)
+                place = {"session_id": events[0]["session_id"]}
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    restored = [line for line in lines if line["message"] == "session restored"]
+    assert [line["restore"] for line in restored] == ["warm", "cold", "warm"]
+    for line in restored:
+        assert line["window"] == 20 and line["rows"] >= 0 and line["ms"] >= 0 and line["exchange_id"]
+
+
+async def sessions_of(server: RunningServer) -> list[str]:
+    async with rest(server) as http:
+        return [session["id"] for session in (await http.get("/sessions")).json()["sessions"]]

@@ -11,6 +11,7 @@ async def test_a_node_that_raises_ends_its_exchange_and_not_its_session(server: 
         events = await client.ask("my name is Zorblax; then fail", agent_id="failing")
         check_exchange(events)
         assert (events[-1]["status"], events[-1]["error"]["code"]) == ("error", "internal")
+        assert events[-1]["error"].pop("detail")["text"] == events[-2].pop("detail")["text"] == "the secret of the node"
         assert "secret" not in str(events)
         [partial] = [text_of(m) for m in events[-1]["messages"][1:] if m["channel"] == "final"]
         assert partial.startswith("Nice to meet you, Zorblax!"), "what was said is kept"

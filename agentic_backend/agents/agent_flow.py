@@ -24,7 +24,7 @@ from agentic_backend.agents.catalog import AgentSettings, AgentTuning
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.graph_context import graph_context
 from agentic_backend.agents.graph_store import GraphStore
-from agentic_backend.agents.kept_state import adds_messages, kept_channels
+from agentic_backend.agents.kept_state import adds_messages, kept_channels, private_channels
 from agentic_backend.agents.managed_graph import ManagedGraph
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.run_prompt import RunPrompt
@@ -173,6 +173,11 @@ class AgentFlow:
     def kept_channels(self) -> frozenset[str]:
         """The channels except `messages` whose values the next exchange starts from."""
         return kept_channels(self.get_compiled_graph())
+
+    @cached_property
+    def private_channels(self) -> frozenset[str]:
+        """The channels whose values the next exchange starts from if it starts from the same messages."""
+        return private_channels(self.get_compiled_graph())
 
     @cached_property
     def adds_messages(self) -> bool:

@@ -6,13 +6,15 @@ passed as input: a graph accepts only the channels of its input schema, and appl
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, NotRequired, Required, get_args, get_origin
 
+from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.channels import EphemeralValue, UntrackedValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.graph.state import CompiledStateGraph
 
 from agentic_backend.agents.channel_forms import Graph, fits
 
@@ -30,6 +32,8 @@ _BESIDE = "__kept__"
 # What holds what most often can't be serialized.
 _LOOSE = ("artifact", "additional_kwargs", "response_metadata")
 
+_PASSING = (EphemeralValue, UntrackedValue)
+
 
 class Packed(NamedTuple):
     """A value that is still serialized."""
@@ -46,34 +50,48 @@ class Kept(NamedTuple):
     forms: Mapping[str, str] = {}
     # The root graph's `messages`; None if they are not kept: then the stored messages serve.
     messages: Packed | None = None
+    # The private channels of middleware, which belong to exactly these messages: they may count them.
+    private: Mapping[str, Packed] = {}
     # The messages stand for the session's stored ones below this rank.
     rank: int = 0
     # The memory of the subgraphs that have one (see lasting_graphs); b"" if there is none.
     graphs: bytes = b""
 
     def pack(self) -> bytes:
-        messages = None if self.messages is None else tuple(self.messages)
-        values = {"forms": dict(self.forms), "messages": messages, "rank": self.rank, "graphs": self.graphs}
-        beside = serializer.dumps_typed(values)
-        channels = {name: tuple(packed) for name, packed in self.channels.items()}
-        return serializer.dumps_typed({**channels, _BESIDE: beside})[1]
+        beside = {
+            "forms": dict(self.forms),
+            "messages": None if self.messages is None else (self.messages.form, self.messages.data),
+            "private": _as_tuples(self.private),
+            "rank": self.rank,
+            "graphs": self.graphs,
+        }
+        return serializer.dumps_typed({**_as_tuples(self.channels), _BESIDE: serializer.dumps_typed(beside)})[1]
 
     @classmethod
     def unpack(cls, packed: bytes) -> "Kept":
         """The result of `pack`, also of an older server's, which kept channels only."""
-        values = {name: Packed(*typed) for name, typed in serializer.loads_typed(("msgpack", packed)).items()}
-        beside = serializer.loads_typed(values.pop(_BESIDE)) if _BESIDE in values else {}
-        messages = beside.get("messages")
+        channels = _as_packed(serializer.loads_typed(("msgpack", packed)))
+        beside = serializer.loads_typed(channels.pop(_BESIDE)) if _BESIDE in channels else {}
         return cls(
-            channels=values,
+            channels=channels,
             forms=beside.get("forms", {}),
-            messages=Packed(*messages) if messages else None,
+            messages=Packed(*beside["messages"]) if beside.get("messages") else None,
+            private=_as_packed(beside.get("private", {})),
             rank=beside.get("rank", 0),
             graphs=beside.get("graphs", b""),
         )
 
     def without_messages(self) -> "Kept":
-        return self._replace(messages=None, rank=0)
+        return self._replace(messages=None, private={}, rank=0)
+
+
+def _as_tuples(packed: Mapping[str, Packed]) -> dict[str, tuple[str, bytes]]:
+    """Plain tuples: the serializer would build a named tuple again by its class."""
+    return {name: (one.form, one.data) for name, one in packed.items()}
+
+
+def _as_packed(typed: Mapping[str, Sequence[Any]]) -> dict[str, Packed]:
+    return {name: Packed(*one) for name, one in typed.items()}
 
 
 NOTHING = Kept()
@@ -90,13 +108,29 @@ def unpack_states(packed: bytes) -> dict[str, bytes]:
 
 
 def kept_channels(graph: Graph) -> frozenset[str]:
-    """The output channels except `messages`, such as a swarm's active agent or a deep agent's files.
-
-    Other channels are private to the graph and may refer to the messages of one run.
-    """
+    """The output channels except `messages`, such as a swarm's active agent or a deep agent's files."""
     output = [graph.output_channels] if isinstance(graph.output_channels, str) else graph.output_channels
-    passing = (EphemeralValue, UntrackedValue)
-    return frozenset(name for name in output if name != "messages" and not isinstance(graph.channels[name], passing))
+    return frozenset(name for name in output if name != "messages" and not isinstance(graph.channels[name], _PASSING))
+
+
+def private_channels(graph: Graph) -> frozenset[str]:
+    """The private channels of LangChain's middleware, such as counters, or how much of the messages is summarized.
+
+    What else a graph hides from its output belongs to one run.
+    """
+    if not isinstance(graph, CompiledStateGraph):
+        return frozenset()
+    # `create_agent` makes the schema, and no annotation of it is a text.
+    annotations = getattr(graph.builder.state_schema, "__annotations__", {})
+    private = {name for name, hint in annotations.items() if _is_private(hint)}
+    return frozenset(name for name in private & graph.channels.keys() if not isinstance(graph.channels[name], _PASSING))
+
+
+def _is_private(hint: Any) -> bool:
+    """Whether `PrivateStateAttr` annotates the type, in any order with `NotRequired`."""
+    if get_origin(hint) in (NotRequired, Required):
+        return _is_private(get_args(hint)[0])
+    return get_origin(hint) is Annotated and (PrivateStateAttr in hint.__metadata__ or _is_private(hint.__origin__))
 
 
 def adds_messages(graph: Graph) -> bool:
@@ -164,24 +198,35 @@ def restore(kept: Kept, graph: Graph, agent_id: str) -> tuple[Kept, list[Any]]:
     # With the types that the graph's state names, if the environment restricts what is built again.
     saver = graph._apply_checkpointer_allowlist(BaseCheckpointSaver(serde=serializer))
     serde = serializer if saver is None else saver.serde
-    channels: dict[str, Packed] = {}
-    for name in kept_channels(graph) & kept.channels.keys():
-        value = serde.loads_typed(kept.channels[name])
-        if isinstance(value, _DeltaSnapshot):
-            value = value.value
-            channels[name] = Packed(*serializer.dumps_typed(value))
-        else:
-            channels[name] = kept.channels[name]
-        if not fits(graph, name, value, kept.forms.get(name)):
-            del channels[name]
-            _warn_of_misfit(agent_id, name)
-    messages = [] if kept.messages is None else serde.loads_typed(kept.messages)
-    if kept.messages is not None and not (
-        isinstance(messages, list) and fits(graph, "messages", messages, kept.forms.get("messages"))
-    ):
-        _warn_of_misfit(agent_id, "messages")
-        return kept.without_messages()._replace(channels=channels), []
-    return kept._replace(channels=channels), messages
+    channels, private = (
+        {
+            name: packed
+            for name in names & of.keys()
+            if (packed := _fitting(graph, name, of[name], kept.forms.get(name), serde, agent_id)) is not None
+        }
+        for names, of in ((kept_channels(graph), kept.channels), (private_channels(graph), kept.private))
+    )
+    kept = kept._replace(channels=channels, private=private)
+    if kept.messages is None:
+        return kept, []
+    messages = serde.loads_typed(kept.messages)
+    if isinstance(messages, list) and fits(graph, "messages", messages, kept.forms.get("messages")):
+        return kept, messages
+    _warn_of_misfit(agent_id, "messages")
+    return kept.without_messages(), []
+
+
+def _fitting(graph: Graph, name: str, packed: Packed, form: str | None, serde: Any, agent_id: str) -> Packed | None:
+    """The value as the channel can start from it; None, and a warning, if it does not fit."""
+    value = serde.loads_typed(packed)
+    if isinstance(value, _DeltaSnapshot):
+        # Plain, because the channel may be of another kind since.
+        value = value.value
+        packed = Packed(*serializer.dumps_typed(value))
+    if fits(graph, name, value, form):
+        return packed
+    _warn_of_misfit(agent_id, name)
+    return None
 
 
 def _warn_of_misfit(agent_id: str, channel: str) -> None:

@@ -237,7 +237,7 @@ class GraphRun:
     def _from_the_opening(
         self, warm: WarmAgent, prompt: PromptAssembly, memory: Memory
     ) -> tuple[_Given, ExchangeCheckpoints, StreamTranscoder]:
-        channels: dict[str, Any] = dict(memory.kept.channels)
+        channels: dict[str, Any] = {**memory.channels}
         left, given = memory.left_messages, [*memory.unseen_messages, prompt.question]
         messages = [*left, *given]
         if left and warm.flow.adds_messages:

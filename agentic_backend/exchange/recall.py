@@ -24,6 +24,7 @@ from agentic_backend.agents.kept_state import (
     NOTHING,
     STATE_BYTES,
     Kept,
+    Packed,
     pack_channels,
     pack_messages,
     pack_states,
@@ -57,6 +58,12 @@ class Memory:
     unseen: Sequence[Sequence[BaseMessage]] = ()
     # The packed states of all agents of the session, by agent id, the last one used at the end.
     states: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def channels(self) -> dict[str, Packed]:
+        """The channels that the graph left; the private ones of middleware only beside all messages that it left."""
+        is_whole = len(self.left_messages) == len(self.left)
+        return {**self.kept.channels, **(self.kept.private if is_whole else {})}
 
     @property
     def left_messages(self) -> list[Any]:
@@ -129,16 +136,16 @@ class Recall:
         Never raises: without a state, the next exchange starts from the one before.
         """
         try:
-            graph = warm.flow.get_compiled_graph()
-            names = [*warm.flow.kept_channels, *(["messages"] if is_ok and memory.window else [])]
-            values = checkpoints.last_values({name: graph.channels[name] for name in names})
-            left = as_left(values.pop("messages", None))
-            messages = None if left is None else last_exchanges(left, memory.window)
+            values = checkpoints.last_values(_wanted(warm, is_ok and memory.window > 0))
+            messages = values.pop("messages", None)
+            left = as_left(messages)
+            if left is not None and not _is_same(left, messages):
+                values = {name: value for name, value in values.items() if name in warm.flow.kept_channels}
             graphs = lasting(checkpoints.snapshot())
-            if not values and graphs is None and len(messages or ()) <= _FEW:
-                return _ended(warm, memory, values, messages, graphs, next_rank)
+            if not values and graphs is None and len(left or ()) <= _FEW:
+                return _ended(warm, memory, values, left, graphs, next_rank)
             # In a thread, because they may be long, and a deep agent's files large.
-            return await asyncio.to_thread(_ended, warm, memory, values, messages, graphs, next_rank)
+            return await asyncio.to_thread(_ended, warm, memory, values, left, graphs, next_rank)
         except Exception:
             # RuntimeError, for example: code of the graph that runs on changes a value while it is packed.
             log.warning("a graph's state can't be kept", exc_info=True, extra={"agent_id": warm.key[1]})
@@ -162,23 +169,40 @@ def _restored(warm: WarmAgent, states: Mapping[str, bytes]) -> tuple[Kept, list[
         return NOTHING, []
 
 
+def _is_same(left: Sequence[Any], messages: Sequence[Any]) -> bool:
+    return len(left) == len(messages) and all(one is other for one, other in zip(left, messages, strict=True))
+
+
+def _wanted(warm: WarmAgent, with_messages: bool) -> Mapping[str, Any]:
+    """The channels to keep; `messages`, and what belongs to them, only `with_messages`."""
+    flow, channels = warm.flow, warm.flow.get_compiled_graph().channels
+    names = flow.kept_channels | ({"messages", *flow.private_channels} if with_messages else frozenset())
+    return {name: channels[name] for name in names}
+
+
 def _ended(
     warm: WarmAgent,
     memory: Memory,
     values: Mapping[str, Any],
-    messages: Sequence[Any] | None,
+    left: Sequence[Any] | None,
     graphs: Snapshot | None,
     next_rank: int,
 ) -> Ended:
-    """`messages` are those that the graph left, `graphs` what its lasting graphs did; None keeps what was before."""
-    agent_id = warm.key[1]
-    kept, left = memory.kept._replace(channels=pack_channels(values)), list(memory.left)
-    if messages is not None:
-        left, packed = pack_messages(messages, agent_id)
-        kept = kept._replace(messages=packed, rank=next_rank if packed is not None else 0)
+    """`left` are the messages that the graph left, `graphs` what its lasting graphs did; None keeps what was before."""
+    agent_id, packed = warm.key[1], pack_channels(values)
+    own = {name: one for name, one in packed.items() if name in warm.flow.kept_channels}
+    kept, messages = memory.kept._replace(channels=own), list(memory.left)
+    if left is not None:
+        messages, packed_messages = pack_messages(last_exchanges(left, memory.window), agent_id)
+        kept = kept.without_messages()
+        if packed_messages is not None:
+            private = (
+                {name: one for name, one in packed.items() if name not in own} if len(messages) == len(left) else {}
+            )
+            kept = kept._replace(messages=packed_messages, private=private, rank=next_rank)
     if graphs is not None and (packed_graphs := pack_lasting(graphs, warm.flow.get_compiled_graph(), agent_id)):
         kept = kept._replace(graphs=packed_graphs)
-    names = [*kept.channels, *(["messages"] if kept.messages is not None else [])]
+    names = [*kept.channels, *kept.private, *(["messages"] if kept.messages is not None else [])]
     kept = kept._replace(forms=forms_of(warm.flow.get_compiled_graph(), names))
     state = kept.pack()
     if memory.states.get(agent_id) == state or (agent_id not in memory.states and kept == NOTHING):
@@ -190,7 +214,7 @@ def _ended(
     if kept.rank != next_rank and memory.window:
         # The exchange's messages are not among the kept ones: the next one reads them from the store.
         return Ended(stored)
-    return Ended(stored, Memory(memory.window, next_rank, memory.reset_rank, kept, left, (), states))
+    return Ended(stored, Memory(memory.window, next_rank, memory.reset_rank, kept, messages, (), states))
 
 
 def _bounded(states: dict[str, bytes]) -> dict[str, bytes]:

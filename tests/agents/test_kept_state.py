@@ -6,7 +6,7 @@ import threading
 from typing import Annotated, Any
 
 import pytest
-from graphs import deep_agent, memory_graphs, own_state, supervisor, swarm
+from graphs import deep_agent, memory_graphs, own_state, state_graphs, supervisor, swarm
 from graphs.own_state import Mood
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from langgraph.channels import DeltaChannel
@@ -23,6 +23,7 @@ from agentic_backend.agents.kept_state import (
     kept_channels,
     pack_channels,
     pack_messages,
+    private_channels,
     restore,
     serializer,
 )
@@ -44,13 +45,20 @@ def test_what_a_graph_gives_back_beside_its_messages_is_kept(
     assert kept_channels(graph) == kept
 
 
+def test_the_private_state_of_middleware_is_told_from_what_else_a_graph_hides() -> None:
+    assert private_channels(state_graphs.limited) == {"thread_model_call_count"}
+    assert private_channels(own_state.graph) == private_channels(swarm.graph) == set()
+
+
 def test_what_is_packed_comes_back() -> None:
     channels = {"nothing": None, "files": {"/a": {"content": ["é", "\x00"]}}, "bytes": b"\xff", "mood": Mood("good", 1)}
     messages = [
         HumanMessage("hello", id="e:0"),
         ToolMessage("", tool_call_id="c", artifact={"coin": [1, b"x"]}, id="t"),
     ]
-    kept = Kept(pack_channels(channels), {"files": "dict"}, pack_messages(messages, "agent")[1], 7)
+    kept = Kept(
+        pack_channels(channels), {"files": "dict"}, pack_messages(messages, "agent")[1], pack_channels({"a": 1}), 7
+    )
     again = Kept.unpack(kept.pack())
     assert again == kept
     assert {name: serializer.loads_typed(packed) for name, packed in again.channels.items()} == channels
@@ -111,7 +119,9 @@ def graph_with(type_: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
 def after_deploy(value: Any, before: Any, after: Any) -> bool:
     """Whether a value that a graph with a channel of the type `before` has left is used by one with `after`."""
     names = ["own", "messages"]
-    kept = Kept(pack_channels({"own": value}), forms_of(graph_with(before), names), pack_messages([], "agent")[1], 3)
+    kept = Kept(
+        pack_channels({"own": value}), forms_of(graph_with(before), names), pack_messages([], "agent")[1], rank=3
+    )
     restored, _ = restore(Kept.unpack(kept.pack()), graph_with(after), "agent")
     assert restored.messages is not None and restored.rank == 3
     return "own" in restored.channels

@@ -5,8 +5,11 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from deepagents.backends import StateBackend
+from deepagents.middleware.filesystem import FilesystemMiddleware
+from deepagents.middleware.summarization import SummarizationMiddleware as DeepSummarizationMiddleware
 from langchain.agents import create_agent
-from langchain.agents.middleware import SummarizationMiddleware
+from langchain.agents.middleware import ModelCallLimitMiddleware, SummarizationMiddleware
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 from langgraph.graph import START, MessagesState, StateGraph
@@ -82,3 +85,23 @@ summarizing = create_agent(
     tools=[],
     middleware=[SummarizationMiddleware(SummarizingModel(), trigger=("messages", 5), keep=("messages", 1))],
 )
+
+
+# deepagents' summaries stay beside the messages, in a private channel.
+deep_summarizing = create_agent(
+    PhraseModel(),
+    tools=[],
+    middleware=[
+        FilesystemMiddleware(backend=StateBackend()),
+        DeepSummarizationMiddleware(
+            SummarizingModel(), backend=StateBackend(), trigger=("messages", 5), keep=("messages", 1)
+        ),
+    ],
+)
+
+
+def _limited(middleware: Any) -> Any:
+    return create_agent(PhraseModel(), tools=[], middleware=[middleware])
+
+
+limited = _limited(ModelCallLimitMiddleware(thread_limit=2, exit_behavior="end"))

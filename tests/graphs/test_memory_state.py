@@ -12,7 +12,9 @@ from support.rest_client import error_of, messages_of, rest
 from support.running_server import RunningServer, running_server
 
 COUNTING = [{"id": "counting", "class_path": "graphs.state_graphs:named_like_a_channel"}]
-SUMMARIZING = [{"id": "summarizing", "class_path": "graphs.state_graphs:summarizing"}]
+SUMMARIZING = [
+    {"id": name, "class_path": f"graphs.state_graphs:{name}"} for name in ("summarizing", "deep_summarizing", "limited")
+]
 
 
 async def counted(server: RunningServer, session_id: str | None) -> tuple[str, str]:
@@ -108,18 +110,29 @@ async def test_on_mongodb_what_a_graph_left_is_there_again_until_it_is_reset(mon
 
 
 @pytest.mark.parametrize("cache_size", [8, 1])
-async def test_a_summary_is_made_once_and_shown_to_nobody(tmp_path: Path, cache_size: int) -> None:
+@pytest.mark.parametrize("agent_id", ["summarizing", "deep_summarizing"])
+async def test_a_summary_is_made_once_and_shown_to_nobody(tmp_path: Path, agent_id: str, cache_size: int) -> None:
     state_graphs.summaries.clear()
     session_id: str | None = None
     shown: list[Any] = []
     settings = {"agents": {"cache_size": cache_size}}
     async with running_server(tmp_path, agents=SUMMARIZING, settings=settings) as server:
         for message in ("echo one", "echo two", "echo three", RECITE):
-            events = await ask(server.address, message, session_id=session_id, agent_id="summarizing")
+            events = await ask(server.address, message, session_id=session_id, agent_id=agent_id)
             session_id = events[0]["session_id"]
             shown += events if message != RECITE else []
             if cache_size == 1:
-                await ask(server.address, "echo another", agent_id="summarizing")
+                await ask(server.address, "echo another", agent_id=agent_id)
     assert len(state_graphs.summaries) == 1
     assert "They greeted" in final_text(events) and "one" not in final_text(events)
     assert "greeted" not in str(shown)
+
+
+async def test_what_middleware_counts_by_thread_it_counts_by_session(tmp_path: Path) -> None:
+    answers, session_id = [], None
+    for _ in range(3):
+        async with running_server(tmp_path, agents=SUMMARIZING) as server:
+            events = await ask(server.address, "echo hello", agent_id="limited", session_id=session_id)
+            session_id = events[0]["session_id"]
+            answers.append(final_text(events))
+    assert answers[:2] == ["hello", "hello"] and "limit" in answers[2]

@@ -3,6 +3,7 @@
 The first word of the person's text says what the graph does; the answer tells what it had been given.
 """
 
+import asyncio
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langgraph.channels import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
-from langgraph.types import Overwrite
+from langgraph.types import Overwrite, interrupt
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
@@ -130,3 +131,22 @@ def _summing(state: Added) -> dict[str, Any]:
 
 
 summing = graph_of(Added, _summing)
+
+
+def _ask(state: MessagesState) -> dict[str, Any]:
+    text = state["messages"][-1].text
+    return {"messages": [AIMessage(f"heard {interrupt('Well?')}")]} if text == "did forget" else {}
+
+
+async def _hang(state: MessagesState) -> dict[str, Any]:
+    if state["messages"][-1].text == "did forget":
+        await asyncio.Event().wait()
+    return {}
+
+
+def _then(node: Any) -> Any:
+    graph = StateGraph(MessagesState).add_node("answer", changes).add_node("then", node)
+    return graph.add_edge(START, "answer").add_edge("answer", "then").compile()
+
+
+pausing, hanging = _then(_ask), _then(_hang)

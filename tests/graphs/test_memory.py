@@ -13,7 +13,8 @@ from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
 
 AGENTS: list[dict[str, Any]] = [
-    {"id": name, "class_path": f"graphs.memory_graphs:{name}"} for name in [*GRAPHS, "subgraph", "summing"]
+    {"id": name, "class_path": f"graphs.memory_graphs:{name}"}
+    for name in [*GRAPHS, "subgraph", "summing", "pausing", "hanging"]
 ]
 WAYS = ["warm", "evicted", "restarted"]
 
@@ -155,3 +156,40 @@ async def test_without_a_window_nothing_is_given_again(tmp_path: Path, agent_id:
     async with Talk(tmp_path, agent_id, "warm", history_exchanges=0).open() as talk:
         await talk.say("brief")
         assert await talk.say("tell") == "(human: tell)"
+
+
+async def test_what_was_forgotten_before_a_pause_stays_forgotten(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, "pausing", "restarted")
+    await talk.say("my pin is 4711")
+    async with talk.server() as server, chat(server.address) as client:
+        await client.send({"message": "forget my pin", "session_id": talk.session_id})
+        waiting = await client.until("awaiting_human")
+    async with talk.server() as server, chat(server.address) as client:
+        [request] = waiting["payload"]["requests"]
+        answer = {"payload": {"answers": {request["interrupt_id"]: "yes"}}, "exchange_id": waiting["exchange_id"]}
+        await client.send({"type": "human_resume", "session_id": talk.session_id, **answer})
+        assert final_text([await client.until("final")]) == "heard yes"
+    given = "(ai: did my | ai: did forget | ai: heard yes | human: tell)"
+    assert await talk.say("tell") == given
+    assert await talk.transcript() == [
+        "my pin is 4711",
+        "did my",
+        "forget my pin",
+        "did forget",
+        "heard yes",
+        "tell",
+        given,
+    ]
+
+
+async def test_a_stopped_exchange_takes_back_what_its_graph_removed(tmp_path: Path) -> None:
+    async with Talk(tmp_path, "hanging", "warm").open() as talk:
+        await talk.say("my pin is 4711")
+        async with talk.server() as server, chat(server.address) as client:
+            await client.send({"message": "forget my pin", "session_id": talk.session_id})
+            await client.until("started")
+            async with rest(server) as http:
+                await http.post(f"/sessions/{talk.session_id}/cancel", json={})
+            assert (await client.until("final"))["status"] == "stopped"
+        given = await talk.say("tell")
+    assert given.startswith("(human: my pin is 4711 | ai: did my | human: forget my pin") and given.endswith("tell)")

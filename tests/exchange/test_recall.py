@@ -13,7 +13,8 @@ from support.noting_agent import noting_graph
 from support.recorded_agents import metric
 from support.sessions import USER, Sessions, open_sessions
 
-from agentic_backend.agents.kept_state import pack_states
+from agentic_backend.agents.kept_state import Kept, pack_states, unpack_states
+from agentic_backend.exchange import recall
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.stores.base import STATES_KEPT, ExchangeEnd, Fence
@@ -95,6 +96,23 @@ async def test_what_is_too_large_to_be_kept_comes_from_the_stored_messages(
         assert len(answer) > 4 * len(large)
         assert (await say(sessions, "a", session_id))[0] == f"6 {answer.removeprefix('5 ')}|a"
     assert "a graph's messages are too large" in caplog.messages
+
+
+async def test_of_states_that_are_too_large_together_the_messages_of_earlier_agents_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_sessions(tmp_path, AGENTS, cache_size=1) as sessions:
+        _, session_id = await say(sessions, "note this")
+        monkeypatch.setattr(recall, "STATE_BYTES", 2_000)
+        await say(sessions, "note theirs", session_id, agent_id="other")
+        stored = await sessions.store.real.session_state(session_id)
+        assert stored is not None
+        kept = {agent_id: Kept.unpack(state) for agent_id, state in unpack_states(stored).items()}
+        assert [(agent_id, one.messages is None) for agent_id, one in kept.items()] == [
+            ("noting", True),
+            ("other", False),
+        ]
+        assert (await say(sessions, "a", session_id))[0] == "2 this note this|note theirs|a"
 
 
 async def test_an_agent_with_a_kept_state_reads_no_message_of_its_own_again(tmp_path: Path) -> None:

@@ -102,7 +102,6 @@ async def open_application(
             kpi=kpi,
             limits=settings.limits,
             titles=settings.titles,
-            shows_code=settings.auth.mode == "developer",
             tokens=tokens,
         )
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.

@@ -181,7 +181,7 @@ class GraphRun:
 
     def _at_work(self, outbox: Outbox) -> AtWork:
         # Weak, because tasks that the agent starts, and that outlive this run, keep its context.
-        shown = weakref.ref(outbox) if self._services.shows_code else None
+        shown = weakref.ref(outbox) if self._start.for_author else None
 
         def show(data: Mapping[str, Any]) -> None:
             if shown is not None and (still_there := shown()) is not None:

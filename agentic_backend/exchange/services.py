@@ -28,8 +28,6 @@ class ExchangeServices:
     factory: AgentFactory
     kpi: Kpi
     limits: LimitsSettings
-    shows_code: bool
-    """Whether those who chat see how agents are made: lines of code that block the event loop."""
     tokens: TokenCache
     show_stored: Callable[[ExchangeLog], Awaitable[bool]]
     """Shows in a log the end or the pause that is stored; returns False if the store has no such exchange."""

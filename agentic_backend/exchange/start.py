@@ -34,7 +34,10 @@ class ExchangeStart:
     resume_point: ResumePoint | None = None
     """None if the graph starts with the opening message."""
     for_author: bool = False
-    """Whether its user is told the exception of a failure. Unknown, so False, if nobody has asked for this run."""
+    """Whether its user is told what an agent's author has to mend: the exception of a failure, a line that blocks.
+
+    Unknown, so False, if nobody has asked for this run.
+    """
 
     @property
     def stored(self) -> Sequence[MessageRecord]:

@@ -50,7 +50,6 @@ def wire_sessions(
     limits: LimitsSettings,
     titles: TitlesSettings,
     tokens: TokenCache,
-    shows_code: bool = False,
 ) -> WiredSessions:
     naming = Titles(models, store, relay, kpi, titles, limits.titles_timeout_s)
     views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, naming.name_after)
@@ -62,7 +61,6 @@ def wire_sessions(
         kpi=kpi,
         limits=limits,
         tokens=tokens,
-        shows_code=shows_code,
         show_stored=views.refresh,
         on_answered=naming.name_after,
     )

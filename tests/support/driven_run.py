@@ -134,7 +134,6 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
         relay=idle_relay(),
         factory=agent_factory(),
         kpi=Kpi(),
-        shows_code=False,
         limits=LimitsSettings(),
         tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
         show_stored=show_stored,

@@ -76,7 +76,7 @@ def _part(block: Mapping[str, Any], room: int) -> Part | str | None:
     name = _name_of(block)
     if data:
         return _embedded(kind, mime or _KINDS[kind][1], data, name, room)
-    if url.startswith(_WEB) and len(url) <= _LONGEST_URL:
+    if _leads_somewhere(url):
         if kind == "image":
             return ImageUrlPart(url=url, alt=name or None)
         link_kind = "download" if kind == "file" else "view"
@@ -86,6 +86,11 @@ def _part(block: Mapping[str, Any], room: int) -> Part | str | None:
         what = f"{mime} {_KINDS[kind][0]}".strip()
         return f"[{what}{f': {called}' if called else ''}, which can't be shown]"
     return None
+
+
+def _leads_somewhere(url: str) -> bool:
+    """Whether a page can follow `url`: a web address, or a path of this server, such as an attachment's."""
+    return len(url) <= _LONGEST_URL and (url.startswith(_WEB) or (url.startswith("/") and not url.startswith("//")))
 
 
 def _embedded(kind: str, mime: str, data: str, name: str, room: int) -> Part | str:

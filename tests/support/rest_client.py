@@ -57,7 +57,7 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
     body = response.json()
     assert set(body) == {"error"}
     error: dict[str, Any] = body["error"]
-    assert set(error) - {"retry_after_s"} == {"code", "content", "whose", "retryable", "request_id"}
+    assert set(error) - {"retry_after_s", "detail"} == {"code", "content", "whose", "retryable", "request_id"}
     return error
 
 

@@ -103,7 +103,9 @@ async def test_of_states_that_are_too_large_together_the_messages_of_earlier_age
 ) -> None:
     async with open_sessions(tmp_path, AGENTS, cache_size=1) as sessions:
         _, session_id = await say(sessions, "note this")
-        monkeypatch.setattr(recall, "STATE_BYTES", 2_000)
+        before = await sessions.store.real.session_state(session_id)
+        assert before is not None
+        monkeypatch.setattr(recall, "STATE_BYTES", 2 * len(before))
         await say(sessions, "note theirs", session_id, agent_id="other")
         stored = await sessions.store.real.session_state(session_id)
         assert stored is not None

@@ -14,6 +14,8 @@ from support.recorded_agents import metric
 from support.sessions import USER, Sessions, open_sessions
 
 from agentic_backend.agents.kept_state import Kept, pack_states, unpack_states
+from agentic_backend.auth.user import User
+from agentic_backend.errors import SessionNotFound
 from agentic_backend.exchange import recall
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
@@ -142,6 +144,14 @@ async def test_after_a_reset_every_agent_begins_anew(tmp_path: Path, cache_size:
         assert (await say(sessions, "b", session_id, agent_id="other"))[0] == "other 1 None a|b"
         assert (await say(sessions, "note that", session_id))[0] == "2 that a|b|note that"
         assert len(await sessions.stored(session_id)) == 10
+
+
+async def test_only_the_owner_of_a_session_resets_its_state(tmp_path: Path) -> None:
+    async with open_sessions(tmp_path, AGENTS) as sessions:
+        _, session_id = await say(sessions, "note this")
+        with pytest.raises(SessionNotFound):
+            await sessions.service.reset_state(User(id="bob", name="Bob"), session_id)
+        assert (await say(sessions, "a", session_id))[0] == "2 this note this|a"
 
 
 async def test_a_reset_by_another_instance_is_seen_by_a_warm_agent(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ class JsonFormatter(logging.Formatter):
         extras = redacted({key: value for key, value in vars(record).items() if key not in _STANDARD}, self._known)
         line |= {key: extras.pop(key) for key in _CONTEXT if key in extras}
         line |= extras
-        if record.exc_info and record.exc_info[1] is not None:
+        if "exception" not in line and record.exc_info and record.exc_info[1] is not None:
             line["exception"] = story_of(record.exc_info[1])
         return self.rendered(line)
 

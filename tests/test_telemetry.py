@@ -105,6 +105,10 @@ def test_a_secret_of_the_environment_is_known(monkeypatch: pytest.MonkeyPatch) -
     assert not [secret for secret in secrets if secret in told]
 
 
+def test_the_working_directory_is_no_password() -> None:
+    assert secrets_of({"PWD": "/home/ann/desk", "OLDPWD": "/home/ann", "DB_PWD": "quokkaberry"}) == ["quokkaberry"]
+
+
 def test_a_url_that_is_none_hides_nothing_else() -> None:
     assert secrets_of({"A_URL": "http://[oops", "B_KEY": "quokkaberry"}) == ["quokkaberry"]
 

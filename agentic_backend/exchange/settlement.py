@@ -62,7 +62,7 @@ class Settlement:
         typed = self._graph_run.typed(error)
         report = FailureReport(self._graph_run.secrets, self._texts())
         told = {"code": typed.code, **report.log_fields(error)}
-        log.error("exchange failed", extra={**self._start.log_fields, **told})
+        log.error("exchange failed", exc_info=error, extra={**self._start.log_fields, **told})
         status = ExchangeStatus.INTERRUPTED if isinstance(typed, Interrupted) else ExchangeStatus.ERROR
         detail = detail_of(error, self._graph_run.secrets) if self._start.for_author else None
         return Outcome(status, typed, detail)

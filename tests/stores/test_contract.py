@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound
-from agentic_backend.protocol.events import ErrorInfo
+from agentic_backend.protocol.events import ErrorDetail, ErrorInfo
 from agentic_backend.protocol.messages import (
     Channel,
     ExchangeStatus,
@@ -214,7 +214,14 @@ async def test_the_end_is_written_with_the_last_messages(store: Store) -> None:
     user = new_id()
     fence = await begin_new(store, user)
     await store.set_waiting(fence, a_pause())
-    error = ErrorInfo(code="model_error", content="No.", retryable=True, request_id="r", retry_after_s=1.5)
+    error = ErrorInfo(
+        code="model_error",
+        content="No.",
+        retryable=True,
+        request_id="r",
+        retry_after_s=1.5,
+        detail=ErrorDetail(type="ValueError", text="it's \x00 or \u2028", where="desk.py:3 in answer"),
+    )
     end = ExchangeEnd(
         status=ExchangeStatus.ERROR,
         usage=TokenUsage(input_tokens=5, output_tokens=6, total_tokens=11),

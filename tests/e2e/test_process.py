@@ -24,6 +24,9 @@ builder = StateGraph(MessagesState)
 builder.add_node("greet", greet)
 builder.add_edge(START, "greet")
 graph = builder.compile()
+
+def with_model(model):
+    return graph
 """
 OURS = {"id": "ours", "class_path": "our_agents:graph"}
 
@@ -104,7 +107,7 @@ async def test_a_bad_entry_of_the_catalog_is_told_and_the_others_are_served(tmp_
         OURS,
         {"id": "typo", "class_path": "our_agents:grahp"},
         {"id": "elsewhere", "class_path": "not_there:graph"},
-        {"id": "expensive", "class_path": "our_agents:graph", "model": "groq:llama"},
+        {"id": "expensive", "class_path": "our_agents:with_model", "model": "groq:llama"},
     ]
     write_agents(tmp_path, *entries)
     async with serving(cwd=tmp_path) as server:
@@ -112,7 +115,7 @@ async def test_a_bad_entry_of_the_catalog_is_told_and_the_others_are_served(tmp_
         async with chat(server.address) as client:
             [refusal] = await client.ask("hello", agent_id="typo")
         assert refusal["code"] == "agent_unavailable"
-        assert "grahp" not in str(refusal)
+        assert "grahp" not in refusal["content"] and "grahp" in refusal["detail"]["text"]
         assert await server.stop() == 0
     told = [line for line in server.stderr.splitlines() if not line.startswith("{")]
     assert [line.split(":")[:2] for line in told[:2]] == [["agents_catalog.yaml", "4"], ["agents_catalog.yaml", "6"]]
@@ -121,7 +124,7 @@ async def test_a_bad_entry_of_the_catalog_is_told_and_the_others_are_served(tmp_
     async with command("validate", cwd=tmp_path) as validation:
         assert await validation.ended() == 2
         assert validation.stderr.splitlines() == told[:2]
-        assert validation.stdout == "2 agents can be served, 2 problems\n"
+        assert validation.stdout.startswith("2 agents can be served, 2 problems\n")
 
 
 async def test_a_wrong_configuration_is_told_and_nothing_is_done(tmp_path: Path) -> None:

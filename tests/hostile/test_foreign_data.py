@@ -185,6 +185,7 @@ async def test_no_frame_tells_or_changes_anything_of_another_user(server: Runnin
         await owned.fill(alice_chats)
         before = await snapshot(alice, owned)
         own = (await mallory.ask("hello", agent_id="echo"))[0]["session_id"]
+        await mallory.named(own)
 
         async def answered(frame: dict[str, Any], *ids: str) -> str:
             await mallory.send(frame)
@@ -206,6 +207,7 @@ async def test_no_frame_tells_or_changes_anything_of_another_user(server: Runnin
             events = await mallory.ask("hello", agent_id="echo", client_exchange_id=f"name of {kind}")
             assert events[0]["type"] == "started" and events[0]["exchange_id"] not in owned.exchanges.values()
             assert SECRET not in json.dumps(events)
+            await mallory.named(events[0]["session_id"])
             tried += 1
         await mallory.send({"type": "unfollow", "session_id": owned.sessions["running"]})
         await mallory.silent()

@@ -56,10 +56,12 @@ class ChatClient:
             said += (await self.until("delta", exchange_id=started["exchange_id"]))["text"]
         return started
 
-    async def named(self) -> None:
-        """Wait for the new session's name, which may come at any time, even after the final."""
-        if "session" not in [event["type"] for event in self.events]:
-            await self.until("session")
+    async def named(self, session_id: str | None = None) -> None:
+        """Wait until this session, or any one, is named; that comes after its first final."""
+        while not any(
+            event["type"] == "session" and session_id in (None, event["session"]["id"]) for event in self.events
+        ):
+            await self.receive()
 
     async def ended(self) -> Event:
         """The next final or refusal."""

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained, GraphRecursionError, is_invalid_resume
 from langgraph.runtime import RunControl
-from langgraph.types import Command, Interrupt
+from langgraph.types import Interrupt
 from pydantic import ValidationError
 
 from agentic_backend.agents.agent_factory import WarmAgent
@@ -24,34 +23,26 @@ from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.at_work import AtWork, at_work
 from agentic_backend.agents.call_limits import CallLimits, Spent, steps_exceeded
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
-from agentic_backend.agents.lasting_graphs import unpack_lasting
-from agentic_backend.agents.paused_graph import PausedGraph
 from agentic_backend.agents.runtime_context import RuntimeContext
-from agentic_backend.errors import AgenticError, CheckpointMissing, Internal, LimitReached
+from agentic_backend.errors import AgenticError, Internal, LimitReached
 from agentic_backend.exchange.ending import left_open
+from agentic_backend.exchange.graph_input import Given, from_opening, from_resume_point, paused_graph
 from agentic_backend.exchange.outbox import Outbox
 from agentic_backend.exchange.prompt_assembly import PromptAssembly
 from agentic_backend.exchange.recall import Memory
 from agentic_backend.exchange.services import ExchangeServices
-from agentic_backend.exchange.start import ExchangeStart, ResumePoint
+from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.redaction import SHORTEST_SECRET
 from agentic_backend.streaming.activities import activity_of
 from agentic_backend.streaming.drafts import CompleteDraft
-from agentic_backend.streaming.held_back import HeldBack
-from agentic_backend.streaming.interrupts import interrupt_id_of, is_refusal, resume_values
 from agentic_backend.streaming.model_stream import ModelCall
-from agentic_backend.streaming.resumed_run import ResumedRun
 from agentic_backend.streaming.run_callback import RunCallback
 from agentic_backend.streaming.said import Said
 from agentic_backend.streaming.stream_transcoder import StreamTranscoder
-from agentic_backend.streaming.structured_output import CHANNEL
 
 log = logging.getLogger(__name__)
-
-_Given = Mapping[str, Any] | Command[Any] | None
-
 
 # How LangGraph tells of a pause without an interrupt.
 _AT_BREAKPOINT: StreamPart = ((), "updates", {"__interrupt__": ()})
@@ -208,80 +199,23 @@ class GraphRun:
         memory = await self._services.recall.restore(warm, start.session, start.opening.rank, window, start.log_fields)
         prompt = PromptAssembly(warm.agents, start.opening)
         self._context.system_prompts = prompt.system_prompts
-        given: _Given
-        not_passed: list[Interrupt] = []
         if start.resume_point is None or checkpoints is None:
-            given, checkpoints, transcoder = self._from_the_opening(warm, prompt, memory)
-            if memory.kept.graphs:
-                await asyncio.to_thread(self._add_lasting, checkpoints, memory.kept.graphs, warm)
+            run_id = self._context.run_id
+            graph_input = await from_opening(start, warm, memory, prompt.question, run_id=run_id, now=self._clock())
         else:
-            paused = self._paused(warm, checkpoints)
-            if missing := paused.missing_nodes():
-                names = ", ".join(map(repr, missing))
-                raise CheckpointMissing(f"The agent has changed since: it has no step {names} to go on with.")
-            # There are some if its server died after the last checkpoint and before the pause was stored.
-            not_passed = await paused.breakpoints()
-            given, transcoder = self._from_the_resume_point(start.resume_point, checkpoints, warm)
-            outbox.accept(transcoder.announce_anew(self._clock()))
+            graph_input = await from_resume_point(start, start.resume_point, warm, checkpoints, now=self._clock())
+            outbox.accept(graph_input.transcoder.announce_anew(self._clock()))
+        checkpoints, transcoder = graph_input.checkpoints, graph_input.transcoder
         call_limits = self._call_limits(checkpoints, on_exceeded)
         model_stream = self._model_stream(transcoder, outbox, call_limits)
         self.started = StartedRun(warm, memory, checkpoints, transcoder, call_limits, model_stream, self._clock())
-        if not_passed:
-            self._ask(not_passed, transcoder, outbox)
+        if graph_input.not_passed:
+            self._ask(graph_input.not_passed, transcoder, outbox)
         else:
-            await self._pump(self.started, given, outbox)
+            await self._pump(self.started, graph_input.given, outbox)
         if call_limits.exceeded is not None:
             raise call_limits.exceeded
         return self.started
-
-    def _from_the_opening(
-        self, warm: WarmAgent, prompt: PromptAssembly, memory: Memory
-    ) -> tuple[_Given, ExchangeCheckpoints, StreamTranscoder]:
-        channels: dict[str, Any] = {**memory.channels}
-        left, given = memory.left_messages, [*memory.unseen_messages, prompt.question]
-        messages = [*left, *given]
-        if left and warm.flow.adds_messages:
-            # Where the graph has them already, its reducer does not run over them again.
-            channels["messages"] = left
-        else:
-            given = messages
-        checkpoints = ExchangeCheckpoints(channels, run_id=self._context.run_id)
-        known = [message for message in messages if isinstance(message, BaseMessage)]
-        return {"messages": given}, checkpoints, self._transcoder(known, warm)
-
-    def _add_lasting(self, checkpoints: ExchangeCheckpoints, packed: bytes, warm: WarmAgent) -> None:
-        snapshot = unpack_lasting(packed, warm.flow.get_compiled_graph(), self._start.agent.settings.id)
-        if snapshot is not None:
-            checkpoints.add(snapshot)
-
-    def _paused(self, warm: WarmAgent, checkpoints: ExchangeCheckpoints) -> PausedGraph:
-        """The graph as its checkpoints tell of it, with the breakpoints that people have let it pass."""
-        resume_point = self._start.resume_point
-        decisions = (resume_point.decisions if resume_point is not None else None) or ()
-        passed = {interrupt_id_of(one.interrupt_id) for one in decisions if not is_refusal(one)}
-        return PausedGraph(warm.flow.get_compiled_graph(), checkpoints, passed)
-
-    def _from_the_resume_point(
-        self, resume_point: ResumePoint, checkpoints: ExchangeCheckpoints, warm: WarmAgent
-    ) -> tuple[_Given, StreamTranscoder]:
-        interrupts, decisions = checkpoints.interrupts, resume_point.decisions
-        answers = resume_values(interrupts, decisions) if decisions is not None else {}
-        resumed = ResumedRun(checkpoints, resume_point.stored, resume_point.first_block, resume_point.usage)
-        transcoder = self._transcoder(resumed.messages, warm, resumed)
-        return Command(resume=answers) if answers else None, transcoder
-
-    def _transcoder(
-        self, messages: Sequence[BaseMessage], warm: WarmAgent, resumed: ResumedRun | None = None
-    ) -> StreamTranscoder:
-        settings = self._start.agent.settings
-        return StreamTranscoder(
-            settings.id,
-            messages,
-            self._clock(),
-            resumed,
-            held_back=HeldBack(settings.stream),
-            answers_in_json=CHANNEL in warm.flow.get_compiled_graph().channels,
-        )
 
     def _call_limits(self, checkpoints: ExchangeCheckpoints, on_exceeded: Callable[[LimitReached], None]) -> CallLimits:
         loop = asyncio.get_running_loop()
@@ -296,7 +230,7 @@ class GraphRun:
         said = Said(limits.model_call_bytes, limits.model_run_bytes)
         return RunCallback(lambda part: self._take(part, transcoder, outbox), said, call_limits, self._clock)
 
-    async def _pump(self, started: StartedRun, given: _Given, outbox: Outbox) -> None:
+    async def _pump(self, started: StartedRun, given: Given, outbox: Outbox) -> None:
         config = RunnableConfig(configurable=self._context.configurable, callbacks=[started.model_stream])
         if (steps := self._start.agent.settings.limits.steps) is not None:
             config["recursion_limit"] = steps
@@ -320,7 +254,7 @@ class GraphRun:
         finally:
             started.model_stream.cut()
         if at_breakpoint or started.transcoder.is_paused:
-            paused = self._paused(started.warm, started.checkpoints)
+            paused = paused_graph(self._start, started.warm, started.checkpoints)
             self._ask(await paused.breakpoints(has_paused=at_breakpoint), started.transcoder, outbox)
 
     def _ask(self, interrupts: Sequence[Interrupt], transcoder: StreamTranscoder, outbox: Outbox) -> None:

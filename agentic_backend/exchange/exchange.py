@@ -44,6 +44,8 @@ _CANCEL_S, _CANCEL_WHILE_PROCESS_GOES_S = 0.5, 0.2
 # How long an agent keeps working while the store is unavailable.
 LONGEST_OUTAGE_S = 60.0
 _LONGEST_PARTIAL_OUTPUT = 2_000
+# The most that a pause may ask, in characters of JSON: it is one event, and one row of the store.
+_LONGEST_REQUESTS = 8 * 1024 * 1024
 
 
 class Exchange:
@@ -246,6 +248,8 @@ class Exchange:
         # In a thread, because an author may ask with values of any size.
         waiting = await asyncio.to_thread(lambda: started.transcoder.waiting)
         assert waiting is not None, "a graph that has paused waits for something"
+        if len(await asyncio.to_thread(waiting.model_dump_json)) > _LONGEST_REQUESTS:
+            raise LimitReached(f"The agent asks a person for more than {_LONGEST_REQUESTS >> 20} MiB at once.")
         if (why := self._graph_run.refused_answer) is not None:
             waiting = waiting.model_copy(update={"title": f"The answer was not accepted: {why}"})
         return asked_again(waiting, len(resume_point.decisions or ()) if resume_point is not None else 0)

@@ -100,4 +100,5 @@ def _response(action: Action, decision: HumanDecision) -> dict[str, Any]:
             return {"type": "response", "args": decision.answer}
     default = EXPIRED if decision.action == "expire" else _REJECTED
     said = decision.message or (None if "allow_ignore" in may else default)
-    return {"type": "response" if said and "allow_respond" in may else "ignore", "args": said}
+    is_response = said is not None and "allow_respond" in may
+    return {"type": "response", "args": said} if is_response else {"type": "ignore", "args": None}

@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 from langgraph.types import Interrupt
 
+from agentic_backend.errors import LimitReached
 from agentic_backend.streaming.json_form import json_form
 
 Schema = Mapping[str, Any]
@@ -45,9 +46,16 @@ def decision_schemas(interrupt: Interrupt) -> dict[str, Schema]:
 
 
 def _shown(schema: Any) -> dict[str, Any] | None:
-    """`schema` as JSON; None if it is none, or too large to be shown with a request."""
+    """`schema` as JSON; None if it is none.
+
+    Raises LimitReached if it is too large to be shown: an answer is checked against what people see.
+    """
     form = json_form(schema)
-    return form if isinstance(form, dict) and len(orjson.dumps(form)) <= _LONGEST_SCHEMA else None
+    if not isinstance(form, dict):
+        return None
+    if len(orjson.dumps(form)) > _LONGEST_SCHEMA:
+        raise LimitReached(f"The agent asks a person with a schema of more than {_LONGEST_SCHEMA // 1024} KiB.")
+    return form
 
 
 def _with_definitions(interrupt: Interrupt, schema: Schema | None) -> dict[str, Any] | None:

@@ -40,6 +40,13 @@ def _repeating(value: Any, response_schema: Any = None) -> CompiledGraph:
     return _one_node(ask)
 
 
+numbers = _repeating({"question": "How many?", "options": [1, 2, 3]})
+truths = _repeating({"question": "Rain?", "choices": [True, False]}, {"type": "boolean"})
+named = _repeating({"question": "Which?", "options": [{"value": "a"}, {"value": "b", "name": "B"}]})
+unnamed = _repeating({"question": "Which?", "options": [{"colour": "red"}, {"colour": "blue"}]})
+huge = _repeating("x", {"type": "string", "enum": ["y" * 100_000]})
+
+
 class Seat(BaseModel):
     row: int = Field(ge=1)
     window: bool = False

@@ -14,7 +14,20 @@ from support.chat_client import ChatClient, Event, chat
 from support.rest_client import rest
 from support.running_server import RunningServer, running_server
 
-ONCE = ("transfer", "plain_text", "booking", "stay", "plain_schema", "odd", "large")
+ONCE = (
+    "transfer",
+    "plain_text",
+    "booking",
+    "stay",
+    "plain_schema",
+    "odd",
+    "large",
+    "numbers",
+    "truths",
+    "named",
+    "unnamed",
+    "huge",
+)
 OFTEN = ("thrice", "until_valid", "parallel", "many", "asking_tool", "question_then_batch")
 AGENTS = entries("questions", *ONCE, *OFTEN)
 
@@ -47,6 +60,35 @@ async def test_any_json_value_is_an_answer(client: ChatClient, value: Any) -> No
     final = await answer(client, await waiting(client, "plain_text"), value)
     kind, _, told = said(client, final).partition(" ")
     assert (kind, told) == (type(value).__name__, json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "ids", "value", "told"),
+    [
+        ("numbers", None, 2, "int 2"),
+        ("truths", None, False, "bool false"),
+        ("named", ["a", "b"], "b", 'str "b"'),
+        ("unnamed", None, {"colour": "red"}, 'dict {"colour": "red"}'),
+    ],
+)
+async def test_whatever_a_graph_offers_can_be_chosen(
+    client: ChatClient, agent_id: str, ids: list[str] | None, value: Any, told: str
+) -> None:
+    event = await waiting(client, agent_id)
+    choices = only(event).get("choices")
+    assert ids == (choices and [choice["id"] for choice in choices])
+    assert said(client, await answer(client, event, value)) == told
+
+
+async def test_a_number_that_was_not_offered_is_refused(client: ChatClient) -> None:
+    refusal = await answer(client, await waiting(client, "numbers"), 4)
+    assert (refusal["code"], refusal["refused"]) == ("bad_frame", "human_resume")
+
+
+async def test_a_schema_that_is_too_large_to_be_shown_ends_the_exchange(client: ChatClient) -> None:
+    error = await waiting(client, "huge")
+    assert (error["code"], error["retryable"]) == ("limit_reached", False)
+    assert "64 KiB" in error["content"]
 
 
 async def test_what_is_no_json_is_shown_in_its_json_form(client: ChatClient) -> None:

@@ -85,6 +85,22 @@ def test_agents_stand_in_the_working_directory(directory: Path, capsys: pytest.C
     assert output.err.startswith("agents_catalog.yaml:6:")
 
 
+def test_agents_stand_beside_the_catalog_and_the_working_directory_goes_first(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = directory / "elsewhere"
+    elsewhere.mkdir()
+    for folder, module in ((elsewhere, "beside_the_catalog"), (elsewhere, "in_both"), (directory, "in_both")):
+        name = "build" if folder == directory or module == "beside_the_catalog" else "other"
+        (folder / f"{module}.py").write_text(f"async def {name}(model): ...")
+    entries = [f"  - {{id: {module}, class_path: '{module}:build'}}\n" for module in ("beside_the_catalog", "in_both")]
+    (elsewhere / "catalog.yaml").write_text("agents:\n" + "".join(entries))
+    status = main(["validate", "--catalog", "elsewhere/catalog.yaml"])
+    output = capsys.readouterr()
+    assert (status, output.err) == (0, "")
+    assert output.out.splitlines()[0] == "2 agents can be served, 0 problems"
+
+
 @pytest.mark.parametrize(("arguments", "status"), [([], 2), (["serve", "--prot", "1"], 2), (["start"], 2), (["-h"], 0)])
 def test_unknown_arguments_are_told(arguments: list[str], status: int, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:

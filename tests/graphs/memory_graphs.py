@@ -22,6 +22,11 @@ def told(messages: Sequence[Any]) -> str:
     return " | ".join(f"{one.type}: {one.text or one.artifact}" for one in messages)
 
 
+def _kept(messages: Sequence[Any]) -> str:
+    """What a text does not tell of messages: their ids, and their content as it is."""
+    return " | ".join(f"{one.type} {one.id}: {one.content!r} {getattr(one, 'artifact', None)!r}" for one in messages)
+
+
 def _whole(messages: list[Any], word: str, answer: AIMessage) -> list[Any]:
     """What the graph wants its messages to be."""
     if word == "forget":
@@ -39,7 +44,8 @@ def _whole(messages: list[Any], word: str, answer: AIMessage) -> list[Any]:
 
 def _answer(messages: list[Any]) -> tuple[str, AIMessage]:
     word = messages[-1].text.split()[0]
-    return word, AIMessage(f"({told(messages)})" if word == "tell" else f"did {word}")
+    telling = {"tell": told, "show": _kept}.get(word)
+    return word, AIMessage(f"({telling(messages)})" if telling else f"did {word}")
 
 
 def whole(state: Any) -> dict[str, Any]:
@@ -67,8 +73,9 @@ def changes(state: Any) -> dict[str, Any]:
         update = [HumanMessage("a note"), SystemMessage("a rule"), answer]
     elif word == "dig":
         call = {"name": "dig", "args": {}, "id": f"call-{len(messages)}"}
-        found = ToolMessage("", artifact={"coin": 1}, tool_call_id=call["id"], name="dig")
-        update = [AIMessage([{"type": "text", "text": "digging"}], tool_calls=[call]), found, answer]
+        found = ToolMessage("", artifact={"coin": 1}, tool_call_id=call["id"], name="dig", id="found")
+        digging = AIMessage([{"type": "text", "text": "digging"}], tool_calls=[call], id="digging")
+        update = [digging, found, answer]
     elif word == "dangle":
         update = [AIMessage("dangling", tool_calls=[{"name": "dig", "args": {}, "id": "never"}])]
     return {"messages": update}
@@ -144,9 +151,15 @@ async def _hang(state: MessagesState) -> dict[str, Any]:
     return {}
 
 
+def _fail(state: MessagesState) -> dict[str, Any]:
+    if state["messages"][-1].text == "did forget":
+        raise RuntimeError
+    return {}
+
+
 def _then(node: Any) -> Any:
     graph = StateGraph(MessagesState).add_node("answer", changes).add_node("then", node)
     return graph.add_edge(START, "answer").add_edge("answer", "then").compile()
 
 
-pausing, hanging = _then(_ask), _then(_hang)
+pausing, hanging, failing = _then(_ask), _then(_hang), _then(_fail)

@@ -134,8 +134,9 @@ async def test_every_way_to_read_an_exchange_tells_its_author_the_same(server: R
         events = await client.ask("plain", agent_id="raising")
         detail, exchange_id = told(events), events[-1]["exchange_id"]
         assert told(await client.ask("plain", agent_id="raising", mode="query")) == detail
-        await client.send({"type": "follow", "exchange_id": exchange_id, "session_id": events[-1]["session_id"]})
-        assert (await client.until("final"))["error"]["detail"] == detail
+    async with chat(server.address) as reader:
+        await reader.send({"type": "follow", "exchange_id": exchange_id, "session_id": events[-1]["session_id"]})
+        assert (await reader.until("final"))["error"]["detail"] == detail
     async with chat(server.address, subprotocols=None) as client:
         error = (await client.ask("plain", agent_id="raising"))[-1]
         assert error["detail"] == (await client.until("final"))["error"]["detail"] == detail
@@ -209,20 +210,15 @@ async def test_the_log_leaves_out_what_people_said_and_keeps_what_the_program_sa
 
 
 async def test_the_log_says_where_a_sessions_past_came_from(tmp_path: Path, log: io.StringIO) -> None:
-    for _ in range(2):
-        async with running_server(tmp_path, agents=ENTRIES) as server, chat(server.address) as client:
-            sessions = await sessions_of(server)
-            place = {"session_id": sessions[0]} if sessions else {}
-            for _ in range(2):
-                events = await client.ask("hello", agent_id="raising", **place)
+    agents, place = [*ENTRIES, {"id": "other", "class_path": "graphs.raising:graph"}], {}
+    for asked in (["raising", "raising", "other"], ["raising", "raising"]):
+        async with running_server(tmp_path, agents=agents) as server, chat(server.address) as client:
+            for agent_id in asked:
+                events = await client.ask("hello", agent_id=agent_id, **place)
                 place = {"session_id": events[0]["session_id"]}
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     restored = [line for line in lines if line["message"] == "session restored"]
-    assert [line["restore"] for line in restored] == ["warm", "cold", "warm"]
+    assert [line["restore"] for line in restored] == ["warm", "cold", "cold", "warm"]
+    assert [line["rows"] for line in restored] == [0, 4, 6, 0], "as many as were read"
     for line in restored:
-        assert line["window"] == 20 and line["rows"] >= 0 and line["ms"] >= 0 and line["exchange_id"]
-
-
-async def sessions_of(server: RunningServer) -> list[str]:
-    async with rest(server) as http:
-        return [session["id"] for session in (await http.get("/sessions")).json()["sessions"]]
+        assert line["window"] == 20 and line["ms"] >= 0 and line["exchange_id"]

@@ -14,7 +14,7 @@ from support.running_server import RunningServer, running_server
 
 AGENTS: list[dict[str, Any]] = [
     {"id": name, "class_path": f"graphs.memory_graphs:{name}"}
-    for name in [*GRAPHS, "subgraph", "summing", "pausing", "hanging"]
+    for name in [*GRAPHS, "subgraph", "summing", "pausing", "hanging", "failing"]
 ]
 WAYS = ["warm", "evicted", "restarted"]
 
@@ -54,9 +54,9 @@ class Talk:
             self.session_id = events[0]["session_id"]
             return final_text(events)
 
-    async def fail(self) -> None:
+    async def fail(self, text: str = "fail") -> None:
         async with self.server() as server, chat(server.address) as client:
-            events = await client.ask("fail", session_id=self.session_id, agent_id=self._agent_id)
+            events = await client.ask(text, session_id=self.session_id, agent_id=self._agent_id)
             assert events[-1]["status"] == "error"
 
     async def transcript(self) -> list[str]:
@@ -107,6 +107,8 @@ async def test_artifacts_and_content_blocks_stay(tmp_path: Path, way: str) -> No
     async with Talk(tmp_path, "adds", way).open() as talk:
         await talk.say("dig")
         assert await talk.say("tell") == "(human: dig | ai: digging | tool: {'coin': 1} | ai: did dig | human: tell)"
+        shown = await talk.say("show")
+    assert """ai digging: [{'type': 'text', 'text': 'digging'}] None | tool found: '' {'coin': 1} |""" in shown
 
 
 async def test_a_call_that_got_no_result_has_one_next_time(tmp_path: Path) -> None:
@@ -126,6 +128,16 @@ async def test_an_exchange_that_fails_changes_nothing_of_what_was_left(tmp_path:
         given = "ai: did my | ai: did forget | human: fail"
         assert await talk.say("tell") == f"({given} | human: tell)"
         assert await talk.say("tell") == f"({given} | human: tell | ai: ({given} | human: tell) | human: tell)"
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_what_a_step_removed_is_there_again_if_a_later_one_fails(tmp_path: Path, way: str) -> None:
+    async with Talk(tmp_path, "failing", way).open() as talk:
+        await talk.say("my pin is 4711")
+        await talk.fail("forget my pin")
+        assert await talk.say("tell") == (
+            "(human: my pin is 4711 | ai: did my | human: forget my pin | ai: did forget | human: tell)"
+        )
 
 
 @pytest.mark.parametrize("way", WAYS)

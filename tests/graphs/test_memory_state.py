@@ -96,6 +96,22 @@ async def test_a_reset_is_refused_while_something_waits(tmp_path: Path) -> None:
         assert missing.status_code == 404 and error_of(missing)["code"] == "session_not_found"
 
 
+async def test_a_reset_is_refused_while_something_runs(tmp_path: Path) -> None:
+    agents = [{"id": "hanging", "class_path": "graphs.memory_graphs:hanging"}]
+    async with (
+        running_server(tmp_path, agents=agents) as server,
+        rest(server) as http,
+        chat(server.address) as client,
+    ):
+        await client.send({"message": "forget it", "agent_id": "hanging"})
+        session_id = (await client.until("stream"))["session_id"]
+        refused = await http.delete(f"/sessions/{session_id}/state")
+        assert refused.status_code == 409 and error_of(refused)["code"] == "session_busy"
+        await client.send({"type": "stop", "session_id": session_id})
+        assert (await client.until("final"))["status"] == "stopped"
+        assert (await http.delete(f"/sessions/{session_id}/state")).status_code == 204
+
+
 async def test_on_mongodb_what_a_graph_left_is_there_again_until_it_is_reset(mongodb_url: str, tmp_path: Path) -> None:
     settings = {"store": {"url": mongodb_url}}
     async with running_server(tmp_path, agents=COUNTING, settings=settings) as server:

@@ -186,7 +186,9 @@ class AgentsSettings(Section):
     build_timeout_s: Seconds = Field(60, description="How long an agent may take to start, in seconds.")
     close_timeout_s: Seconds = Field(10, description="How long an agent may take to close, in seconds.")
     store_items: Count = Field(
-        10_000, description="Items that agents may keep for each user in LangGraph's store, and for all users together."
+        10_000,
+        description="Most items of LangGraph's store for each user; as many again for the items that all users share "
+        "(`store: shared`).",
     )
     store_bytes: Bytes = Field(16_777_216, description="Most bytes that these items may take, as JSON.")
     blocking_s: Annotated[float, Field(ge=0.05, le=60)] | None = Field(

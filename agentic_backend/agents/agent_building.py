@@ -57,7 +57,7 @@ async def _instantiate(entry: CatalogAgent, services: AgentServices, context: Ru
     made = await _call(cast(Any, target), entry, services, context)
     if not isinstance(made, AbstractAsyncContextManager | AbstractContextManager):
         return GraphFlow(entry.settings, services, context, _graph_of(made, entry))
-    managed = ManagedGraph(made)
+    managed = ManagedGraph(made, entry.settings.id)
     graph = await managed.enter()
     try:
         return GraphFlow(entry.settings, services, context, _graph_of(graph, entry), managed)
@@ -77,7 +77,8 @@ async def _call(factory: Any, entry: CatalogAgent, services: AgentServices, cont
     try:
         call = bound(factory, offer)
     except ClassPathError as error:
-        raise AgentUnavailable(f"The agent '{entry.settings.id}' could not be started: {error}") from error
+        # A reason may be the text of an author's own check.
+        raise AgentUnavailable(f"The agent '{entry.settings.id}' could not be started.") from error
     if inspect.iscoroutinefunction(factory):
         return await call()
     # A plain function may read files or import a provider: off the event loop.
@@ -111,7 +112,9 @@ def _require_servable(agent: AgentFlow) -> None:
             f"The graph of the agent '{agent.settings.id}' has no 'messages' in its input schema; it needs them there."
         )
     for name, reason in wrong_fields(graph.context_schema, agent.tuning.fields):
-        raise AgentUnavailable(f"The agent '{agent.settings.id}' has a wrong tuning field '{name}': {reason}")
+        raise AgentUnavailable(
+            f"The agent '{agent.settings.id}' has a wrong tuning field '{name}'."
+        ) from ClassPathError(reason)
 
 
 def _input_channels(graph: CompiledGraph) -> Container[str]:

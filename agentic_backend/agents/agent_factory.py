@@ -76,6 +76,9 @@ class AgentFactory:
         warm = self._take((context.session_id, entry.settings.id))
         try:
             async with warm.building:
+                if warm.users == 1 and any(agent.has_ended for agent in warm.agents):
+                    self._close(warm.agents)
+                    warm.agents = ()
                 warm.agents = warm.agents or await self._build(entry, context)
                 for agent in warm.agents:
                     agent.runtime_context = context

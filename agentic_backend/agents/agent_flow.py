@@ -7,7 +7,7 @@ The instance then serves exchanges one by one until `aclose()`. An author overri
 
 import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -162,7 +162,11 @@ class AgentFlow:
 
     def graph_context(self) -> Any:
         """LangGraph's context for the current exchange. Raises BadFrame and AgentUnavailable, which name the field."""
-        return graph_context(self.get_compiled_graph().context_schema, self.tuning.fields, self.runtime_context)
+        context = self.runtime_context
+        if context.agent_id != self.settings.id:
+            # An expert has the context of its leader's exchange.
+            context = replace(context, agent_id=self.settings.id)
+        return graph_context(self.get_compiled_graph().context_schema, self.tuning.fields, context)
 
     def graph_store(self) -> BaseStore | None:
         """LangGraph's store for the current exchange: the one that the graph was compiled with, or the server's."""
@@ -191,6 +195,11 @@ class AgentFlow:
         longer valid, and AuthUnavailable if the identity provider can't be reached.
         """
         return await self.runtime_context.tokens.renewed()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether what the agent needs has ended on its own, so that it must be built anew."""
+        return False
 
     async def aclose(self) -> None:
         """Close the resources of `async_init`. Awaited once: when the agent is evicted, its session is deleted, or the
@@ -228,6 +237,10 @@ class GraphFlow(AgentFlow):
 
     def get_compiled_graph(self) -> CompiledGraph:
         return self._graph
+
+    @property
+    def has_ended(self) -> bool:
+        return self._managed is not None and self._managed.has_ended
 
     async def aclose(self) -> None:
         await super().aclose()

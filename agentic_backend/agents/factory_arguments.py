@@ -7,7 +7,7 @@ The forms of LangGraph Platform work unchanged: `make_graph(config: RunnableConf
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_origin, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
@@ -15,6 +15,7 @@ from langgraph.store.base import BaseStore
 from langgraph_sdk.runtime import ServerRuntime, _ExecutionRuntime
 from pydantic import BaseModel, ValidationError
 
+from agentic_backend.agents.alternatives import alternatives
 from agentic_backend.agents.class_path import ClassPathError
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.config.validation_problems import near_miss
@@ -142,8 +143,7 @@ def _hints(factory: Callable[..., Any]) -> Mapping[str, Any]:
 
 def _wanted(parameter: inspect.Parameter, hint: Any) -> Wanted | None:
     """By the annotation; by the name if the annotation says nothing of these."""
-    # `X | None` asks for X.
-    for one in (hint, *get_args(hint)):
+    for one in alternatives(hint):
         if one is RunnableConfig:
             return Wanted(parameter, "config")
         if one is ServerRuntime or get_origin(one) is ServerRuntime:

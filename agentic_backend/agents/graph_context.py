@@ -6,7 +6,7 @@ So no client can replace a value of the operator, or claim to be somebody else.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import Annotated, Any, NotRequired, Required, Self, get_args, get_origin, get_type_hints
@@ -15,6 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, TypeAdapter, Validatio
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 
+from agentic_backend.agents.alternatives import alternatives
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.errors import AgentUnavailable, BadFrame
 
@@ -31,6 +32,8 @@ _LONGEST_REASON = 200
 class ContextField:
     """A field of a schema. A value may come under any of its `keys`, and is passed on under the first."""
 
+    name: str
+    # Aliases may replace the name.
     keys: tuple[str, ...]
     is_required: bool
     is_runtime_context: bool
@@ -38,10 +41,15 @@ class ContextField:
     """The check of its type; None for a type that pydantic does not know."""
 
     @classmethod
-    def of(cls, keys: tuple[str, ...], annotation: Any, *, is_required: bool) -> Self:
-        members = (annotation, *get_args(annotation))
+    def of(cls, name: str, annotation: Any, *, is_required: bool, keys: tuple[str, ...] = ()) -> Self:
+        members = alternatives(annotation)
         is_context = any(isinstance(member, type) and issubclass(member, RuntimeContext) for member in members)
-        return cls(keys, is_required, is_context, _adapter(annotation))
+        return cls(name, keys or (name,), is_required, is_context, _adapter(annotation))
+
+    @property
+    def identity(self) -> str | None:
+        """The name of what the server fills the field with, whichever of its names has it; None for another field."""
+        return next((name for name in (self.name, *self.keys) if name in _IDENTITY), None)
 
     def checked(self, value: Any) -> Any:
         """`value` in the field's type. Raises ValidationError."""
@@ -71,6 +79,8 @@ def graph_context(schema: Any, configured: Mapping[str, Any], context: RuntimeCo
     if not is_context_schema(schema):
         return context
     values: dict[str, Any] = {}
+    # The names of the fields that the client filled.
+    of_client: set[str] = set()
     for field in _fields(schema):
         found = _source(schema, field, configured, context)
         if found is None:
@@ -78,19 +88,21 @@ def graph_context(schema: Any, configured: Mapping[str, Any], context: RuntimeCo
                 raise BadFrame(f"runtime_context.{field.keys[0]}: the agent needs this field")
             continue
         value, is_of_client = found
+        if is_of_client:
+            of_client |= {field.name, *field.keys}
         try:
             # A pydantic model checks its fields itself, all together.
             values[field.keys[0]] = value if issubclass(schema, BaseModel) else field.checked(value)
         except ValidationError as error:
             raise _wrong(field.keys[0], error, is_of_client=is_of_client) from None
-    return _made(schema, values, configured)
+    return _made(schema, values, of_client)
 
 
 def wrong_fields(schema: Any, configured: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The catalog's fields that don't fit `schema`, whatever a client says: name and reason."""
     for field in _fields(schema) if is_context_schema(schema) else ():
-        name = next((key for key in field.keys if key in configured and key not in _IDENTITY), None)
-        if name is not None and not field.is_runtime_context:
+        name = next((key for key in field.keys if key in configured), None)
+        if name is not None and field.identity is None and not field.is_runtime_context:
             try:
                 field.checked(configured[name])
             except ValidationError as error:
@@ -106,12 +118,11 @@ def _source(
     schema: type, field: ContextField, configured: Mapping[str, Any], context: RuntimeContext
 ) -> tuple[Any, bool] | None:
     """The field's value, and whether the client gave it; None if nobody did."""
-    name = field.keys[0]
     if field.is_runtime_context:
         return context, False
-    if issubclass(schema, RuntimeContext) and name in _OF_RUN:
-        return getattr(context, name), False
-    if name in _IDENTITY:
+    if issubclass(schema, RuntimeContext) and field.name in _OF_RUN:
+        return getattr(context, field.name), False
+    if (name := field.identity) is not None:
         return context.thread_id if name == "session_id" else getattr(context, name), False
     for values, is_of_client in ((configured, False), (context.client, True)):
         for key in field.keys:
@@ -120,23 +131,29 @@ def _source(
     return None
 
 
-def _made(schema: Any, values: dict[str, Any], configured: Mapping[str, Any]) -> Any:
+def _made(schema: Any, values: dict[str, Any], of_client: Collection[str]) -> Any:
     if _is_typed_dict(schema):
         return _Filled(values)
     try:
         return schema.model_validate(values) if issubclass(schema, BaseModel) else schema(**values)
     except ValidationError as error:
-        name = str((error.errors()[0]["loc"] or ("",))[0])
-        raise _wrong(name, error, is_of_client=name not in configured and name not in _IDENTITY) from None
+        # A rule over several fields has no place.
+        name = str((error.errors(include_input=False)[0]["loc"] or ("",))[0])
+        raise _wrong(name, error, is_of_client=name in of_client if name else bool(of_client)) from None
     except Exception as error:
-        # An author's class may raise anything.
-        log.exception("a graph's context could not be made", extra={"schema": schema.__name__})
+        # An author's class may raise anything; its text may quote a value of the client.
+        told = {"schema": schema.__name__, "error": type(error).__name__}
+        log.error("a graph's context could not be made", extra=told)
+        if isinstance(error, ValueError) and of_client:
+            raise BadFrame("runtime_context: the agent does not take these values") from None
         raise AgentUnavailable("The agent's context could not be made.") from error
 
 
 def _wrong(name: str, error: ValidationError, *, is_of_client: bool) -> BadFrame | AgentUnavailable:
     if is_of_client:
-        return BadFrame(f"runtime_context.{name}: {_reason(error)}")
+        return BadFrame(f"runtime_context{f'.{name}' if name else ''}: {_reason(error)}")
+    if not name:
+        return AgentUnavailable("The agent's context does not fit its schema.")
     return AgentUnavailable(f"The field '{name}' of the agent's context does not fit its schema.")
 
 
@@ -149,9 +166,10 @@ def _fields(schema: Any) -> Sequence[ContextField]:
     if issubclass(schema, BaseModel):
         return [
             ContextField.of(
-                _keys(schema, name, info),
+                name,
                 Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation,
                 is_required=info.is_required(),
+                keys=_keys(schema, name, info),
             )
             for name, info in schema.model_fields.items()
         ]
@@ -161,10 +179,10 @@ def _fields(schema: Any) -> Sequence[ContextField]:
         raise AgentUnavailable("The types of the agent's context schema can't be found.") from error
     if _is_typed_dict(schema):
         required = schema.__required_keys__
-        return [ContextField.of((name,), _bare(hint), is_required=name in required) for name, hint in hints.items()]
+        return [ContextField.of(name, _bare(hint), is_required=name in required) for name, hint in hints.items()]
     return [
         ContextField.of(
-            (field.name,),
+            field.name,
             hints[field.name],
             is_required=field.default is MISSING and field.default_factory is MISSING,
         )
@@ -174,11 +192,15 @@ def _fields(schema: Any) -> Sequence[ContextField]:
 
 
 def _keys(schema: type[BaseModel], name: str, info: FieldInfo) -> tuple[str, ...]:
-    """The names that the model takes the field by."""
+    """The names that the model takes the field by. Raises AgentUnavailable if it takes it only out of another value."""
     alias = info.validation_alias
     aliases = [one for one in (alias.choices if isinstance(alias, AliasChoices) else [alias]) if isinstance(one, str)]
     by_name = schema.model_config.get("populate_by_name") or schema.model_config.get("validate_by_name")
-    return (*aliases, name) if by_name else tuple(aliases) or (name,)
+    if by_name:
+        return (*aliases, name)
+    if alias is not None and not aliases:
+        raise AgentUnavailable(f"The field '{name}' of the agent's context has only an AliasPath; it needs a name.")
+    return tuple(aliases) or (name,)
 
 
 def _is_typed_dict(schema: type) -> bool:

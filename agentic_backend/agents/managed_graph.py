@@ -5,9 +5,12 @@ What such a context holds, as a client's cancel scope, must be left in the task 
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, suppress
 from typing import Any
+
+log = logging.getLogger(__name__)
 
 Manager = AbstractAsyncContextManager[object] | AbstractContextManager[object]
 
@@ -16,7 +19,9 @@ _LEAVE_S = 2.0
 
 
 class ManagedGraph:
-    def __init__(self, manager: Manager) -> None:
+    def __init__(self, manager: Manager, agent_id: str) -> None:
+        # For the log.
+        self._agent_id = agent_id
         self._manager = manager if isinstance(manager, AbstractAsyncContextManager) else _in_threads(manager)
         # What the context yields.
         self._entered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -24,6 +29,12 @@ class ManagedGraph:
         self._closing = asyncio.Event()
         # The task that enters and leaves it.
         self._task = asyncio.create_task(self._hold())
+        self._task.add_done_callback(self._tell_if_early)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the context is no longer held, as when a task group in it has failed."""
+        return self._task.done()
 
     async def enter(self) -> object:
         """What the context yields. Raises what entering it raises."""
@@ -39,6 +50,8 @@ class ManagedGraph:
 
     async def aclose(self) -> None:
         """Leave the context. Raises what leaving it raises."""
+        if self.has_ended:
+            return
         self._closing.set()
         try:
             await asyncio.wait({self._task})
@@ -52,11 +65,24 @@ class ManagedGraph:
             self._entered.set_result(made)
             await self._closing.wait()
 
+    def _tell_if_early(self, task: asyncio.Task[None]) -> None:
+        if self._entered.done() and not self._closing.is_set() and not task.cancelled():
+            text = "the context of an agent's graph has ended on its own"
+            log.error(text, exc_info=task.exception(), extra={"agent_id": self._agent_id})
+
 
 @asynccontextmanager
 async def _in_threads(manager: AbstractContextManager[object]) -> AsyncIterator[object]:
     """A synchronous context, which may block: off the event loop."""
-    made = await asyncio.to_thread(manager.__enter__)
+    entering = asyncio.create_task(asyncio.to_thread(manager.__enter__))
+    try:
+        made = await asyncio.shield(entering)
+    except asyncio.CancelledError:
+        # Nothing cancels a thread: what it enters is left, as late as that may be.
+        with suppress(Exception):
+            await entering
+            await asyncio.to_thread(manager.__exit__, None, None, None)
+        raise
     try:
         yield made
     finally:

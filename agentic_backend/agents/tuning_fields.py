@@ -34,7 +34,11 @@ def wrong(settings: AgentSettings, target: Any, document: LocatedYaml, entry: Ke
         return []
     if not isinstance(declared, type) or not issubclass(declared, BaseModel):
         return [document.problem((*entry, "class_path"), "the `Fields` of the class are no pydantic model")]
-    unknown = [] if declared.model_config.get("extra") == "allow" else _unknown(given, field_names(declared))
+    try:
+        known = field_names(declared)
+    except AgentUnavailable as error:
+        return [document.problem((*entry, "class_path"), str(error))]
+    unknown = [] if declared.model_config.get("extra") == "allow" else _unknown(given, known)
     return [
         *(document.problem((*base, name), message, at_key=True) for name, message in unknown),
         *_misfits(declared, given, document, base),

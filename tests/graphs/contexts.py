@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, Self, TypedDict
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import ModelRequest, wrap_model_call
@@ -12,7 +12,8 @@ from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic.alias_generators import to_camel
 from support.phrase_model import PhraseModel
 from support.turn_model import Turn, TurnModel, call
 
@@ -65,6 +66,42 @@ class Extended(RuntimeContext):
     language: str = "en"
 
 
+class Camel(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+    user_id: str
+    page_name: str = ""
+
+
+class Pair(BaseModel):
+    a: int = 0
+    b: int = 0
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.a > self.b:
+            raise ValueError("a is above b")
+        return self
+
+
+@dataclass
+class Checked:
+    language: str = "en"
+
+    def __post_init__(self) -> None:
+        if self.language != "en":
+            raise ValueError(f"a secret about {self.language}")
+
+
+class Nested(BaseModel):
+    language: str = Field(default="", validation_alias=AliasPath("page", "language"))
+
+
+@dataclass
+class WithAgent:
+    agent_id: str = ""
+
+
 def _told(context: Any) -> str:
     return f"{type(context).__name__} {context if isinstance(context, dict) else vars(context)}"
 
@@ -86,6 +123,7 @@ def _of(schema: Any, node: Any) -> Any:
 
 
 data_class, typed, optional, model = telling(Settings), telling(Typed), telling(Optional), telling(Model)
+camel, pair, checked, nested_alias, with_agent = map(telling, (Camel, Pair, Checked, Nested, WithAgent))
 
 
 def made() -> Any:
@@ -167,6 +205,17 @@ class Prompted(AgentFlow):
             middleware=[self.prompt_middleware(), _prompt_as_answer],
             context_schema=Settings,
         )
+
+    def get_compiled_graph(self) -> Any:
+        return self._graph
+
+
+class ChiefOfTwo(LeaderFlow):
+    """Asks its other expert, which tells who it is."""
+
+    async def async_init(self, crew: Mapping[str, AgentFlow] = NO_CREW) -> None:
+        turns = [Turn(calls=[call("ask_member", "one", question="Who?")]), Turn("asked")]
+        self._graph = create_agent(TurnModel(turns=turns), self.delegation_tools(crew))
 
     def get_compiled_graph(self) -> Any:
         return self._graph

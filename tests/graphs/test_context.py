@@ -10,6 +10,8 @@ from support.chat_client import chat, check_exchange, final_text
 from support.rest_client import rest
 from support.running_server import RunningServer, running_server
 
+from agentic_backend.agents.agent_manager import AgentManager
+
 
 def entry(name: str, agent_id: str = "", **fields: Any) -> dict[str, Any]:
     return {"id": agent_id or name, "class_path": f"graphs.contexts:{name}", "tuning": {"fields": fields}}
@@ -24,6 +26,10 @@ AGENTS = [
     entry("made", "broken-made", top="many"),
     entry("Prompted", "prompted", language="en"),
     entry("data_class", "teller", tone="loud"),
+    *map(entry, ("camel", "pair", "checked", "nested_alias")),
+    entry("pair", "fixed-pair", a=5),
+    entry("with_agent", "member"),
+    entry("ChiefOfTwo", "chief-of-two") | {"type": "leader", "crew": ["member"]},
     entry("Chief", "chief") | {"type": "leader", "crew": ["teller"]},
 ]
 
@@ -62,6 +68,42 @@ async def test_a_field_of_the_catalog_can_not_be_replaced_by_a_client(server: Ru
     assert await answer(server, "fixed-model", runtime_context=given) == (
         "Model {'language': 'fr', 'top': 1, 'nested': {'a': 1}}"
     )
+
+
+@pytest.mark.parametrize("given", [{}, {"userId": "victim"}, {"user_id": "victim"}])
+async def test_no_alias_lets_a_client_claim_to_be_somebody_else(server: RunningServer, given: dict[str, Any]) -> None:
+    filled = "Camel {'user_id': 'developer', 'page_name': 'start'}"
+    assert await answer(server, "camel", runtime_context={**given, "pageName": "start"}) == filled
+
+
+async def test_a_rule_over_several_fields_blames_the_client_only_for_its_own_values(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        [alone] = await client.ask("go", agent_id="fixed-pair")
+        [told] = await client.ask("go", agent_id="pair", runtime_context={"a": 5})
+    assert (alone["code"], alone["content"]) == ("agent_unavailable", "The agent's context does not fit its schema.")
+    assert (told["code"], told["content"]) == ("bad_frame", "runtime_context: Value error, a is above b")
+
+
+async def test_a_class_that_refuses_what_a_client_gives_refuses_the_ask_and_nobody_reads_the_value(
+    server: RunningServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with chat(server.address) as client:
+        [refused] = await client.ask("go", agent_id="checked", runtime_context={"language": "Zorblaxian"})
+    assert refused["code"] == "bad_frame" and refused["content"].startswith("runtime_context: ")
+    assert "secret" not in refused["content"] and "Zorblaxian" not in caplog.text
+
+
+async def test_a_field_that_is_only_within_another_value_is_refused_at_the_start(tmp_path: Path) -> None:
+    async with running_server(tmp_path, agents=AGENTS) as server, chat(server.address) as client:
+        [refused] = await client.ask("go", agent_id="nested_alias")
+    assert refused["code"] == "agent_unavailable"
+    problems = AgentManager.load(tmp_path / "agents_catalog.yaml", ["default"]).problems
+    assert any("AliasPath" in problem.message and "'language'" in problem.message for problem in problems)
+
+
+async def test_the_agent_that_an_expert_reads_in_its_context_is_itself(server: RunningServer) -> None:
+    events = await ask(server.address, "go", agent_id="chief-of-two")
+    assert ("tool_result", "WithAgent {'agent_id': 'member'}") in told(events)
 
 
 async def test_a_context_without_any_value_is_still_a_context(server: RunningServer) -> None:
@@ -107,7 +149,8 @@ async def test_a_wrong_field_of_the_catalog_is_found_whatever_a_client_says(serv
         [refused] = await client.ask("go", agent_id="broken", runtime_context={"language": "de", "top": 1})
         events = await client.ask("go", agent_id="broken-made", runtime_context={"language": "de", "top": 1})
     assert refused["code"] == "agent_unavailable"
-    assert events[-1]["error"]["code"] == "agent_unavailable" and "'top'" in events[-1]["error"]["content"]
+    error = events[-1]["error"]
+    assert error["code"] == "agent_unavailable" and error["content"].endswith("a wrong tuning field 'top'.")
 
 
 async def test_the_runtime_context_is_reached_in_nodes_tools_and_threads(server: RunningServer) -> None:

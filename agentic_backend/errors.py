@@ -15,7 +15,8 @@ class AgenticError(Exception):
     code: ClassVar[str] = "internal"
     http_status: ClassVar[int] = 500
     whose: ClassVar[Whose] = "internal"
-    retryable: ClassVar[bool] = True
+    # Of the class; an instance may differ where its class says so.
+    retryable: bool = True
     default: ClassVar[str] = "Something went wrong on the server."
 
     def __init__(self, content: str | None = None, *, retry_after_s: float | None = None) -> None:
@@ -140,8 +141,16 @@ class AgentUnavailable(AgenticError):
 
 
 class ModelError(AgenticError):
+    """Not `retryable` if the provider refused the request itself, for a cause that has no class of its own."""
+
     code, http_status, whose = "model_error", 502, "external"
     default = "The language model failed."
+
+    def __init__(
+        self, content: str | None = None, *, retry_after_s: float | None = None, retryable: bool = True
+    ) -> None:
+        super().__init__(content, retry_after_s=retry_after_s)
+        self.retryable = retryable
 
 
 class ModelTimeout(AgenticError):

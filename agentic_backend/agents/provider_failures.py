@@ -36,11 +36,20 @@ _FILTER_CODES = {
     "safety",
     "prohibited_content",
 }
-_FILTER_TEXT = re.compile(r"content[ _](?:filter|management policy|policy violation)|content filtering policy")
+# Texts name a cause only together with what happened: a refused parameter may have the same words in its name.
+_FILTER = r"content[ _](?:filter|management policy|filtering policy)"
+_FILTERED = r"\b(?:triggered|triggering|blocked|filtered|flagged|violat(?:es|ed|ing|ion))\b"
+_FILTER_TEXT = re.compile(
+    f"{_FILTER}.{{0,100}}{_FILTERED}|{_FILTERED}.{{0,100}}{_FILTER}|content policy violation", re.S
+)
 _CONTEXT_CODES = {"context_length_exceeded", "context_window_exceeded", "request_too_large"}
+_CONTEXT = r"\bcontext (?:window|length|size|limit)\b"
+_EXCEEDED = r"\b(?:exceeds?|exceeded|exceeding|longer than|larger than|too (?:long|large|many))\b"
 _CONTEXT_TEXT = re.compile(
-    r"(?:maximum|exceeds?\b.{0,40}) context|context (?:window|length)|prompt is too long|input is too long"
-    r"|exceeds the maximum number of (?:input )?tokens|too large for model|reduce the length of the messages"
+    rf"maximum context|{_EXCEEDED}.{{0,60}}{_CONTEXT}|{_CONTEXT}.{{0,60}}{_EXCEEDED}"
+    r"|prompt is too long|input is too long|exceeds the maximum number of (?:input )?tokens|too large for model"
+    r"|reduce the length of the messages",
+    re.S,
 )
 _QUOTA_CODES = {
     "insufficient_quota",
@@ -52,14 +61,23 @@ _QUOTA_CODES = {
 }
 _QUOTA_TEXT = re.compile(r"credit balance|insufficient (?:balance|credit|quota)|plan and billing|per ?day|monthly")
 # Google says "quota" of a rate too; the name of the limit tells them apart.
-_RATE_TEXT = re.compile(r"per ?minute|per ?second")
+_RATE_TEXT = re.compile(r"per ?min|per ?second")
 _KEY_CODES = {"invalid_api_key", "authentication_error", "api_key_invalid", "unauthenticated"}
 _KEY_TEXT = re.compile(r"(?:invalid|incorrect|missing) api[ _-]?key|api[ _-]?key (?:not valid|is (?:invalid|missing))")
 _MODEL_CODES = {"model_not_found", "invalid_model", "deploymentnotfound", "model_not_available"}
+# The name is in quotes, or has a character that words don't have: "this model temperature is not supported" names none.
+_MODEL_NAME = r"(?:[\"'`][^\"'`]{1,100}[\"'`]|(?=[\w.]{0,60}[-/:\d])[\w./:@-]{1,100})"
 _MODEL_TEXT = re.compile(
-    r"model\b.{0,120}\b(?:not found|does not exist|is not supported)|(?:no such|invalid|unknown) model"
+    rf"\bmodel:? {_MODEL_NAME} (?:is |was )?(?:not found|does not exist|not supported)"
+    r"|(?:no such|invalid|unknown) model\b(?! param)"
 )
-_RATE_CODES = {"rate_limit_exceeded", "rate_limit_error", "rate_limited", "resource_exhausted"}
+_NAMED_RATE_CODES = {"rate_limit_exceeded", "rate_limit_error", "rate_limited"}
+# Google gives the last one for a used-up quota too.
+_RATE_CODES = {*_NAMED_RATE_CODES, "resource_exhausted"}
+# Refusals that say what they mean by their text; None where a response that had begun tells of an error.
+_TEXT_STATUSES = (None, 400, 403)
+# Refusals with these statuses may pass by themselves; others of the client's kind stay.
+_PASSING_STATUSES = (408, 409, 425, 429)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +93,10 @@ class _Report:
     def has(self, codes: Collection[str], text: re.Pattern[str] | None = None) -> bool:
         return any(code in codes for code in self.codes) or (text is not None and text.search(self.text) is not None)
 
+    def says(self, text: re.Pattern[str]) -> bool:
+        """Whether it has this text, and a status of which a text tells the cause."""
+        return self.status in _TEXT_STATUSES and text.search(self.text) is not None
+
     def is_class(self, *parts: str) -> bool:
         return any(part in name for name in self.classes for part in parts)
 
@@ -85,7 +107,7 @@ def typed_failure(error: BaseException, model: str = "") -> AgenticError:
     named = f" '{model[:_LONGEST_NAME]}'" if model else ""
     kind = _kind_of(error, report)
     if kind is ModelError:
-        return _may_pass(report, named)
+        return _unnamed(report, named)
     return kind(_WORDS[kind].format(model=f"language model{named}"))
 
 
@@ -119,7 +141,7 @@ def _kind_of(error: BaseException, report: _Report) -> type[AgenticError]:
     """The class of the typed error. Codes that name a cause come before statuses, which several causes share."""
     if is_timeout(error) or report.status in (408, 504):
         return ModelTimeout
-    if report.is_class("contentfilter") or report.has(_FILTER_CODES, _FILTER_TEXT):
+    if report.is_class("contentfilter") or report.has(_FILTER_CODES) or report.says(_FILTER_TEXT):
         return ContentFiltered
     if _is_too_long(error, report):
         return ContextTooLong
@@ -135,18 +157,21 @@ def _kind_of(error: BaseException, report: _Report) -> type[AgenticError]:
 def _is_too_long(error: BaseException, report: _Report) -> bool:
     if isinstance(error, ContextOverflowError) or report.status == 413:
         return True
-    return report.status != 429 and report.has(_CONTEXT_CODES, _CONTEXT_TEXT)
+    return report.status != 429 and (report.has(_CONTEXT_CODES) or report.says(_CONTEXT_TEXT))
 
 
 def _is_quota(report: _Report) -> bool:
     if report.status == 402 or report.has(_QUOTA_CODES):
         return True
+    if report.has(_NAMED_RATE_CODES):
+        # A limit by the day is one too: it passes, often within minutes.
+        return False
     is_rate = _RATE_TEXT.search(report.text) is not None
     return report.status in (400, 403, 429) and not is_rate and report.has((), _QUOTA_TEXT)
 
 
-def _may_pass(report: _Report, named: str) -> ModelError:
-    """A failure that may pass by itself: a rate limit, an overload, a broken connection."""
+def _unnamed(report: _Report, named: str) -> ModelError:
+    """A rate limit, an overload, a broken connection, which may pass by themselves; or a refusal that will not."""
     model = f"language model{named}"
     if report.status == 429 or report.has(_RATE_CODES) or report.is_class("ratelimit"):
         wait_s = report.retry_after_s
@@ -155,7 +180,8 @@ def _may_pass(report: _Report, named: str) -> ModelError:
     if report.is_class("connect", "networkerror"):
         return ModelError(f"The provider of the {model} can't be reached; try again in a moment.")
     if report.status is not None and report.status < 500:
-        return ModelError(f"The provider of the {model} refused the request with status {report.status}.")
+        content = f"The provider of the {model} refused the request with status {report.status}."
+        return ModelError(content, retryable=report.status in _PASSING_STATUSES)
     return ModelError(f"The {model} failed; try again in a moment." if named else None)
 
 

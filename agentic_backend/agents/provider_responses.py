@@ -20,6 +20,8 @@ from agentic_backend.agents.provider_failures import tells_of_quota
 
 _LONGEST_LINE = 16 * 1024 * 1024
 _LONGEST_BODY = 16 * 1024 * 1024
+# The largest refusal that is read for its cause, in bytes.
+_LONGEST_REFUSAL = 64 * 1024
 _STREAMED = re.compile(rb'"stream"\s*:\s*true')
 _MOST_OBJECTS = 10_000
 # Can't match inside a JSON string, where each quotation mark is escaped.
@@ -60,11 +62,14 @@ async def _bound_async(response: httpx2.Response) -> None:
 
 def _forbid_hopeless_retries(response: httpx2.Response) -> None:
     """Make OpenAI's package raise at once if the quota is used up: by itself it retries each response 429."""
-    try:
-        body = response.json()
-    except ValueError:
+    if len(response.content) > _LONGEST_REFUSAL:
         return
-    if tells_of_quota(body):
+    try:
+        is_hopeless = tells_of_quota(response.json())
+    # A body may be nested too deep.
+    except (ValueError, RecursionError):
+        return
+    if is_hopeless:
         response.headers["x-should-retry"] = "false"
 
 

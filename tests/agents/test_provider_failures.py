@@ -74,6 +74,13 @@ def in_stream(body: dict[str, Any]) -> Exception:
 
 AZURE = {"code": "content_filter", "status": 400, "innererror": {"code": "ResponsibleAIPolicyViolation"}}
 
+
+def limited(message: str) -> Exception:
+    """A rate limit of OpenAI's: by the minute or by the day, with one code."""
+    response = httpx2.Response(429, request=REQUEST2)
+    return openai.RateLimitError(message, response=response, body={"message": message, "code": "rate_limit_exceeded"})
+
+
 CURRENT_QUOTA = "You exceeded your current quota, please check your plan and billing details."
 ALLOWED = "The input token count (2) exceeds the maximum number of tokens allowed (1)."
 PER_MINUTE = google(429, "RESOURCE_EXHAUSTED", CURRENT_QUOTA, quotaId="GenerateRequestsPerMinutePerProject")
@@ -113,6 +120,26 @@ SHAPES: list[tuple[str, Exception, str]] = [
     ("asyncio's timeout", TimeoutError(), "model_timeout"),
     ("a gateway's timeout", ResponseError("upstream", 504), "model_timeout"),
     ("an error without text", Unprintable(), "model_error"),
+    (
+        "requests per day",
+        limited("Rate limit reached for m on requests per day (RPD). Try again in 7m."),
+        "model_error",
+    ),
+    ("tokens per day", limited("Rate limit reached on tokens per day, see plan and billing. In 5m."), "model_error"),
+    (
+        "a rate of Google's words",
+        ResponseError("Current quota: 5 requests per min, see plan and billing", 429),
+        "model_error",
+    ),
+    ("a model by its name", ResponseError("The requested model 'gpt-9' is not supported.", 400), "model_not_found"),
+    ("a model without quotes", ResponseError("model gpt-9 does not exist", 400), "model_not_found"),
+    ("a filter's verdict", ResponseError("The prompt triggered the content filter", 400), "content_filtered"),
+    ("a filter in a stream", in_stream({"message": "Output blocked by content filtering policy"}), "content_filtered"),
+    (
+        "length of a context window",
+        ResponseError("Your input exceeds the context window of m", 400),
+        "context_too_long",
+    ),
     ("tokens per minute", ResponseError("too many tokens per minute in this context window", 429), "model_error"),
 ]
 
@@ -124,6 +151,30 @@ def test_each_shape_is_typed(error: Exception, code: str) -> None:
     assert "a-model" in typed.content
     assert is_lasting(error) is (code not in ("model_error", "model_timeout"))
     assert typed_failure(error).content.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, "model 'x' with tools: parameter 'parallel_tool_calls' is not supported"),
+        (400, "For model 'x', 'temperature' is not supported with this model."),
+        (400, "With this model temperature is not supported"),
+        (400, "Invalid schema for function 'note': 'context length' is not of type string"),
+        (400, "invalid content filter parameter 'blocked_terms'"),
+        (422, "invalid content filter parameter, it was blocked"),
+        (422, "maximum context is no field"),
+        (407, "proxy authentication required"),
+    ],
+)
+def test_a_refused_request_is_no_other_cause_and_is_not_to_be_tried_again(status: int, text: str) -> None:
+    error = ResponseError(text, status)
+    assert (typed_failure(error).code, typed_failure(error).retryable) == ("model_error", False)
+    assert is_lasting(error)
+
+
+@pytest.mark.parametrize("status", [409, 425, 429, 500, 503])
+def test_what_may_pass_is_to_be_tried_again(status: int) -> None:
+    assert typed_failure(ResponseError("no", status)).retryable
 
 
 def test_the_content_has_nothing_of_the_exceptions_text() -> None:

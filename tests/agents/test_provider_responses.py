@@ -1,14 +1,15 @@
-"""Arguments that are still arriving: read as LangChain reads them, in a time that grows with their length."""
+"""What providers send: arguments that are still arriving are read in a time that grows with their length."""
 
 import json
 import time
 
+import httpx2
 import pytest
 from langchain_core.messages import AIMessageChunk
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.utils.json import parse_partial_json
 
-from agentic_backend.agents.provider_responses import partial_json, read_in_linear_time
+from agentic_backend.agents.provider_responses import bounded_clients, partial_json, read_in_linear_time
 
 WHOLE = json.dumps({"text": "a" * 300, "list": [1, 2.5, None, True, {"deep": "b\n"}], "last": "ö" * 20})
 
@@ -29,6 +30,24 @@ def test_all_that_has_arrived_is_read() -> None:
 def test_what_is_no_json_is_refused(text: str) -> None:
     with pytest.raises(json.JSONDecodeError):
         partial_json(text)
+
+
+@pytest.mark.parametrize(
+    ("body", "forbidden"),
+    [
+        (json.dumps({"error": {"code": "insufficient_quota"}}), "false"),
+        (json.dumps({"error": {"code": "insufficient_quota"}, "more": "x" * 70_000}), None),
+        ("[" * 60_000, None),
+        ("[" * 200_000, None),
+        ("no JSON", None),
+    ],
+    ids=["quota", "large", "deep", "deep and large", "text"],
+)
+def test_a_refusal_is_read_for_its_cause_whatever_it_holds(body: str, forbidden: str | None) -> None:
+    response = httpx2.Response(429, content=body, request=httpx2.Request("POST", "https://host/v1"))
+    for hook in bounded_clients()["http_client"].event_hooks["response"]:
+        hook(response)
+    assert response.headers.get("x-should-retry") == forbidden
 
 
 def test_a_long_piece_of_arguments_takes_a_moment() -> None:

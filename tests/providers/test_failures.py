@@ -20,7 +20,7 @@ async def test_an_error_of_the_provider_is_typed_and_quotes_neither_key_nor_requ
     provider.reply = lambda messages: Reply(status=status)
     async with chat(server.address) as client:
         events = await client.ask("hello")
-        check_failure(events, code)
+        check_failure(events, code, retryable=attempts > 1)
         assert len(provider.asked) == attempts
         # The text in `detail` is the provider's own.
         told = events[-1]["error"].pop("detail")["text"] + events[-2].pop("detail")["text"]
@@ -95,11 +95,11 @@ async def test_silence_of_the_provider_is_a_model_timeout(
         await goes_on(client, provider, events[0]["session_id"])
 
 
-def check_failure(events: list[Event], code: str) -> None:
+def check_failure(events: list[Event], code: str, *, retryable: bool = True) -> None:
     check_exchange(events)
     assert events[-1]["status"] == "error"
     assert events[-1]["error"]["code"] == code
-    assert events[-1]["error"]["retryable"] is (code in ("model_error", "model_timeout"))
+    assert events[-1]["error"]["retryable"] is retryable
 
 
 async def goes_on(client: ChatClient, provider: ModelServer, session_id: str) -> None:

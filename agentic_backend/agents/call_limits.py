@@ -58,7 +58,7 @@ class CallLimits(BaseCallbackHandler):
         self.exceeded: LimitReached | None = None
         # What models were given whose calls have not ended, to estimate their usage; only with a limit of tokens.
         self._asked: dict[UUID, Sequence[BaseMessage]] = {}
-        # The ids of the running tool calls.
+        # The ids of the running tool calls. Like `spent`, they change only under the lock.
         self._tools: dict[UUID, str] = {}
         self._lock = threading.Lock()
 
@@ -113,15 +113,17 @@ class CallLimits(BaseCallbackHandler):
                     return
         self._count("tool_calls")
         if tool_call_id is not None:
-            self._tools[run_id] = tool_call_id
+            with self._lock:
+                self._tools[run_id] = tool_call_id
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
-        self._tools.pop(run_id, None)
+        with self._lock:
+            self._tools.pop(run_id, None)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        call_id = self._tools.pop(run_id, None)
-        if call_id is not None and isinstance(error, GraphBubbleUp):
-            with self._lock:
+        with self._lock:
+            call_id = self._tools.pop(run_id, None)
+            if call_id is not None and isinstance(error, GraphBubbleUp):
                 self.spent.paused.append(call_id)
 
     def _count(self, name: str) -> None:

@@ -37,10 +37,10 @@ def emit_parts(*parts: Part | Mapping[str, Any]) -> None:
     once. Each is a part of the protocol (text, code, image_url, link, geo) or a mapping with its fields. Raises
     ValueError if one is none of these, or if they are too many or too large.
     """
+    if len(parts) > MOST_PARTS:
+        raise ValueError(f"emit_parts: {len(parts)} parts at once, more than {MOST_PARTS}")
     shown = [_read(place, part) for place, part in enumerate(parts)]
-    if len(shown) > MOST_PARTS:
-        raise ValueError(f"emit_parts: {len(shown)} parts at once, more than {MOST_PARTS}")
-    size = sum(len(part.model_dump_json()) for part in shown)
+    size = sum(len(part.model_dump_json().encode()) for part in shown)
     if size > MOST_BYTES:
         raise ValueError(f"emit_parts: {size} bytes of parts at once, more than {MOST_BYTES}")
     if shown:

@@ -12,6 +12,8 @@ from graphs.talk import activities, ask, told
 from support.chat_client import Event, chat
 from support.running_server import RunningServer, running_server
 
+from agentic_backend.agents.parts import TextPart, emit_parts
+
 SAID = {"type": "text", "text": "Here it is."}
 
 
@@ -61,6 +63,13 @@ async def test_parts_that_a_tool_emits_are_shown_at_once_before_its_result(
 async def test_an_invalid_part_is_an_error_of_the_node_that_says_what_is_wrong(server: RunningServer) -> None:
     [(_, text)] = told(await ask(server.address, "show", agent_id="invalid"))
     assert text.startswith("emit_parts: part 0 is no part of a message: link: kind: Input should be 'citation'")
+
+
+def test_parts_are_counted_before_they_are_read_and_measured_in_bytes() -> None:
+    with pytest.raises(ValueError, match="65 parts at once, more than 64"):
+        emit_parts(*[{"type": "nonsense"}] * 65)
+    with pytest.raises(ValueError, match="bytes of parts at once, more than 2000000"):
+        emit_parts(TextPart(text="€" * 700_000))
 
 
 async def test_an_exchange_has_only_so_many_emitted_parts(

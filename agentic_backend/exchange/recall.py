@@ -200,8 +200,9 @@ def _ended(
                 {name: one for name, one in packed.items() if name not in own} if len(messages) == len(left) else {}
             )
             kept = kept._replace(messages=packed_messages, private=private, rank=next_rank)
-    if graphs is not None and (packed_graphs := pack_lasting(graphs, warm.flow.get_compiled_graph(), agent_id)):
-        kept = kept._replace(graphs=packed_graphs)
+    if graphs is not None:
+        # What can't be kept begins anew: an older memory would not fit what else is kept.
+        kept = kept._replace(graphs=pack_lasting(graphs, warm.flow.get_compiled_graph(), agent_id) or b"")
     names = [*kept.channels, *kept.private, *(["messages"] if kept.messages is not None else [])]
     kept = kept._replace(forms=forms_of(warm.flow.get_compiled_graph(), names))
     state = kept.pack()

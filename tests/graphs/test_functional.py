@@ -10,8 +10,13 @@ from support.chat_client import chat, check_exchange, final_text
 from support.running_server import RunningServer, running_server
 
 NAMES = ["message", "text", "message_as_text", "mapping", "typed", "model", "data", "remembering", "made"]
-OTHERS = ["counting", "with_tools", "asking", "structured", "single"]
+NAMES += ["perhaps", "messages_of_langgraph", "based_model", "based_data"]
+OTHERS = ["counting", "hoarding", "with_tools", "asking", "structured", "single"]
 AGENTS = [{"id": name, "class_path": f"graphs.workflows:{name}"} for name in [*NAMES, *OTHERS]]
+
+
+SHOWN = '{"length":3}'
+"""What `structured` answers to the third message of a session."""
 
 
 @pytest.fixture
@@ -48,6 +53,28 @@ async def test_what_a_workflow_saves_is_there_in_the_next_exchange_of_its_sessio
         assert final_text(await ask(server.address, "go", agent_id="counting")) == "1: 1 given"
     async with running_server(tmp_path, agents=AGENTS) as server:
         assert final_text(await ask(server.address, "go", session_id=session_id)) == "3: 1 given"
+
+
+async def test_a_workflow_whose_memory_was_too_large_to_keep_is_given_the_conversation_again(tmp_path: Path) -> None:
+    async with running_server(tmp_path, agents=AGENTS) as server:
+        events = await ask(server.address, "one", agent_id="hoarding")
+        session_id = events[0]["session_id"]
+        assert final_text(events) == "False ['one']"
+        second = await ask(server.address, "hoard", session_id=session_id)
+        assert final_text(second) == "True ['hoard']"
+        third = await ask(server.address, "three", session_id=session_id)
+        said = ["one", "False ['one']", "hoard", "True ['hoard']", "three"]
+        assert final_text(third) == f"False {said}"
+    async with running_server(tmp_path, agents=AGENTS) as server:
+        assert final_text(await ask(server.address, "four", session_id=session_id)) == "True ['four']"
+
+
+async def test_a_workflow_is_given_what_another_agent_has_answered_since(server: RunningServer) -> None:
+    events = await ask(server.address, "one", agent_id="hoarding")
+    session_id = events[0]["session_id"]
+    await ask(server.address, "go", session_id=session_id, agent_id="structured")
+    third = await ask(server.address, "three", session_id=session_id, agent_id="hoarding")
+    assert final_text(third) == f"True {['go', SHOWN, 'three']}"
 
 
 async def test_tasks_show_their_calls_and_results(server: RunningServer) -> None:

@@ -6,6 +6,7 @@ from typing import Any, TypedDict
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.func import entrypoint, task
 from langgraph.graph import add_messages
+from langgraph.graph.message import Messages
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import BaseModel
@@ -88,6 +89,45 @@ async def remembering(
 async def counting(messages: list[BaseMessage], *, previous: int | None = None) -> entrypoint.final[str, int]:
     count = (previous or 0) + 1
     return entrypoint.final(value=f"{count}: {len(messages)} given", save=count)
+
+
+@entrypoint()
+async def hoarding(
+    messages: list[BaseMessage], *, previous: dict[str, Any] | None = None
+) -> entrypoint.final[str, dict[str, Any]]:
+    """Tells what it was given, and saves more than is kept if it is told to."""
+    told = [message.text for message in messages]
+    bytes_ = 5 * 1024 * 1024 if told[-1] == "hoard" else 1
+    return entrypoint.final(value=f"{previous is not None} {told}", save={"hoard": "x" * bytes_})
+
+
+class BasedModel(Model):
+    top: int = 1
+
+
+@dataclass
+class BasedData(Data):
+    top: int = 1
+
+
+@entrypoint()
+async def perhaps(messages: list[BaseMessage] | None) -> BaseMessage:
+    return await call_model(messages or [])
+
+
+@entrypoint()
+async def messages_of_langgraph(messages: Messages) -> BaseMessage:
+    return await call_model(messages)  # type: ignore[arg-type]
+
+
+@entrypoint()
+async def based_model(inputs: BasedModel) -> BaseMessage:
+    return await call_model(inputs.messages)
+
+
+@entrypoint()
+async def based_data(inputs: BasedData) -> BaseMessage:
+    return await call_model(inputs.messages)
 
 
 @task

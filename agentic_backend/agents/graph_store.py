@@ -7,12 +7,13 @@ a search with a `query` is a search without one. There is no TTL.
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langgraph.store.base import (
     BaseStore,
     GetOp,
+    InvalidNamespaceError,
     Item,
     ListNamespacesOp,
     MatchCondition,
@@ -35,6 +36,8 @@ _LONGEST_PLACE = 1_024
 """The most characters of a namespace, and of a key."""
 _LARGEST_VALUE = 262_144
 """The most bytes of a value, as JSON."""
+_MOST_OPS = 1_000
+"""The most operations of one batch."""
 _PAGE = 200
 _PATIENCE_S = 120.0
 """How long a thread waits for the event loop; every operation of the Store has a shorter timeout."""
@@ -61,31 +64,52 @@ class GraphStore(BaseStore):
                 "The store was called without await in the event loop: use `await store.aget(…)`, `aput(…)`, "
                 "`asearch(…)` there, or make the node or the tool a plain function."
             )
-        return asyncio.run_coroutine_threadsafe(self._run(list(ops)), self._loop).result(_PATIENCE_S)
+        running = asyncio.run_coroutine_threadsafe(self._run(list(ops)), self._loop)
+        try:
+            return running.result(_PATIENCE_S)
+        except TimeoutError:
+            running.cancel()
+            raise
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         if _running_loop() is self._loop:
             return await self._run(list(ops))
         # An author's own event loop, in a thread.
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._run(list(ops)), self._loop))
+        async with asyncio.timeout(_PATIENCE_S):
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._run(list(ops)), self._loop))
 
     async def _run(self, ops: Sequence[Op]) -> list[Result]:
         """Read, then write, of each item the last: the reads see nothing of the writes beside them.
 
         Raises InvalidNamespaceError, TypeError, ValueError, LimitReached and StoreUnavailable.
         """
+        if len(ops) > _MOST_OPS:
+            raise LimitReached(f"The agent's store: a batch has at most {_MOST_OPS} operations.")
         for op in ops:
-            validate_op_namespace(op)
-        writes = [_Written(self._owner, op) for op in ops if isinstance(op, PutOp)]
-        results = [await self._result(op) for op in ops]
-        await self._write({write.id: write for write in writes})
+            _require_namespace(op)
+        writes: dict[str, _Written] = {}
+        for op in ops:
+            if isinstance(op, PutOp):
+                write = _Written(self._owner, op)
+                writes[write.id] = write
+                # Others have their turn between large values.
+                await asyncio.sleep(0)
+        items = await self._items({self._id_of(op) for op in ops if isinstance(op, GetOp)})
+        results = [await self._result(op, items) for op in ops]
+        await self._write(writes)
         return results
 
-    async def _result(self, op: Op) -> Result:
+    async def _items(self, ids: Collection[str]) -> dict[str, ItemRecord]:
+        return {item.id: item for item in await self._store.get_items(ids)} if ids else {}
+
+    def _id_of(self, op: GetOp) -> str:
+        return item_id(self._owner, ".".join(op.namespace), op.key)
+
+    async def _result(self, op: Op, items: Mapping[str, ItemRecord]) -> Result:
         match op:
-            case GetOp(namespace, key):
-                found = await self._store.get_items([item_id(self._owner, ".".join(namespace), key)])
-                return Item(**_fields(found[0])) if found else None
+            case GetOp():
+                found = items.get(self._id_of(op))
+                return Item(**_fields(found)) if found is not None else None
             case SearchOp():
                 return await self._search(op)
             case ListNamespacesOp():
@@ -138,10 +162,38 @@ class _Written:
         self.namespace, self.key = ".".join(op.namespace), op.key
         if max(len(self.namespace), len(self.key)) > _LONGEST_PLACE:
             raise LimitReached(f"The agent's store: a namespace and a key have at most {_LONGEST_PLACE} characters.")
-        self.value = None if op.value is None else _json(op.value)
-        if self.value is not None and len(self.value.encode()) > _LARGEST_VALUE:
+        is_larger = _is_surely_larger(op.value, _LARGEST_VALUE)
+        self.value = None if op.value is None or is_larger else _json(op.value)
+        if is_larger or (self.value is not None and len(self.value.encode()) > _LARGEST_VALUE):
             raise LimitReached(f"The agent's store: a value has at most {_LARGEST_VALUE} bytes of JSON.")
         self.id = item_id(owner, self.namespace, self.key)
+
+
+def _require_namespace(op: Op) -> None:
+    """Raises InvalidNamespaceError."""
+    validate_op_namespace(op)
+    if isinstance(op, GetOp | PutOp) and not op.namespace:
+        raise InvalidNamespaceError("Namespace cannot be empty.")
+
+
+def _is_surely_larger(value: Any, most: int) -> bool:
+    """Whether `value` has more than `most` bytes as JSON, by a count that is too low and ends there.
+
+    `json.dumps` itself holds the event loop for as long as a value is large.
+    """
+    size, waiting = 0, [value]
+    while waiting and size <= most:
+        one = waiting.pop()
+        size += 1
+        if isinstance(one, str | list | tuple | dict):
+            size += len(one)
+        if size > most:
+            break
+        if isinstance(one, dict):
+            waiting += [*one, *one.values()]
+        elif isinstance(one, list | tuple):
+            waiting += one
+    return size > most
 
 
 def _json(value: Mapping[str, Any]) -> str:

@@ -7,18 +7,19 @@ continues.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph._internal._constants import CONFIG_KEY_RUNTIME
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp, GraphRecursionError
 from langgraph.runtime import get_runtime
+from pydantic_core import to_json
 
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.at_work import at_work_for
@@ -71,7 +72,7 @@ _ARGUMENTS: dict[str, Any] = {
 
 
 async def _answer(expert: AgentFlow, question: str) -> str:
-    """Run the expert's graph; return the text of its last message. Raises ToolException if it is empty or it fails."""
+    """Run the expert's graph; return what it says. Raises ToolException if that is nothing or it fails."""
     # The rest of the config comes from the leader's run, also the checkpointer: LangGraph uses only one within a run.
     config = _config(expert)
     try:
@@ -90,11 +91,23 @@ async def _answer(expert: AgentFlow, question: str) -> str:
         # An author's graph may raise anything; its text may quote a message.
         log.exception("expert failed", extra={"agent_id": expert.settings.id})
         raise ToolException(f"The agent '{expert.settings.id}' failed.") from error
-    messages = state.get("messages") if isinstance(state, Mapping) else None
-    text = messages[-1].text if messages else ""
+    text = _said(state) if isinstance(state, Mapping) else ""
     if not text:
         raise ToolException(f"The agent '{expert.settings.id}' gave no answer.")
     return text
+
+
+def _said(state: Mapping[str, Any]) -> str:
+    """The expert's structured response as JSON, or its last text; empty if it has said nothing."""
+    structured = state.get("structured_response")
+    if structured is not None:
+        return to_json(structured, fallback=str).decode()
+    messages: Sequence[Any] = state.get("messages") or ()
+    if messages and isinstance(messages[-1], ToolMessage):
+        # Of a tool whose result is the answer.
+        return messages[-1].text
+    own = (message for message in reversed(messages) if isinstance(message, AIMessage | ChatMessage))
+    return next((message.text for message in own if message.text), "")
 
 
 def _config(expert: AgentFlow) -> RunnableConfig:

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
+from pydantic import BaseModel
 from support.recorded_agents import agent_services, context_of, entry_of
 from support.turn_model import Turn, TurnModel, call
 
@@ -66,6 +68,22 @@ async def test_an_expert_is_asked_the_question_alone_and_gives_its_last_text() -
     assert seen == [["how deep?"]]
     assert (result.text, result.status, result.name) == ("last", "success", "ask_scout")
     assert told == [Handoff("chief", "scout"), Handoff("scout", "chief")]
+
+
+async def test_an_expert_that_adds_nothing_does_not_answer_with_the_question() -> None:
+    [result], _ = await led(tools_for(expert(graph_of(lambda state: {}))), "transfer 5?")
+    assert (result.status, result.text) == ("error", "The agent 'scout' gave no answer.")
+
+
+async def test_an_expert_with_a_structured_response_answers_with_its_json() -> None:
+    class Depth(BaseModel):
+        metres: int
+
+    graph = create_agent(
+        TurnModel(turns=[Turn(calls=[call("Depth", "one", metres=5)])]), tools=[], response_format=ToolStrategy(Depth)
+    )
+    [result], _ = await led(tools_for(expert(graph)), "how deep?")
+    assert (result.status, result.text) == ("success", '{"metres":5}')
 
 
 async def test_an_expert_has_its_runtime_context() -> None:

@@ -74,6 +74,45 @@ def managed_in_thread() -> Iterator[Any]:
     steps.append("left")
 
 
+held: list[asyncio.Event] = []
+"""Lets the task group of each `dying` fail."""
+
+
+@asynccontextmanager
+async def dying() -> AsyncIterator[Any]:
+    dies = asyncio.Event()
+    held.append(dies)
+
+    async def fail() -> None:
+        await dies.wait()
+        raise RuntimeError("the connection is gone")
+
+    steps.append("entered")
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fail)
+            yield saying("alive").compile()
+            tasks.cancel_scope.cancel()
+    finally:
+        steps.append("left")
+
+
+may_enter = threading.Event()
+"""Lets `slow_to_enter` be entered."""
+
+
+@contextmanager
+def slow_to_enter() -> Iterator[Any]:
+    may_enter.wait(10)
+    steps.append("entered")
+    yield saying("from a thread")
+    steps.append("left")
+
+
+def with_listed_options(options: list[Fields] = []) -> Any:  # noqa: B006
+    return saying(str(options)).compile()
+
+
 @asynccontextmanager
 async def managing_nothing() -> AsyncIterator[Any]:
     steps.append("entered")

@@ -1,5 +1,6 @@
 """A function that makes a graph gets what its parameters ask for, and may be a context that holds resources."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ def entry(name: str, agent_id: str = "", **fields: Any) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def steps() -> Iterator[list[str]]:
     factories.steps.clear()
+    factories.held.clear()
+    factories.may_enter.clear()
     yield factories.steps
 
 
@@ -42,6 +45,7 @@ async def test_a_function_gets_a_config_as_on_langgraph_platform(tmp_path: Path,
         ("by_fields", {"greeting": "hi", "times": "2"}, "hihi OfflineChatModel default"),
         ("by_plain_fields", {"a": 1}, "{'a': 1}"),
         ("by_model", {}, "OfflineChatModel"),
+        ("with_listed_options", {"a": 1}, "[]"),
     ],
 )
 async def test_a_parameter_gets_what_its_annotation_or_its_name_asks_for(
@@ -98,6 +102,35 @@ async def test_a_context_that_gives_no_graph_makes_its_agent_unavailable(
     error = events[-1]["error"]
     assert error["code"] == "agent_unavailable" and told in error["content"] and "secret" not in error["content"]
     assert steps == done
+
+
+async def test_a_context_that_has_ended_on_its_own_is_told_and_entered_anew(
+    tmp_path: Path, steps: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_server(tmp_path, agents=[entry("dying")]) as server:
+        session_id = (await ask(server.address, "go", agent_id="dying"))[0]["session_id"]
+        factories.held[0].set()
+        async with asyncio.timeout(10):
+            while "left" not in steps:
+                await asyncio.sleep(0.01)
+        assert final_text(await ask(server.address, "go", session_id=session_id)) == "alive"
+        assert steps == ["entered", "left", "entered"]
+    assert steps == ["entered", "left"] * 2
+    [told] = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert "ended on its own" in told.message and told.agent_id == "dying"  # type: ignore[attr-defined]
+
+
+async def test_a_context_that_a_thread_enters_too_late_is_left(tmp_path: Path, steps: list[str]) -> None:
+    settings = {"agents": {"build_timeout_s": 0.2}}
+    async with running_server(tmp_path, agents=[entry("slow_to_enter")], settings=settings) as server:
+        async with chat(server.address) as client:
+            events = await client.ask("go", agent_id="slow_to_enter")
+        assert events[-1]["error"]["code"] == "agent_unavailable" and steps == []
+        factories.may_enter.set()
+        async with asyncio.timeout(10):
+            while len(steps) < 2:
+                await asyncio.sleep(0.01)
+    assert steps == ["entered", "left"]
 
 
 async def test_a_context_that_can_not_be_left_holds_nobody_up(tmp_path: Path) -> None:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
-from langgraph.pregel import Pregel
 from langgraph.runtime import RunControl
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
 from pydantic import BaseModel
 
 from agentic_backend.agents.catalog import AgentSettings, AgentTuning
+from agentic_backend.agents.channel_forms import Graph
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.graph_context import graph_context
 from agentic_backend.agents.graph_store import GraphStore
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 StreamPart = tuple[tuple[str, ...], str, Any]
 """One item of a LangGraph stream: its subgraph's namespace, its mode, its payload."""
 
-CompiledGraph = Pregel[Any, Any, Any, Any]
+CompiledGraph = Graph
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,10 @@ from langgraph.checkpoint.base import (
     get_checkpoint_id,
     writes_sort_key,
 )
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.pregel._checkpoint import channels_from_checkpoint, empty_checkpoint
 from langgraph.types import Interrupt
 
-from agentic_backend.agents.kept_state import Packed, serializer
+from agentic_backend.agents.kept_state import Packed, plain, serializer
 from agentic_backend.agents.snapshot import Place, Snapshot, Stored, Write, Writes
 
 _INTERRUPT = "__interrupt__"
@@ -118,7 +117,7 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
             return {}
         checkpoint = by_id[latest].checkpoint
         stored, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
-        found = {name: _plain(stored[name]) for name in channels if name in stored}
+        found = {name: plain(stored[name]) for name in channels if name in stored}
         deltas = {
             name: channel
             for name, channel in channels.items()
@@ -135,7 +134,7 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
             for checkpoint_id, stored in sorted(by_id.items()):
                 if channel in stored.checkpoint["channel_values"]:
                     value = self._loaded(stored.checkpoint["channel_values"][channel])
-                    yield namespace, _plain(value)
+                    yield namespace, plain(value)
                 for write in self._ordered_writes((namespace, checkpoint_id)):
                     if write.channel == channel:
                         yield namespace, self._loaded(write.value)
@@ -258,11 +257,6 @@ async def _done() -> None:
 def _place(config: RunnableConfig, namespace: str, checkpoint_id: str) -> RunnableConfig:
     thread_id = config["configurable"]["thread_id"]
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}}
-
-
-def _plain(value: Any) -> Any:
-    """The value without what LangGraph wraps around the whole value of a DeltaChannel."""
-    return value.value if isinstance(value, _DeltaSnapshot) else value
 
 
 def _first(kept: Mapping[str, Any]) -> Stored:

@@ -216,12 +216,17 @@ def restore(kept: Kept, graph: Graph, agent_id: str) -> tuple[Kept, list[Any]]:
     return kept.without_messages(), []
 
 
+def plain(value: Any) -> Any:
+    """The value without what LangGraph wraps around the whole value of a DeltaChannel."""
+    return value.value if isinstance(value, _DeltaSnapshot) else value
+
+
 def _fitting(graph: Graph, name: str, packed: Packed, form: str | None, serde: Any, agent_id: str) -> Packed | None:
     """The value as the channel can start from it; None, and a warning, if it does not fit."""
-    value = serde.loads_typed(packed)
-    if isinstance(value, _DeltaSnapshot):
+    loaded = serde.loads_typed(packed)
+    value = plain(loaded)
+    if value is not loaded:
         # Plain, because the channel may be of another kind since.
-        value = value.value
         packed = Packed(*serializer.dumps_typed(value))
     if fits(graph, name, value, form):
         return packed

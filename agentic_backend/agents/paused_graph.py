@@ -8,17 +8,15 @@ import copy
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.pregel import Pregel
 from langgraph.types import Interrupt, Send, StateSnapshot
 
+from agentic_backend.agents.channel_forms import Graph
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.snapshot import Place
-
-Graph = Pregel[Any, Any, Any, Any]
 
 _BREAKPOINT = "breakpoint-"
 _INTERRUPT, _SENDS = "__interrupt__", "__pregel_tasks"

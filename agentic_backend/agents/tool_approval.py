@@ -14,16 +14,15 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware, InterruptOnCon
 from langchain_core.messages import ToolMessage
 from langchain_core.utils.json_schema import dereference_refs
 from langgraph.prebuilt import ToolNode
-from langgraph.pregel import Pregel
 from langgraph.types import Command
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
 from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.channel_forms import Graph
 from agentic_backend.config.validation_problems import near_miss
 from agentic_backend.errors import AgentUnavailable
 
-Graph = Pregel[Any, Any, Any, Any]
 Result = ToolMessage | Command[Any]
 
 

@@ -9,8 +9,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.events import HumanRequest, HumanRequests
+from agentic_backend.transports.asked_value import unshown_of
+from agentic_backend.transports.classic_schema import choices_of, is_text
 
 _YES, _NO, _IN_WORDS = "yes", "no", "text"
 _APPROVALS = {"approve": "Approve", "reject": "Reject"}
@@ -21,8 +25,6 @@ _AS_APPROVALS: dict[Any, str] = {
     True: "approve",
     False: "reject",
 }
-# What the client shows of an interrupt's value elsewhere.
-_SHOWN_ELSEWHERE = frozenset({"choices", "options", "stage", "free_text", "checkpoint_id"})
 
 Fields = dict[str, Any]
 
@@ -37,7 +39,7 @@ def classic_request(payload: HumanRequests) -> Fields:
     if payload.title is None and request.call_id is not None:
         fields["title"] = "Approval needed"
     if request.call_id is not None:
-        return fields | _approval(request)
+        return fields | _approval(request, fields["question"])
     if request.choices:
         return fields | _own_choices(request, value)
     if request.response_schema is not None:
@@ -70,13 +72,14 @@ def decisions_of(payload: Mapping[str, Any], asked: str | None) -> Fields:
     return {"answers": {request: answer(payload)}}
 
 
-def _approval(request: HumanRequest) -> Fields:
+def _approval(request: HumanRequest, question: str) -> Fields:
+    checkpoint_id = f"call:{request.args_sha256}:{request.call_id}"
     # The first choice is preselected, so that a hasty click rejects.
-    choices = [{"id": action, "label": _APPROVALS[action]} for action in ("reject", "approve")]
-    return {
-        "choices": [choice for choice in choices if choice["id"] in request.allowed],
-        "checkpoint_id": f"call:{request.args_sha256}:{request.call_id}",
-    }
+    choices = [{"id": name, "label": _APPROVALS[name]} for name in ("reject", "approve") if name in request.allowed]
+    if choices:
+        return {"choices": choices, "checkpoint_id": checkpoint_id}
+    elsewhere = "Edit it in a newer client; here" if "edit" in request.allowed else "This can't be decided;"
+    return {"question": f"{question}\n\n{elsewhere} it can only be stopped.", "checkpoint_id": checkpoint_id}
 
 
 def _own_choices(request: HumanRequest, value: Mapping[str, Any]) -> Fields:
@@ -91,16 +94,10 @@ def _own_choices(request: HumanRequest, value: Mapping[str, Any]) -> Fields:
 
 def _by_schema(request: HumanRequest, schema: Mapping[str, Any], question: str) -> Fields:
     checkpoint_id = f"json:{request.interrupt_id}"
-    options = schema.get("enum")
-    if schema.get("type") == "boolean":
-        choices = [{"id": "true", "label": "Yes"}, {"id": "false", "label": "No"}]
+    choices = choices_of(schema)
+    if choices:
         return {"choices": choices, "checkpoint_id": checkpoint_id}
-    if isinstance(options, list) and options:
-        choices = [
-            {"id": json.dumps(one), "label": one if isinstance(one, str) else json.dumps(one)} for one in options
-        ]
-        return {"choices": choices, "checkpoint_id": checkpoint_id}
-    if {"type": "string"} in (schema.get("anyOf") or ()) or schema.get("type") == "string":
+    if is_text(schema):
         return {"free_text": True, "checkpoint_id": f"answer:{request.interrupt_id}"}
     asked = f"{question}\n\nAnswer with JSON of this schema:\n\n{_block(schema)}"
     return {"question": asked, "free_text": True, "checkpoint_id": checkpoint_id}
@@ -109,18 +106,15 @@ def _by_schema(request: HumanRequest, schema: Mapping[str, Any], question: str) 
 def _question(request: HumanRequest, title: str | None) -> str:
     """The question as Markdown, with all that is decided on but the title above it."""
     question = request.question or ("May this tool run?" if request.call_id is not None else "")
-    if request.call_id is not None:
-        shown = f"{request.name}:\n\n{_block(request.args)}"
-        return f"{question}\n\n{shown}"
     value = request.value
-    if isinstance(value, str):
+    if request.call_id is not None:
+        question = f"{question}\n\n{request.name}:\n\n{_block(request.args)}"
+    elif isinstance(value, str) and value.startswith(question.removesuffix("…")):
         # The question may be the beginning of a long text.
-        return value if value.startswith(question.removesuffix("…")) else f"{question}\n\n{_block(value)}"
-    if isinstance(value, Mapping):
-        told = (question, title)
-        value = {name: item for name, item in value.items() if name not in _SHOWN_ELSEWHERE and item not in told}
-    is_told = not value or json.dumps(value, separators=(",", ":"), ensure_ascii=False) == question
-    return question if is_told else f"{question}\n\n{_block(value)}"
+        return value
+    unshown = unshown_of(request, title)
+    is_told = unshown in (None, {}, []) or json.dumps(unshown, separators=(",", ":"), ensure_ascii=False) == question
+    return question if is_told else f"{question}\n\n{_block(unshown)}"
 
 
 def _block(value: Any) -> str:
@@ -154,7 +148,9 @@ def _open_answer(payload: Mapping[str, Any]) -> Any:
         if note:
             raise BadFrame("payload.text: yes and no have no note; choose to answer in words")
         return chosen == _YES
-    return _given(note or (payload.get("answer") if chosen is None else None))
+    answer = payload.get("answer") if chosen in (None, _IN_WORDS) else None
+    # Some clients repeat the choice as the answer.
+    return _given(note or (None if answer == chosen else answer))
 
 
 def _json_answer(payload: Mapping[str, Any]) -> Any:
@@ -163,8 +159,8 @@ def _json_answer(payload: Mapping[str, Any]) -> Any:
     if not isinstance(given, str):
         return given
     try:
-        return json.loads(given)
-    except (ValueError, RecursionError):
+        return orjson.loads(given)
+    except (orjson.JSONDecodeError, RecursionError):
         # The answer's schema says whether a text will do.
         return given
 

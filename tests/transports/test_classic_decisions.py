@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphs.older_questions import AGENTS, LONG, MANY, WITH_DETAILS
+from graphs.older_questions import AGENTS, DETAILS, LONG, MANY, OTHER, WITH_DETAILS
 from support.approval_agents import ENTRIES, NOTES_VARIABLE, WHY, calls, runs
 from support.chat_client import Event, final_text
 from support.older_client import OlderClient, older_client
@@ -61,6 +61,14 @@ async def ended(client: OlderClient, event: Event) -> str:
         ("number", {"answer": "7"}, "7"),
         ("one_of", {"choice": '"blue"'}, "'blue'"),
         ("text", {"answer": "7"}, "'7'"),
+        ("optional_boolean", {"choice": "true"}, "True"),
+        ("optional_boolean", {"choice": "null"}, "None"),
+        ("optional_text", {"answer": "7"}, "'7'"),
+        ("optional_one_of", {"choice": '"blue"'}, "'blue'"),
+        ("constants", {"choice": "1"}, "1"),
+        ("too_many", {"answer": "200"}, "200"),
+        ("any_json", {"answer": "NaN"}, "'NaN'"),
+        ("any_json", {"answer": "1e999"}, "'1e999'"),
     ],
 )
 async def test_an_answer_reaches_the_graph(
@@ -91,6 +99,39 @@ async def test_what_the_graph_says_of_its_question_is_shown(server: RunningServe
         payload = (await asked(client, "with_notes"))["payload"]
     assert (payload["title"], payload["question"]) == ("The draft", "Is it good?")
     assert [choice["id"] for choice in payload["choices"]] == ["good", "bad"]
+
+
+@pytest.mark.parametrize(
+    "agent_id", ["of_call", "of_batch", "of_action", "of_actions", "of_choice", "of_options", "of_checkpoint"]
+)
+async def test_what_no_other_field_shows_is_shown_with_the_question(server: RunningServer, agent_id: str) -> None:
+    async with older_client(server.address) as client:
+        question = (await asked(client, agent_id))["payload"]["question"]
+    assert DETAILS in question
+    assert OTHER["description"] not in question
+
+
+@pytest.mark.parametrize("agent_id", ["plain_batch", "plain_actions"])
+async def test_a_call_is_shown_once(server: RunningServer, agent_id: str) -> None:
+    async with older_client(server.address) as client:
+        question = (await asked(client, agent_id))["payload"]["question"]
+    assert question == 'Pay it?\n\npay:\n\n    {\n      "amount": 5\n    }'
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "told"),
+    [
+        ("only_edited", "Edit it in a newer client; here it can only be stopped."),
+        ("undecidable", "This can't be decided; it can only be stopped."),
+    ],
+)
+async def test_a_call_that_such_a_client_cant_decide_on_says_so(
+    server: RunningServer, agent_id: str, told: str
+) -> None:
+    async with older_client(server.address) as client:
+        payload = (await asked(client, agent_id))["payload"]
+    assert payload["question"].endswith(told)
+    assert "choices" not in payload
 
 
 @pytest.mark.parametrize(("choice", "ran"), [("approve", True), ("reject", False)])
@@ -145,6 +186,7 @@ async def test_an_answer_may_come_over_another_socket(server: RunningServer) -> 
     [
         ("plain", {"answer": "Ann"}, "'Ann'"),
         ("plain", {"answer": {"a": 1}}, "{'a': 1}"),
+        ("plain", {"choice_id": "text", "answer": "Ann"}, "'Ann'"),
         ("choosing", {"choice_id": "r"}, "You went r."),
     ],
 )
@@ -163,6 +205,7 @@ async def test_an_answer_that_names_no_checkpoint_is_about_what_was_asked_last(
     [
         ("plain", {}, "payload.answer"),
         ("plain", {"choice_id": "text"}, "payload.answer"),
+        ("plain", {"choice_id": "text", "answer": "text"}, "payload.answer"),
         ("plain", {"choice_id": "no", "text": "unless Bob agrees"}, "payload.text"),
         ("plain", {"answer": "Ann", "text": 7}, "payload.text"),
         ("plain", {"answer": "Ann", "checkpoint_id": "another:1"}, "payload.checkpoint_id"),

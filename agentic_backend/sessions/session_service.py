@@ -4,7 +4,7 @@ Every method checks that the session is the user's, and raises SessionNotFound i
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection
 from uuid import uuid4
 
 from agentic_backend.agents.agent_factory import AgentFactory
@@ -88,9 +88,9 @@ class SessionService:
         # Read again: if the session still exists, no message was missing because of a deletion.
         return (await owned_session(self._store, user.id, session_id)).shown(), shown(messages)
 
-    async def client_exchange_ids(self, messages: Sequence[ChatMessage]) -> dict[str, str]:
-        """The clients' ids for the exchanges of these messages, by exchange id, where they gave one."""
-        return await self._store.client_exchange_ids({message.exchange_id for message in messages})
+    async def client_exchange_ids(self, exchange_ids: Collection[str]) -> dict[str, str]:
+        """The clients' ids for these exchanges, by exchange id, where they gave one."""
+        return await self._store.client_exchange_ids(exchange_ids)
 
     async def rename(self, user: User, session_id: str, title: str) -> Session:
         await owned_session(self._store, user.id, session_id)

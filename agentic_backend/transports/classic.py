@@ -4,7 +4,7 @@ See docs/protocol.md, "The classic form".
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
@@ -26,27 +26,29 @@ from agentic_backend.protocol.parts import TextPart
 from agentic_backend.transports.classic_decisions import classic_request, decisions_of
 from agentic_backend.transports.unfinished_texts import Piece, UnfinishedTexts
 
+# The exchanges that one client may follow at once, or have named in a frame that came to nothing.
+_MOST_TOLD = 1_000
 # What older clients put into each frame, and what only an ask needs.
 _OF_ASKS = frozenset({"agent_id", "runtime_context", "internal_profile_id", "internal_capability"})
 _OWN_ANSWERS = frozenset({"decisions", "answers"})
 
 
+class _Asked(NamedTuple):
+    """What a person is asked, so that an answer may leave out what it answers, and can be given anew if refused."""
+
+    checkpoint_id: str
+    frame: str
+
+
 class _Told:
     """What the client was told of an exchange that has not ended."""
 
-    def __init__(self, session_id: str | None, exchange_id: str) -> None:
-        self.session_id = session_id
+    def __init__(self, exchange_id: str) -> None:
+        self.session_id: str | None = None
         self.name = exchange_id
         """The exchange's id on the wire."""
+        self.asked: _Asked | None = None
         self.texts = UnfinishedTexts()
-
-
-class _Asked:
-    """What a person is asked, so that an answer may leave out what it answers, and can be given anew if refused."""
-
-    def __init__(self, checkpoint_id: str, frame: str) -> None:
-        self.checkpoint_id = checkpoint_id
-        self.frame = frame
 
 
 class Classic:
@@ -58,9 +60,7 @@ class Classic:
 
     def __init__(self) -> None:
         self._told: dict[str, _Told] = {}
-        """By the server's ids of the exchanges."""
-        self._asked: dict[str, _Asked] = {}
-        """By the exchanges' ids on the wire."""
+        """By the server's ids of the exchanges, the latest last; at most _MOST_TOLD."""
 
     def read(self, raw: dict[str, Any]) -> ClientFrame:
         """Older clients send every field they know, with null for a missing value: drop the nulls of fields that the
@@ -79,18 +79,29 @@ class Classic:
         payload, exchange_id = raw.get("payload"), raw.get("exchange_id")
         if not isinstance(payload, dict) or _OWN_ANSWERS & payload.keys():
             return raw
-        asked = self._asked.get(exchange_id) if isinstance(exchange_id, str) else None
+        asked = self._asked_in(exchange_id)
         return {**raw, "payload": decisions_of(payload, asked.checkpoint_id if asked is not None else None)}
 
     def name_exchange(self, exchange_id: str, client_exchange_id: str) -> None:
-        self._told.setdefault(exchange_id, _Told(None, exchange_id)).name = client_exchange_id
+        self._told_of(exchange_id).name = client_exchange_id
+
+    def _told_of(self, exchange_id: str) -> _Told:
+        told = self._told.pop(exchange_id, None) or _Told(exchange_id)
+        self._told[exchange_id] = told
+        if len(self._told) > _MOST_TOLD:
+            del self._told[next(iter(self._told))]
+        return told
+
+    def _asked_in(self, name: Any) -> _Asked | None:
+        """What the client was asked last in the exchange with this id on the wire."""
+        return next((told.asked for told in self._told.values() if told.name == name and told.asked is not None), None)
 
     def render(self, event: Event) -> Sequence[str]:
         if isinstance(event, FrameRefused):
             return self._refused(event)
         if not isinstance(event, ExchangeEvent):
             return ()
-        told = self._told.setdefault(event.exchange_id, _Told(event.session_id, event.exchange_id))
+        told = self._told_of(event.exchange_id)
         told.session_id = event.session_id
         match event:
             case Started():
@@ -106,7 +117,6 @@ class Classic:
                 return (self._asks(told, event),)
             case Final():
                 del self._told[event.exchange_id]
-                self._asked.pop(told.name, None)
                 messages = [_renamed(message, told.name) for message in event.messages]
                 return (_frame(event, told.name, messages=messages),)
             case ExchangeError():
@@ -114,7 +124,7 @@ class Classic:
         return ()
 
     def _stored(self, told: _Told, message: ChatMessage, block: int | None) -> list[str]:
-        self._asked.pop(told.name, None)
+        told.asked = None
         row = _stream(told, message)
         return [row, *_pieces(told, told.texts.store(message.rank, block))]
 
@@ -135,12 +145,12 @@ class Classic:
         frame = to_json(
             {"type": event.type, "session_id": event.session_id, "exchange_id": told.name, "payload": payload}
         ).decode()
-        self._asked[told.name] = _Asked(asks["checkpoint_id"], frame)
+        told.asked = _Asked(asks["checkpoint_id"], frame)
         return frame
 
     def _refused(self, event: FrameRefused) -> list[str]:
         """Older clients put a question away once it is answered: where the answer was refused, they are asked again."""
-        asked = self._asked.get(event.exchange_id or "") if event.refused == "human_resume" else None
+        asked = self._asked_in(event.exchange_id) if event.refused == "human_resume" else None
         again = asked is not None and (event.retryable or event.code == "bad_frame")
         return [event.encode(), *([asked.frame] if asked is not None and again else [])]
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agentic_backend.auth.user import User
+from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.stores.base import SessionQuery
 from agentic_backend.transports.door_services import DoorServices
@@ -73,11 +74,13 @@ class ClassicApi:
         """The messages of a session, by rank: all, or the last `limit` ones before the last `offset` ones."""
         session_id = request.path_params["id"]
         begin, end = 0, _NO_LIMIT
+        offset = whole_number(request, "offset", 0, at_least=0, at_most=_NO_LIMIT)
         if "limit" in request.query_params:
             limit = whole_number(request, "limit", 0, at_least=1, at_most=_NO_LIMIT)
-            offset = whole_number(request, "offset", 0, at_least=0, at_most=_NO_LIMIT)
             end = max(0, (await self._door.sessions.get(user, session_id)).next_rank - offset)
             begin = max(0, end - limit)
+        elif "offset" in request.query_params:
+            raise BadFrame("offset: expected beside limit")
 
         async def pages() -> AsyncIterator[Sequence[ChatMessage]]:
             next_rank = begin
@@ -93,7 +96,7 @@ class ClassicApi:
 
     async def _as_named(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
         """The messages with the ids that their exchanges' clients gave them."""
-        names = await self._door.sessions.client_exchange_ids(messages)
+        names = await self._door.sessions.client_exchange_ids({message.exchange_id for message in messages})
         return [
             message.model_copy(update={"exchange_id": names[message.exchange_id]})
             if message.exchange_id in names

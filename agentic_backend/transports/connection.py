@@ -27,6 +27,7 @@ from agentic_backend.protocol.frames import (
     Unfollow,
     decode_object,
 )
+from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed
 from agentic_backend.transports.codecs import Codec
 from agentic_backend.transports.credentials import seconds_left
@@ -125,7 +126,7 @@ class Connection:
                     self._codec.name_exchange(asked.exchange_id, frame.client_exchange_id)
                 self._feed.follow_asked(asked)
             case Stop():
-                self._feed.stopped(await self._door.orchestrator.stop(self._user, frame.session_id, frame.exchange_id))
+                await self._stop(frame)
             case Follow():
                 await self._follow(frame)
             case Unfollow():
@@ -143,11 +144,21 @@ class Connection:
         if not isinstance(frame, HumanResume | Stop | Follow) or not self._codec.knows_clients_ids:
             return frame
         name = frame.exchange_id
-        exchange_id = await self._door.orchestrator.asked_as(self._user, name) if name is not None else None
-        if name is None or exchange_id is None:
+        if name is None:
+            return frame
+        exchange_id = await self._door.orchestrator.asked_as(self._user, name)
+        if exchange_id is None:
+            await self._name(name)
             return frame
         self._codec.name_exchange(exchange_id, name)
         return frame.model_copy(update={"exchange_id": exchange_id})
+
+    async def _name(self, exchange_id: str) -> None:
+        """Tell the codec the client's id for an exchange whose first event here may not have it."""
+        if self._codec.knows_clients_ids:
+            names = await self._door.sessions.client_exchange_ids([exchange_id])
+            for name in names.values():
+                self._codec.name_exchange(exchange_id, name)
 
     async def _renew(self, access_token: str, refresh_token: str | None, *, sign_in: bool = False) -> None:
         user = await self._door.authenticator.authenticate(access_token)
@@ -156,6 +167,12 @@ class Connection:
         self._user, self._tokens = user, self._door.tokens.of(user.id)
         self._tokens.offer(Tokens(access_token, refresh_token, user.expires_at))
         self._feed.end_after(seconds_left(user))
+
+    async def _stop(self, frame: Stop) -> None:
+        stopped = await self._door.orchestrator.stop(self._user, frame.session_id, frame.exchange_id)
+        if isinstance(stopped, ExchangeLog) and frame.exchange_id is None:
+            await self._name(stopped.exchange_id)
+        self._feed.stopped(stopped)
 
     async def _follow(self, frame: Follow) -> None:
         if frame.exchange_id is not None:
@@ -166,6 +183,8 @@ class Connection:
             return
         assert frame.session_id is not None, "a frame that names nothing is refused"
         session, running = await self._door.orchestrator.running_in(self._user, frame.session_id)
+        if running is not None:
+            await self._name(running.exchange_id)
         self._door.kpi.followed(self._feed.follow_session(session, running))
 
     def _refuse(self, error: AgenticError, raw: dict[str, Any], request_id: str) -> None:

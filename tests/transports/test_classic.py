@@ -133,6 +133,28 @@ async def test_an_exchange_is_stopped_and_followed_by_its_clients_id(server: Run
         assert [(final["exchange_id"], final["status"]) for final in finals] == [("mine", "stopped")] * 2
 
 
+async def test_an_exchange_has_its_clients_id_also_on_a_new_socket_of_a_new_server(tmp_path: Path) -> None:
+    agents = [{"id": "plain", "class_path": "graphs.older_questions:plain"}]
+    async with running_server(tmp_path, agents=agents) as server, classic(server) as client:
+        await client.send({"message": "go", "agent_id": "plain", "client_exchange_id": "mine"})
+        session_id = (await client.until("awaiting_human"))["session_id"]
+    async with running_server(tmp_path, agents=agents) as server:
+        async with httpx.AsyncClient(base_url=f"{server.address}/agentic/v1") as rest:
+            exchange_id = (await rest.get(f"/sessions/{session_id}")).json()["active_exchange_id"]
+        assert exchange_id != "mine"
+        for named in ({"session_id": session_id}, {"exchange_id": exchange_id, "after_seq": 1_000_000}):
+            async with classic(server) as client:
+                await client.send({"type": "follow", **named})
+                await client.until("awaiting_human")
+                await client.send({"type": "unfollow", "session_id": session_id})
+                await client.send({"type": "follow", **named})
+                await client.until("awaiting_human")
+                assert {event["exchange_id"] for event in client.events} == {"mine"}
+        async with classic(server) as client:
+            await client.send({"type": "stop", "session_id": session_id})
+            assert (await client.until("final"))["exchange_id"] == "mine"
+
+
 async def test_texts_that_are_written_at_once_never_share_a_rank(tmp_path: Path) -> None:
     agents = [{"id": "parallel", "class_path": "graphs.parallel_models:graph"}]
     async with running_server(tmp_path, agents=agents) as server, older_client(server.address) as client:
@@ -215,8 +237,10 @@ async def test_the_end_of_a_history_is_read_page_by_page(server: RunningServer) 
             refused = await rest.get(path, params={"limit": wrong})
             assert (refused.status_code, error_of(refused)["code"]) == (400, "bad_frame")
             assert error_of(refused)["content"].startswith("limit:")
-        refused = await rest.get(path, params={"limit": 1, "offset": -1})
-        assert error_of(refused)["content"].startswith("offset:")
+        for wrong in ({"limit": 1, "offset": -1}, {"offset": "x"}, {"offset": 2}):
+            refused = await rest.get(path, params=wrong)
+            assert (refused.status_code, error_of(refused)["code"]) == (400, "bad_frame")
+            assert error_of(refused)["content"].startswith("offset:")
 
 
 @pytest.mark.parametrize("limit", [{}, {"limit": 5}])

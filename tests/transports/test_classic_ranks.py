@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.protocol_samples import MESSAGE
@@ -11,7 +12,7 @@ from support.protocol_samples import MESSAGE
 from agentic_backend.protocol.events import Delta, Event, Final, PartialText, Reset, Started, Stream
 from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, TokenUsage
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.transports import unfinished_texts
+from agentic_backend.transports import classic, unfinished_texts
 from agentic_backend.transports.classic import Classic
 
 EventT = TypeVar("EventT", Stream, Delta)
@@ -216,3 +217,16 @@ def test_an_exchange_is_named_by_its_client() -> None:
     client.receive(codec.render(graph.finish(1)))
     client.receive(codec.render(graph.final()))
     assert client.exchange_ids == {"mine"}
+
+
+def test_what_is_named_and_comes_to_nothing_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classic, "_MOST_TOLD", 3)
+    graph, client, codec = Graph(), OldClient(), Classic()
+    codec.name_exchange("e", "mine")
+    client.receive(codec.render(graph.store("the question")))
+    for number in range(10):
+        codec.name_exchange(f"none {number}", f"nothing {number}")
+        client.receive(codec.render(graph.write(1, "word ")))
+    assert client.unfinished == {4: graph.texts[1]}
+    assert client.exchange_ids == {"mine"}
+    assert len(codec._told) == 3

@@ -2,9 +2,10 @@
  * The form for an answer that has a JSON Schema, and the value that a filled-in form makes.
  *
  * Pure. A form is `{fields, isObject}`; without `isObject` its one field is the whole answer. A field is `{name, kind,
- * label, help, isRequired, isNullable, initial, options}`: `kind` is `text`, `number`, `integer`, `boolean`, `choice` or
- * `json`, `options` are `[{label, value}]` of a choice. What is entered is a text; `true` or `false` for a boolean, and
- * the place of its option for a choice. The server checks every answer against the whole schema.
+ * label, help, isRequired, isNullable, mayBeEmpty, initial, options}`: `kind` is `text`, `number`, `integer`, `boolean`,
+ * `choice` or `json`, `options` are `[{label, value}]` of a choice. What is entered is a text; `true` or `false` for a boolean, and
+ * the place of its option for a choice. A required text left empty is taken for forgotten, unless its schema has a
+ * `minLength` of 0 (`mayBeEmpty`). The server checks every answer against the whole schema.
  */
 
 import { parseExactly } from "./exact-json.js";
@@ -59,6 +60,7 @@ function fieldOf(root, name, part, isRequired) {
     options,
     isNullable,
     isRequired,
+    mayBeEmpty: kind === "text" && schema.minLength === 0,
     label: textIn(outer.title, schema.title) ?? name,
     help: textIn(outer.description, schema.description),
     initial: initialOf(kind, options, given),
@@ -107,19 +109,20 @@ function kindOf({ type }) {
   return ["number", "integer", "boolean"].includes(type) ? type : "json";
 }
 
-function valueIn({ kind, options, isRequired, isNullable }, entered) {
+function valueIn({ kind, options, isRequired, isNullable, mayBeEmpty }, entered) {
   const isMissing = entered === null || (typeof entered === "string" && !entered.trim());
   if (isMissing) {
     if (!isRequired) return {};
+    if (mayBeEmpty && !isNullable) return { value: entered };
     return isNullable ? { value: null } : { problem: "This is needed." };
   }
   switch (kind) {
     case "choice":
       return { value: options[Number(entered)].value };
     case "number":
-      return NUMBER.test(entered.trim()) ? { value: numberIn(entered) } : { problem: "This must be a number." };
+      return NUMBER.test(entered.trim()) ? numberIn(entered) : { problem: "This must be a number." };
     case "integer":
-      return INTEGER.test(entered.trim()) ? { value: numberIn(entered) } : { problem: "This must be a whole number." };
+      return INTEGER.test(entered.trim()) ? numberIn(entered) : { problem: "This must be a whole number." };
     case "json":
       return jsonIn(entered);
     default:
@@ -127,13 +130,18 @@ function valueIn({ kind, options, isRequired, isNullable }, entered) {
   }
 }
 
-/** Exact, also where it is too large for a JavaScript number. JSON knows neither `+1` nor `.5` nor `007`. */
+/**
+ * `{value}` or `{problem}`. Integers are exact, also where they are too large for a JavaScript number. JSON knows
+ * neither `+1` nor `.5` nor `007`.
+ */
 function numberIn(entered) {
   const text = entered
     .trim()
     .replace(/^\+/, "")
     .replace(/^(-?)0+(?=\d)/, "$1");
-  return INTEGER.test(text) ? parseExactly(text) : Number(text);
+  if (INTEGER.test(text)) return jsonIn(text);
+  const value = Number(text);
+  return Number.isFinite(value) ? { value } : { problem: "This number is too large." };
 }
 
 function jsonIn(entered) {

@@ -178,6 +178,11 @@ const HANDLERS = {
     // That the agent has blocked the server stays beside the answer: its developer has to see it.
     const stays = kind !== "progress" || data?.blocked_ms !== undefined;
     if (!stays) return { ...goingOn(exchange), progress: data };
+    const told = data?.line ? exchange.activities.findIndex((earlier) => isAboutSameLine(earlier, kind, data)) : -1;
+    if (told >= 0) {
+      const activity = { ...exchange.activities[told], data };
+      return { ...goingOn(exchange), activities: exchange.activities.with(told, activity) };
+    }
     const activity = { seq, kind, data, afterRank: lastRank(exchange.messages) };
     return { ...goingOn(exchange), activities: [...exchange.activities, activity] };
   },
@@ -235,6 +240,10 @@ const newExchange = (id) => ({
   storedRank: -1,
   streamedRank: -1,
 });
+
+/** Whether both say that this line of the agent has blocked the server. */
+const isAboutSameLine = (earlier, kind, data) =>
+  earlier.kind === kind && earlier.data?.line === data.line && [earlier.data, data].every((told) => "blocked_ms" in told);
 
 /** A paused exchange that writes again has got its answer. */
 const goingOn = (exchange) => ({ ...exchange, status: "running", awaiting: null });

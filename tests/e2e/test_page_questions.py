@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, expect
-from support.asking_agents import ENTRIES
+from support.asking_agents import DETAILS, ENTRIES
 from support.chat_page import ChatPage, chat_page
 from support.running_server import running_server
 
@@ -41,6 +41,18 @@ async def test_nothing_of_what_a_graph_asks_with_is_hidden(page: ChatPage) -> No
     await expect(card.get_by_test_id("asked-value").locator("dt")).to_have_text(["details", "account"])
     await expect(card.get_by_test_id("asked-value")).to_contain_text("Transfer $500 to Bob")
     await expect(card.get_by_test_id("asked-value")).to_contain_text("DE02")
+
+
+@pytest.mark.parametrize("agent", ["of_call", "of_batch", "of_action", "of_actions", "of_choice", "of_options"])
+async def test_what_a_card_shows_in_no_other_place_stands_beside_it(page: ChatPage, agent: str) -> None:
+    card = await ask(page, agent)
+    await expect(card.get_by_test_id("asked-value")).to_contain_text(DETAILS)
+
+
+async def test_what_a_card_shows_of_a_call_is_shown_once(page: ChatPage) -> None:
+    card = await ask(page, "plain_actions")
+    await expect(card.get_by_test_id("approval-args")).to_contain_text("amount")
+    await expect(card.get_by_test_id("asked-value")).to_have_count(0)
 
 
 @pytest.mark.parametrize(("label", "answer"), [("Yes", True), ("No", False)])
@@ -114,3 +126,22 @@ async def test_a_few_values_are_buttons(page: ChatPage) -> None:
     await expect(card.get_by_test_id("answer-option")).to_have_text(["red", "green", "3"])
     await card.get_by_role("button", name="3", exact=True).click()
     await answered(page, 3)
+
+
+async def test_what_was_chosen_can_be_left_out_again_and_an_empty_text_is_an_answer(page: ChatPage) -> None:
+    card = await ask(page, "preferences")
+    await card.get_by_role("radio", name="Yes").check()
+    await card.get_by_label("price").fill("1e999")
+    await card.get_by_test_id("send-answer").click()
+    await expect(card.get_by_test_id("answer-problem")).to_have_text(["This number is too large."])
+    await card.get_by_role("radio", name="Neither").check()
+    await card.get_by_label("price").fill("1e3")
+    await card.get_by_test_id("send-answer").click()
+    await answered(page, {"price": 1000, "remark": ""})
+
+
+async def test_answers_with_the_same_label_stay_apart(page: ChatPage) -> None:
+    card = await ask(page, "twins")
+    await expect(card.get_by_test_id("answer-option")).to_have_text(["One", "One"])
+    await card.get_by_test_id("answer-option").last.click()
+    await answered(page, 2)

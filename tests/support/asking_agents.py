@@ -34,10 +34,41 @@ def _asking(value: Any, response_schema: Any = None) -> CompiledGraph:
 
 transfer = _asking({"question": "Shall I do it?", "details": "Transfer $500 to Bob", "account": {"iban": "DE02"}})
 booking = _asking("Book a train", Booking)
+PAY = {"name": "pay", "args": {"amount": 5}, "description": "Pay it?"}
+DETAILS = "Transfer $500 to Bob"
+INBOX = {
+    "action_request": {"action": "pay", "args": {"amount": 5}},
+    "config": {"allow_accept": True, "allow_ignore": True},
+    "description": "Pay it?",
+}
+CHOICE = {"id": "a", "label": "A"}
+LONG_WHY = "why " * 2_000 + DETAILS
+
+of_call = _asking({"type": "tool_approval", **PAY, "description": LONG_WHY})
+of_batch = _asking({"action_requests": [PAY], "details": DETAILS})
+of_action = _asking({**INBOX, "details": DETAILS})
+of_actions = _asking([{**INBOX, "details": DETAILS}])
+of_choice = _asking({"question": "Which?", "choices": [{**CHOICE, "details": DETAILS}]})
+of_options = _asking({"question": "Which?", "choices": [CHOICE], "options": [DETAILS]})
+plain_actions = _asking([INBOX])
+preferences = _asking(
+    "What do you prefer?",
+    {
+        "type": "object",
+        "properties": {
+            "window": {"type": "boolean"},
+            "price": {"type": "number"},
+            "remark": {"type": "string", "minLength": 0},
+        },
+        "required": ["price", "remark"],
+    },
+)
+twins = _asking("Which?", {"oneOf": [{"const": 1, "title": "One"}, {"const": 2, "title": "One"}]})
 yes_or_no = _asking("Is it raining?", {"type": "boolean"})
 colour = _asking("Which colour?", {"enum": ["red", "green", 3]})
 
-ENTRIES: list[dict[str, Any]] = [
-    {"id": name, "class_path": f"support.asking_agents:{name}"}
-    for name in ("transfer", "booking", "yes_or_no", "colour")
-]
+_NAMES = (
+    *("transfer", "booking", "yes_or_no", "colour", "preferences", "twins", "plain_actions"),
+    *("of_call", "of_batch", "of_action", "of_actions", "of_choice", "of_options"),
+)
+ENTRIES: list[dict[str, Any]] = [{"id": name, "class_path": f"support.asking_agents:{name}"} for name in _NAMES]

@@ -10,6 +10,7 @@ const YES_AND_NO = [
   { label: "Yes", value: true },
   { label: "No", value: false },
 ];
+const NEITHER = { label: "Neither", value: null };
 
 /** `entered` is what has been entered so far, by the name of its field; `onEnter` gets it as it grows. */
 export function AnswerForm({ schema, entered, stopping, onEnter, onAnswer }) {
@@ -36,13 +37,13 @@ export function AnswerForm({ schema, entered, stopping, onEnter, onAnswer }) {
 function buttonsFor({ kind, options, isNullable }) {
   const answers = kind === "boolean" ? YES_AND_NO : kind === "choice" ? options : null;
   if (!answers || answers.length > MOST_BUTTONS) return null;
-  return isNullable ? [...answers, { label: "Neither", value: null }] : answers;
+  return isNullable ? [...answers, NEITHER] : answers;
 }
 
 function OptionButtons({ options, stopping, onAnswer }) {
   return options.map(
-    ({ label, value }) => html`<button
-      key=${label}
+    ({ label, value }, place) => html`<button
+      key=${place}
       type="button"
       class="button"
       data-testid="answer-option"
@@ -155,9 +156,10 @@ function Options({ id, field, value, problem, described, onEnter }) {
   </select>`;
 }
 
-function YesOrNo({ id, value, described, onEnter }) {
+function YesOrNo({ id, field, value, described, onEnter }) {
+  const mayBeNeither = !field.isRequired || field.isNullable;
   return html`<div class="yes-or-no" role="radiogroup" id=${id} aria-labelledby=${`${id}-label`} aria-describedby=${described}>
-    ${YES_AND_NO.map(
+    ${(mayBeNeither ? [...YES_AND_NO, NEITHER] : YES_AND_NO).map(
       ({ label, value: option }) => html`<label key=${label}>
         <input type="radio" name=${id} checked=${value === option} onChange=${() => onEnter(option)} />${label}
       </label>`,

@@ -28,6 +28,13 @@ async def _sleep(state: MessagesState) -> dict[str, Any]:
     return {"messages": [AIMessage("slept")]}
 
 
+async def _sleep_twice(state: MessagesState) -> dict[str, Any]:
+    for _ in range(2):
+        time.sleep(BLOCKED_S)
+        await asyncio.sleep(0.2)
+    return {"messages": [AIMessage("slept twice")]}
+
+
 def _busily() -> None:
     until = time.monotonic() + BLOCKED_S
     while time.monotonic() < until:
@@ -81,6 +88,7 @@ def _in_a_thread(state: MessagesState) -> dict[str, Any]:
     return {"messages": [AIMessage("slept in a thread")]}
 
 
+sleeping_twice = _one_node("sleep", _sleep_twice)
 sleeping = _one_node("sleep", _sleep)
 computing = _one_node("compute", _compute)
 never_ending = _one_node("never_end", _never_end)

@@ -69,6 +69,15 @@ async def test_a_workflow_whose_memory_was_too_large_to_keep_is_given_the_conver
         assert final_text(await ask(server.address, "four", session_id=session_id)) == "True ['four']"
 
 
+async def test_a_workflow_is_given_what_was_said_in_an_exchange_that_failed(server: RunningServer) -> None:
+    session_id = (await ask(server.address, "one", agent_id="hoarding"))[0]["session_id"]
+    async with chat(server.address) as client:
+        failed = await client.ask("fail", session_id=session_id)
+    assert failed[-1]["status"] == "error"
+    third = final_text(await ask(server.address, "three", session_id=session_id))
+    assert third.startswith("True ['fail', ") and third.endswith("'three']") and "'one'" not in third
+
+
 async def test_a_workflow_is_given_what_another_agent_has_answered_since(server: RunningServer) -> None:
     events = await ask(server.address, "one", agent_id="hoarding")
     session_id = events[0]["session_id"]

@@ -97,6 +97,8 @@ async def hoarding(
 ) -> entrypoint.final[str, dict[str, Any]]:
     """Tells what it was given, and saves more than is kept if it is told to."""
     told = [message.text for message in messages]
+    if told[-1] == "fail":
+        raise ValueError("as told")
     bytes_ = 5 * 1024 * 1024 if told[-1] == "hoard" else 1
     return entrypoint.final(value=f"{previous is not None} {told}", save={"hoard": "x" * bytes_})
 

@@ -16,8 +16,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
-from langgraph._internal._config import recast_checkpoint_ns
-from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER, PREVIOUS
+from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER, NS_END, NS_SEP, PREVIOUS
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.constants import START
 from langgraph.graph import MessagesState, StateGraph
@@ -75,10 +74,9 @@ async def _remembers(config: RunnableConfig) -> bool:
     saver = configurable.get(CONFIG_KEY_CHECKPOINTER)
     if not isinstance(saver, BaseCheckpointSaver):
         return False
-    place = {
-        "thread_id": configurable["thread_id"],
-        "checkpoint_ns": recast_checkpoint_ns(configurable["checkpoint_ns"]),
-    }
+    # LangGraph keeps such a memory under the node's namespace without the ids of tasks.
+    namespace = NS_SEP.join(part.split(NS_END)[0] for part in configurable["checkpoint_ns"].split(NS_SEP))
+    place = {"thread_id": configurable["thread_id"], "checkpoint_ns": namespace}
     last = await saver.aget_tuple({"configurable": place})
     return last is not None and last.checkpoint["channel_values"].get(PREVIOUS) is not None
 

@@ -38,7 +38,10 @@ class DeveloperAuthenticator:
         return User(id=token["name"], name=token["name"], expires_at=expires_at, is_developer=True)
 
     async def refresh(self, refresh_token: str, user_id: str) -> Tokens:
-        user = await self.authenticate(refresh_token)
+        try:
+            user = await self.authenticate(refresh_token)
+        except TokenExpired:
+            raise Unauthenticated from None
         if user.id != user_id:
             raise Unauthenticated
         return Tokens(access_token=refresh_token, refresh_token=refresh_token, expires_at=user.expires_at)

@@ -10,7 +10,7 @@ from agentic_backend.auth.jwks import JwksCache
 from agentic_backend.auth.keycloak_realm import KeycloakRealm
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.config.settings import KeycloakSettings
-from agentic_backend.errors import Unauthenticated
+from agentic_backend.errors import Forbidden, TokenExpired, Unauthenticated
 
 
 class KeycloakAuthenticator:
@@ -35,7 +35,11 @@ class KeycloakAuthenticator:
 
     async def refresh(self, refresh_token: str, user_id: str) -> Tokens:
         tokens = await self._realm.refresh(refresh_token)
-        newer = await self.authenticate(tokens.access_token)
+        try:
+            newer = await self.authenticate(tokens.access_token)
+        except (Forbidden, TokenExpired) as error:
+            # To whoever renews, a user who has lost a role is one who can't renew.
+            raise Unauthenticated(error.content) from error
         if newer.id != user_id:
             raise Unauthenticated("The refresh token is another user's.")
         return replace(tokens, expires_at=newer.expires_at)

@@ -38,6 +38,10 @@ class UserTokens:
         """From when on the newest access token is renewed before it is used, in Unix seconds."""
         self._renewal: asyncio.Task[None] | None = None
         """The renewal that runs; all who need it wait for it."""
+        self._refused: str | None = None
+        """The access token that a service refused last: any other one replaces it."""
+        self._refused_refresh: str | None = None
+        """The refresh token that was refused last: it is not tried again, whoever brings it."""
 
     @property
     def newest(self) -> Tokens | None:
@@ -52,15 +56,22 @@ class UserTokens:
         return self._newest.refresh_token if self._newest is not None else None
 
     def offer(self, tokens: Tokens | None) -> None:
-        """Take verified tokens of the user, unless they end before those here.
+        """Take verified tokens of the user, unless they end before those here, which no service has refused.
 
         An access token without a refresh token leaves the refresh token here as it is.
         """
         here = self._newest
-        if tokens is None or tokens == here:
+        if tokens is None:
+            return
+        if tokens.refresh_token == self._refused_refresh:
+            tokens = replace(tokens, refresh_token=None)
+        if tokens == here:
             return
         if here is None or not _ends_before(tokens, here):
             self._take(replace(tokens, refresh_token=tokens.refresh_token or self.refresh_token))
+        elif here.access_token == self._refused:
+            # The refresh token of an older pair may be used up.
+            self._take(replace(tokens, refresh_token=here.refresh_token or tokens.refresh_token))
         elif here.refresh_token is None:
             self._newest = replace(here, refresh_token=tokens.refresh_token)
 
@@ -74,7 +85,9 @@ class UserTokens:
         if here is None:
             return None
         is_refused = here.access_token == refused
-        if not is_refused and time.time() < self._renew_at:
+        if is_refused:
+            self._refused = refused
+        elif time.time() < self._renew_at:
             return here.access_token
         has_expired = here.expires_at is not None and here.expires_at <= time.time()
         if here.refresh_token is None:
@@ -121,7 +134,7 @@ class UserTokens:
             renewed = await self._refresh(old.refresh_token)
         except (Unauthenticated, AuthUnavailable) as error:
             if isinstance(error, Unauthenticated) and self.refresh_token == old.refresh_token:
-                # It is not tried again.
+                self._refused_refresh = old.refresh_token
                 self._newest = replace(self._newest or old, refresh_token=None)
             if self.access_token == old.access_token:
                 raise
@@ -147,7 +160,7 @@ class UserTokens:
 
 
 class TokenCache:
-    """The tokens of each user who is connected here or has something running, by user id."""
+    """The tokens of each user who is connected, has something running or a warm agent here, by user id."""
 
     def __init__(self, refresh: Callable[[str, str], Awaitable[Tokens]]) -> None:
         """`refresh` trades a refresh token and the user's id for newer tokens, as `Authenticator.refresh` does."""

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import logging
+import time
 from collections.abc import AsyncIterator
 
 import jwt
@@ -44,6 +45,16 @@ async def test_the_newer_tokens_must_be_the_same_users_and_right(
         realm.token_answer = {"access_token": token}
         with pytest.raises(Unauthenticated):
             await authenticator.refresh(REFRESH, "alice-id")
+
+
+async def test_a_user_who_has_lost_a_role_gets_no_newer_token(realm: SigningRealm) -> None:
+    settings = realm.settings.model_copy(update={"required_roles": ("analyst",)})
+    lost = {"realm_access": {"roles": []}}, {"exp": int(time.time()) - 60}
+    async with keycloak_authenticator(settings, lambda up: None) as authenticator:
+        for claims, problem in zip(lost, ("You lack a role", "has expired"), strict=True):
+            realm.token_answer = {"access_token": realm.sign(**claims)}
+            with pytest.raises(Unauthenticated, match=problem):
+                await authenticator.refresh(REFRESH, "alice-id")
 
 
 async def test_an_exchange_asks_for_an_access_token_of_the_audience(realm: SigningRealm) -> None:

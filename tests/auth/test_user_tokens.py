@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Tokens
 from agentic_backend.auth.user_tokens import TokenCache, UserTokens, renewal_time
 from agentic_backend.errors import AuthUnavailable, TokenExpired, Unauthenticated
@@ -123,6 +124,47 @@ async def test_a_refresh_token_that_is_refused_is_not_tried_again() -> None:
             await held.renewed()
     assert realm.asked == ["r1"]
     assert await held.usable() == "a1"
+
+
+async def test_a_refresh_token_that_was_refused_is_not_taken_back() -> None:
+    realm = Realm("another")
+    pair = token("a1", "r1")
+    held = of(realm, pair)
+    for _ in range(3):
+        with pytest.raises(Unauthenticated):
+            await held.renewed()
+        held.offer(pair)
+    assert realm.asked == ["r1"]
+    held.offer(token("a1", "another"))
+    assert await held.renewed("a1") == "a3"
+
+
+async def test_any_other_token_replaces_one_that_a_service_has_refused() -> None:
+    held = of(Realm(), token("revoked"))
+    assert await held.usable(refused="revoked") == "revoked"
+    held.offer(token("brief", "r1", lasts_s=HOUR_S / 2))
+    assert (held.access_token, held.refresh_token) == ("brief", "r1")
+    held.offer(token("briefer", lasts_s=HOUR_S / 4))
+    assert held.access_token == "brief", "which nobody has refused"
+
+
+async def test_an_older_pair_that_replaces_a_refused_token_leaves_the_later_refresh_token() -> None:
+    realm = Realm()
+    held = of(realm, token("a1", "r1"))
+    realm.error = AuthUnavailable()
+    with pytest.raises(AuthUnavailable):
+        await held.usable(refused="a1")
+    held.offer(token("older", "r0", lasts_s=HOUR_S / 2))
+    assert (held.access_token, held.refresh_token) == ("older", "r1")
+
+
+async def test_a_developers_refresh_token_that_is_over_leaves_a_valid_access_token() -> None:
+    developer = DeveloperAuthenticator("dev")
+    held = UserTokens(lambda refresh_token: developer.refresh(refresh_token, "ann"))
+    # A moment before its end, when it would be renewed.
+    held.offer(token("dev:ann", "dev:ann:1", lasts_s=2))
+    await asyncio.sleep(1.7)
+    assert await held.usable() == "dev:ann"
 
 
 async def test_while_the_realm_is_away_a_valid_token_is_used_without_asking_each_time() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph.config import get_stream_writer
+from langgraph.config import get_config, get_stream_writer
 from pydantic import TypeAdapter, ValidationError
 
 from agentic_backend.protocol.parts import CodePart, GeoPart, ImageUrlPart, LinkPart, Part, TextPart
@@ -28,13 +28,15 @@ class EmittedParts:
     parts: Sequence[Part]
     # Their size as JSON, in bytes.
     size: int
+    # The node of the graph that emits them, or within which its tool or task does.
+    node: str
 
 
 def emit_parts(*parts: Part | Mapping[str, Any]) -> None:
     """Show `parts` in the chat and store them; callable where `get_stream_writer` is: in nodes and tools of any graph.
 
     They are added to the text that this graph is writing or has just written, else they are a message of their own, at
-    once. Each is a part of the protocol (text, code, image_url, link, geo) or a mapping with its fields. Raises
+    once; where people see only some texts, by the agent's `stream`, the parts follow them. Each is a part of the protocol (text, code, image_url, link, geo) or a mapping with its fields. Raises
     ValueError if one is none of these, or if they are too many or too large.
     """
     if len(parts) > MOST_PARTS:
@@ -44,7 +46,8 @@ def emit_parts(*parts: Part | Mapping[str, Any]) -> None:
     if size > MOST_BYTES:
         raise ValueError(f"emit_parts: {size} bytes of parts at once, more than {MOST_BYTES}")
     if shown:
-        get_stream_writer()(EmittedParts(shown, size))
+        node = get_config().get("metadata", {}).get("langgraph_node", "")
+        get_stream_writer()(EmittedParts(shown, size, node))
 
 
 def _read(place: int, part: object) -> Part:

@@ -79,7 +79,7 @@ class StreamTranscoder:
         # The texts of which one may become the final.
         self._texts = HeldTexts()
         # The parts that nodes emit.
-        self._emissions = Emissions()
+        self._emissions = Emissions(held_back)
         # The graph's interrupts, by id.
         self._interrupts: dict[str, Interrupt] = {}
         # The number of the next block.
@@ -133,8 +133,8 @@ class StreamTranscoder:
         elif mode == "custom":
             if not isinstance(payload, EmittedParts):
                 return [activity_of(payload)]
-            beside = [writing for writing in self._writing.values() if writing.place[0] == namespace]
-            return self._emissions.take(payload, beside, None if self.calls else self._texts, self._drafts)
+            held = None if self.calls else self._texts
+            return self._emissions.take(payload, namespace, self._writing.values(), held, self._drafts)
         return []
 
     def announce_anew(self, at: float) -> list[Draft]:
@@ -149,7 +149,8 @@ class StreamTranscoder:
         """The graph has ended: complete everything open, and add exactly one final."""
         drafts = [*self._all_unclaimed(at), *self._answer_open_calls("The tool gave no result.", at)]
         *before, final = [None, *self._texts.release()]
-        return [*drafts, *self._shown(before), self._drafts.row(self._fallback.final(final, self._drafts, at))]
+        last = self._emissions.with_final(self._fallback.final(final, self._drafts, at))
+        return [*drafts, *self._shown(before), self._drafts.row(last)]
 
     def close(self, at: float, reason: FinishReason, result: str) -> list[Draft]:
         """The graph was cut: complete everything open. The last text is the final; `result` answers the open calls."""

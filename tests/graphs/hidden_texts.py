@@ -1,5 +1,6 @@
 """Graphs some of whose texts are not for people."""
 
+import asyncio
 from typing import Any
 
 from graphs.texts import ChunkModel
@@ -12,6 +13,8 @@ from langgraph.constants import TAG_HIDDEN
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import interrupt
+
+from agentic_backend.agents.parts import emit_parts
 
 SECRET = "The secret is Zorblax."
 
@@ -117,6 +120,49 @@ replacing, removing, removing_only = _guarded(_Replaces()), _guarded(_Removes())
 rewriting, asking = _guarded(_RemovesAllBut()), _guarded(_Asks())
 slow = create_agent(ChunkModel(chunks=[AIMessageChunk(SECRET)] * 3, pause_s=30.0), [])
 
+EMITTED = "unchecked zebrafish"
+
+
+def _emitting(then: Any) -> Any:
+    """A node that emits a part before any text, and another behind it."""
+
+    def early(state: MessagesState) -> dict[str, Any]:
+        emit_parts({"type": "text", "text": EMITTED})
+        return {}
+
+    async def later(state: MessagesState) -> dict[str, Any]:
+        return await then()
+
+    builder = StateGraph(MessagesState)
+    builder.add_sequence([("early", early), ("later", later)])
+    builder.add_edge(START, "early")
+    return builder.compile()
+
+
+async def _answers() -> dict[str, Any]:
+    emit_parts({"type": "code", "language": "sql", "code": "SELECT 7"})
+    return {"messages": [AIMessage("Seven.")]}
+
+
+async def _fails() -> dict[str, Any]:
+    raise ValueError
+
+
+async def _hangs() -> dict[str, Any]:
+    emit_parts({"type": "text", "text": EMITTED})
+    await asyncio.sleep(30)
+    return {}
+
+
+async def _emits_beside_a_secret() -> dict[str, Any]:
+    said = await _model(SECRET).ainvoke("tell me")
+    emit_parts({"type": "text", "text": "beside the secret"})
+    return {"messages": [said, RemoveMessage(id=said.id), AIMessage("I can't say that.")]}
+
+
+emitting, emitting_failing, emitting_hanging = _emitting(_answers), _emitting(_fails), _emitting(_hangs)
+emitting_beside = _emitting(_emits_beside_a_secret)
+
 FINAL_ONLY = {"stream": "final_only"}
 AGENTS: list[dict[str, Any]] = [
     {"id": "routing-tagged", "class_path": "graphs.hidden_texts:routing_tagged"},
@@ -124,9 +170,13 @@ AGENTS: list[dict[str, Any]] = [
     {"id": "routing-untold", "class_path": "graphs.hidden_texts:routing_untold"},
     {"id": "routing-nodes", "class_path": "graphs.hidden_texts:routing", "stream": {"nodes": ["answer"]}},
     {"id": "routing-nowhere", "class_path": "graphs.hidden_texts:routing", "stream": {"nodes": ["elsewhere"]}},
+    {"id": "emitting-nodes", "class_path": "graphs.hidden_texts:emitting", "stream": {"nodes": ["later"]}},
     {"id": "routing-final", "class_path": "graphs.hidden_texts:routing", **FINAL_ONLY},
     *(
         {"id": name, "class_path": f"graphs.hidden_texts:{name.replace('-', '_')}", **FINAL_ONLY}
-        for name in ["replacing", "removing", "removing-only", "rewriting", "asking", "slow"]
+        for name in [
+            *("replacing", "removing", "removing-only", "rewriting", "asking", "slow"),
+            *("emitting", "emitting-failing", "emitting-hanging", "emitting-beside"),
+        ]
     ),
 ]

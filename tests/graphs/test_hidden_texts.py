@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from graphs.hidden_texts import AGENTS, ROUTE, SECRET
+from graphs.hidden_texts import AGENTS, EMITTED, ROUTE, SECRET
 from graphs.talk import ask, told
 from support.chat_client import PATH, Event, chat, check_exchange, final_text
 from support.running_server import RunningServer, running_server
@@ -121,3 +121,38 @@ async def test_what_was_not_checked_is_not_shown_when_it_is_stopped(server: Runn
         final = await client.until("final")
     assert final["status"] == "stopped"
     assert "Zorblax" not in str(client.events)
+
+
+async def test_final_only_shows_emitted_parts_with_the_final(server: RunningServer) -> None:
+    events = await ask(server.address, "how many?", agent_id="emitting")
+    streamed = [event["message"]["channel"] for event in events if event["type"] == "stream" and EMITTED in str(event)]
+    assert streamed == ["final"]
+    [_, final] = events[-1]["messages"]
+    assert [part.get("text") or part["code"] for part in final["parts"]] == ["Seven.", EMITTED, "SELECT 7"]
+
+
+async def test_final_only_shows_no_emitted_parts_of_a_graph_that_fails_or_is_stopped(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        failed = await client.ask("how many?", agent_id="emitting-failing")
+        assert failed[-1]["status"] == "error"
+        await client.send({"message": "how many?", "agent_id": "emitting-hanging"})
+        started = await client.until("started")
+        await client.send({"type": "stop", "session_id": started["session_id"]})
+        stopped = await client.until("final")
+        assert stopped["status"] == "stopped"
+        async with httpx.AsyncClient(base_url=server.address) as reader:
+            for session_id in (failed[0]["session_id"], started["session_id"]):
+                assert EMITTED not in (await reader.get(f"/agentic/v1/sessions/{session_id}/messages")).text
+        assert EMITTED not in str(client.events)
+
+
+async def test_parts_that_are_emitted_beside_a_text_are_removed_with_it(server: RunningServer) -> None:
+    events = await ask(server.address, "tell me", agent_id="emitting-beside")
+    assert final_text(events).startswith("I can't say that.")
+    assert "Zorblax" not in str(events) and "beside the secret" not in str(events)
+
+
+async def test_only_the_shown_nodes_emit_parts(server: RunningServer) -> None:
+    events = await ask(server.address, "how many?", agent_id="emitting-nodes")
+    assert EMITTED not in str(events)
+    assert "SELECT 7" in str(events)

@@ -76,9 +76,11 @@ class Titles:
         """Keep the queue bounded: whoever has the most sessions in it loses the oldest."""
         if sum(map(len, self._waiting.values())) <= _WAITING_AT_MOST:
             return
-        longest = max(self._waiting.values(), key=len)
+        user_id, longest = max(self._waiting.items(), key=lambda waiting: len(waiting[1]))
         dropped = next(iter(longest))
         del longest[dropped]
+        if not longest:
+            del self._waiting[user_id]
         self._kpi.titled("dropped")
         log.warning("too many sessions wait for a title", extra={"session_id": dropped})
 

@@ -339,6 +339,23 @@ async def test_a_full_queue_drops_the_oldest_of_whoever_has_the_most(
         assert 'chat_titles_total{outcome="named"} 5.0' in exposition
 
 
+async def test_a_queue_full_of_users_with_one_session_each_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(titles, "_WAITING_AT_MOST", 3)
+    model = title_model()
+    model.go_on.clear()
+    async with titled_sessions(tmp_path, model) as sessions:
+        ids = [await answered_of(sessions, f"user {number}", f"hello {number}") for number in range(8)]
+        model.go_on.set()
+        for session_id in (ids[0], *ids[5:]):
+            assert session_id is not None
+            await is_titled(sessions, session_id, "A good name")
+        last = await answered_of(sessions, "another", "hello")
+        assert last is not None
+        await is_titled(sessions, last, "A good name")
+
+
 async def test_a_session_that_was_not_named_is_named_after_its_next_exchange(tmp_path: Path) -> None:
     model = title_model(error=ValueError("away"))
     async with titled_sessions(tmp_path, model) as sessions:

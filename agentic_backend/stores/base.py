@@ -348,6 +348,7 @@ class Store(ItemStore, Protocol):
 
     async def client_exchange_ids(self, exchange_ids: Collection[str]) -> dict[str, str]:
         """The clients' ids for these exchanges, by exchange id; those that have none are left out."""
+        ...
 
     async def count_waiting(self, user_id: str) -> int:
         """The number of the user's exchanges that wait for a person."""

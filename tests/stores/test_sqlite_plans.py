@@ -15,7 +15,7 @@ from agentic_backend.stores.base import SessionQuery, cursor_after
 from agentic_backend.stores.items import ItemBounds, ItemQuery
 from agentic_backend.stores.kpi_figures import Aggregation
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.sqlite.sessions import DROP_CHECKPOINTS
+from agentic_backend.stores.sqlite.exchanges import _DROP_CHECKPOINTS
 from tests.stores.samples import (
     EPOCH,
     a_checkpoint,
@@ -231,7 +231,7 @@ async def test_an_ask_drops_a_checkpoint_at_the_same_cost_in_a_long_session(stor
         await store.writer.read("count", lambda db: db.set_progress_handler(step, 1))
         steps = 0
         dropped = await store.writer.read(
-            "drop", lambda db, session=session: db.execute(DROP_CHECKPOINTS, (session.id,)).rowcount
+            "drop", lambda db, session=session: db.execute(_DROP_CHECKPOINTS, (session.id,)).rowcount
         )
         costs.append(steps)
         await store.writer.read("count", lambda db: db.set_progress_handler(None, 0))

@@ -33,7 +33,7 @@ from agentic_backend.stores.sqlite.operations import (
     select,
     writes,
 )
-from agentic_backend.stores.sqlite.sessions import DROP_CHECKPOINTS, session_with
+from agentic_backend.stores.sqlite.sessions import session_with
 from agentic_backend.stores.tables import EXCHANGES, KPI_RECORDS, MESSAGES, SESSIONS
 
 _ADMIT = f"""
@@ -76,6 +76,15 @@ _END_EXCHANGE = """
     WHERE id = :exchange_id
 """
 
+_RESET = f"""
+    UPDATE sessions SET reset_rank = next_rank WHERE id = ? AND active_exchange_id IS NULL
+    RETURNING {columns(SESSIONS)}
+"""
+
+_DROP_CHECKPOINTS = """
+    UPDATE exchanges SET checkpoint = NULL, runtime_context = NULL WHERE session_id = ? AND checkpoint IS NOT NULL
+"""
+
 # The first condition matches the partial index of exchanges that have not ended, so that SQLite uses it.
 _RUNNING = "status IN ('running', 'awaiting_human') AND status = 'running'"
 
@@ -116,7 +125,7 @@ class Exchanges(Part):
         started_at = max(exchange.started_at, before.updated_at)
         session = _admit(db, exchange, max(self.now(), started_at))
         begun = replace(exchange, first_rank=before.next_rank, started_at=started_at)
-        db.execute(DROP_CHECKPOINTS, (session.id,))
+        db.execute(_DROP_CHECKPOINTS, (session.id,))
         insert(db, EXCHANGES, [begun])
         if checkpoint is not None:
             keep_checkpoint(db, exchange.id, checkpoint)
@@ -146,6 +155,17 @@ class Exchanges(Part):
         if end is not None:
             _end(db, fence, end, session, token)
         return Written(session, messages)
+
+    @writes
+    def reset_state(self, db: sqlite3.Connection, session_id: str) -> SessionRecord | None:
+        row = db.execute(_RESET, (session_id,)).fetchone()
+        if row is None:
+            if session_with(db, session_id) is not None:
+                raise SessionBusy
+            return None
+        db.execute("DELETE FROM session_states WHERE session_id = ?", (session_id,))
+        db.execute(_DROP_CHECKPOINTS, (session_id,))
+        return SESSIONS.record_of(row)
 
     @reads
     def get_exchange(self, db: sqlite3.Connection, exchange_id: str) -> ExchangeRecord | None:

@@ -3,7 +3,6 @@
 import sqlite3
 from datetime import datetime
 
-from agentic_backend.errors import SessionBusy
 from agentic_backend.stores.base import PROOF_BYTES, SessionPage, SessionQuery
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import folded, rfc3339
@@ -24,15 +23,6 @@ _COMPLETE = """
 _STATE = """
     SELECT state FROM session_states WHERE session_id = :session_id AND rank <= coalesce(:rank, 1 << 62)
     ORDER BY rank DESC LIMIT 1
-"""
-
-_RESET = f"""
-    UPDATE sessions SET reset_rank = next_rank WHERE id = ? AND active_exchange_id IS NULL
-    RETURNING {columns(SESSIONS)}
-"""
-
-DROP_CHECKPOINTS = """
-    UPDATE exchanges SET checkpoint = NULL, runtime_context = NULL WHERE session_id = ? AND checkpoint IS NOT NULL
 """
 
 _HOLDS_TEXT = """(instr(search_title, :text) OR EXISTS (
@@ -79,17 +69,6 @@ class Sessions(Part):
     def session_state(self, db: sqlite3.Connection, session_id: str, up_to_rank: int | None = None) -> bytes | None:
         row = db.execute(_STATE, {"session_id": session_id, "rank": up_to_rank}).fetchone()
         return None if row is None else row["state"]
-
-    @writes
-    def reset_state(self, db: sqlite3.Connection, session_id: str) -> SessionRecord | None:
-        row = db.execute(_RESET, (session_id,)).fetchone()
-        if row is None:
-            if session_with(db, session_id) is not None:
-                raise SessionBusy
-            return None
-        db.execute("DELETE FROM session_states WHERE session_id = ?", (session_id,))
-        db.execute(DROP_CHECKPOINTS, (session_id,))
-        return SESSIONS.record_of(row)
 
     @reads
     def count_empty_sessions(self, db: sqlite3.Connection, user_id: str) -> int:

@@ -1,7 +1,8 @@
 """Copies everything from one store to another, page by page, while no server uses either.
 
 A second run copies what has changed since the first. A session is written after all its rows, so the next run repeats
-one that was interrupted. A session that is newer in the target is left alone and reported.
+one that was interrupted. A session that is newer in the target is left alone and reported; an item that is newer there
+stays, and counts as copied.
 """
 
 from collections import Counter
@@ -72,7 +73,9 @@ class Target(Protocol):
         ...
 
     async def copy(self, table: Table[R], records: Sequence[R]) -> None:
-        """Insert the records; those that belong to no session replace rows with the same keys."""
+        """Insert the records; those that belong to no session replace rows with the same keys, unless these have been
+        updated later.
+        """
         ...
 
     async def copy_checkpoint(self, exchange_id: str, checkpoint: Checkpoint) -> None: ...
@@ -114,7 +117,17 @@ async def transfer(source: Source, target: Target, report: Callable[[Counts, Cou
 
 
 def _is_ahead(there: SessionRecord | None, session: SessionRecord) -> bool:
-    return there is not None and (there.next_rank > session.next_rank or there.updated_at > session.updated_at)
+    """Whether the session in the target has gone on. A reset and a first name move neither rank nor time."""
+    return there is not None and (
+        there.next_rank > session.next_rank
+        or there.updated_at > session.updated_at
+        or _reset_at(there) > _reset_at(session)
+        or (bool(session.unnamed) and there.unnamed is False)
+    )
+
+
+def _reset_at(session: SessionRecord) -> int:
+    return -1 if session.reset_rank is None else session.reset_rank
 
 
 async def _copy_sessions(source: Source, target: Target, sessions: Sequence[SessionRecord]) -> None:

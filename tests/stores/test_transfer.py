@@ -1,6 +1,7 @@
 """Everything that is in SQLite comes to MongoDB, however often, and what went wrong on the way shows in the counts."""
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -177,6 +178,41 @@ async def test_a_session_that_has_gone_on_in_the_target_is_left_alone(source: Sq
     assert done.is_whole and done.left_alone == ["session 5"]
     assert done.found["sessions"] == 6
     assert await target.messages_after("session 5", -1, 100) == before
+
+
+async def test_a_session_whose_state_was_reset_in_the_target_keeps_its_reset(
+    source: SqliteStore, target: MongoStore
+) -> None:
+    await fill(source)
+    await copy(source, target)
+    assert await target.session_state("session 4") is not None
+    reset = await target.reset_state("session 4")
+    done = await copy(source, target)
+    assert done.is_whole and done.left_alone == ["session 4"]
+    assert await target.get_session("session 4") == reset
+    assert await target.session_state("session 4") is None
+
+
+async def test_a_session_that_was_named_in_the_target_keeps_its_name(source: SqliteStore, target: MongoStore) -> None:
+    await source.create_session(replace(a_session(id="s", title="hello"), unnamed=True))
+    await copy(source, target)
+    await target.rename_session("s", "A good name", only_unnamed=True)
+    assert (await copy(source, target)).left_alone == ["s"]
+    named = await target.get_session("s")
+    assert named is not None and named.title == "A good name"
+
+
+async def test_items_that_were_updated_in_the_target_stay(source: SqliteStore, target: MongoStore) -> None:
+    await fill(source)
+    await copy(source, target)
+    await target.put_items([an_item("a.b", "key 2", '{"there": 1}', minute=30)], [], ItemBounds())
+    await source.put_items(
+        [an_item("a.b", f"key {number}", '{"here": 1}', minute=20) for number in (2, 3)], [], ItemBounds()
+    )
+    done = await copy(source, target)
+    assert done.is_whole and done.there["items"] == 9
+    values = {item.key: item.value for item in await target.find_items(ItemQuery("ann"))}
+    assert (values["key 2"], values["key 3"], values["key 4"]) == ('{"there": 1}', '{"here": 1}', "{}")
 
 
 async def test_what_is_missing_shows_in_the_counts(source: SqliteStore, target: MongoStore) -> None:

@@ -32,9 +32,13 @@ class Copies(Part):
 
     @operation
     async def copy(self, database: Database, table: Table[R], records: Sequence[R]) -> None:
+        copied = [document(table, record) for record in records]
         if not table.of_session:
-            await database[table.name].delete_many(_among(table, records))
-        await database[table.name].insert_many([document(table, record) for record in records])
+            newer = await _newer(database, table, copied)
+            copied = [each for each in copied if each["_id"] not in newer]
+            await database[table.name].delete_many({"_id": {"$in": [each["_id"] for each in copied]}})
+        if copied:
+            await database[table.name].insert_many(copied)
 
     @operation
     async def copy_checkpoint(self, database: Database, exchange_id: str, checkpoint: Checkpoint) -> None:
@@ -64,6 +68,15 @@ class Copies(Part):
     @operation
     async def count_among(self, database: Database, table: Table[R], records: Sequence[R]) -> int:
         return await database[table.name].count_documents(_among(table, records))
+
+
+async def _newer(database: Database, table: Table[R], copied: Sequence[Document]) -> set[str]:
+    """The ids of those of which a later version is there."""
+    times = {each["_id"]: each["updated_at"] for each in copied if "updated_at" in each}
+    if not times:
+        return set()
+    there = database[table.name].find({"_id": {"$in": list(times)}}, {"updated_at": 1})
+    return {row["_id"] for row in await there.to_list(None) if row["updated_at"] > times[row["_id"]]}
 
 
 def _among(table: Table[R], records: Sequence[R]) -> Document:

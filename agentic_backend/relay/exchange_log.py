@@ -3,7 +3,7 @@
 Append-only; its exchange is the only writer. There is no queue per client: a cursor is a place in the log, and a slow
 reader gets adjacent deltas merged into one. A long log merges text that all cursors have read, or none, so that memory
 grows with the length of the text and not with the number of tokens. Of the progress events that all have read only the
-last is kept; of the others, the oldest are left out beyond a number of bytes, and counted.
+last is kept; of the others, the oldest are left out beyond a number and a number of bytes, and counted.
 A place inside merged text can't be read from: its reader gets a `reset`, never the same text twice.
 """
 
@@ -106,7 +106,7 @@ class ExchangeLog:
         self._unread_progress = UnreadProgress()
         """The progress events that not every reader has read."""
         self._compact_after = compact_after
-        """The number of new entries after which text is merged again."""
+        """The least number of new entries after which text is merged again."""
         self._compact_at = compact_after
         """The number of entries at which text is merged next."""
 
@@ -359,13 +359,15 @@ class ExchangeLog:
     def _leave_out(self, seq: int) -> None:
         """Leave out the progress event at `seq`; one entry counts those in a row, unless a reader stands between."""
         index = bisect_right(self._entries, seq, key=seq_of) - 1
-        if index < 0 or self._entries[index].seq != seq:
+        event = self._entries[index] if index >= 0 else None
+        if not isinstance(event, Activity) or event.seq != seq:
             return
+        left_out = LeftOut.of(event)
         before = self._entries[index - 1] if index else None
         if isinstance(before, LeftOut) and not any(before.seq <= cursor.position < seq for cursor in self._cursors):
-            self._entries[index - 1 : index + 1] = [LeftOut(seq, before.count + 1)]
+            self._entries[index - 1 : index + 1] = [LeftOut(seq, before.count + left_out.count)]
         else:
-            self._entries[index] = LeftOut(seq, 1)
+            self._entries[index] = left_out
 
     def _add(self, entry: Entry) -> None:
         self._entries.append(entry)
@@ -385,4 +387,5 @@ class ExchangeLog:
             *between,
             *merged(self._entries[unread:], last_progress_only=False),
         ]
-        self._compact_at = len(self._entries) + self._compact_after
+        # The longer what can't be merged, the rarer: every pass visits all entries.
+        self._compact_at = len(self._entries) + max(len(self._entries), self._compact_after)

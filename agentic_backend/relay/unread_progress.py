@@ -4,8 +4,8 @@ from collections import deque
 
 from agentic_backend.protocol.events import Activity
 
-MOST_BYTES = 1024 * 1024
-"""Bytes of the unread progress events of one exchange, as JSON."""
+MOST, MOST_BYTES = 5_000, 1024 * 1024
+"""The most unread progress events of one exchange, and their bytes as JSON."""
 
 
 class UnreadProgress:
@@ -27,7 +27,7 @@ class UnreadProgress:
         self._events.append((event.seq, size))
         self._bytes += size
         left_out = []
-        while self._bytes > MOST_BYTES and len(self._events) > 1:
+        while len(self._events) > MOST or (self._bytes > MOST_BYTES and len(self._events) > 1):
             left_out.append(self._drop())
         return left_out
 

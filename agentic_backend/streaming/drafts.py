@@ -68,10 +68,23 @@ class HeldText(NamedTuple):
     handed_over: bool
     # The keys of its message (see Reach); None if the root graph has returned it.
     keys: Sequence[object] | None
+    # The parts at the end of its draft that its graph emitted, beside those of its message.
+    emitted: tuple[Part, ...] = ()
 
     @property
     def text(self) -> str:
-        return text_of(self.draft.message.parts)
+        """The text of its message."""
+        parts = self.draft.message.parts
+        return text_of(parts[: len(parts) - len(self.emitted)])
+
+    def saying(self, parts: Sequence[Part]) -> "HeldText":
+        """The same text with these parts of its message."""
+        return self._replace(draft=self.draft.with_parts([*parts, *self.emitted]))
+
+    def beside(self, emitted: Sequence[Part]) -> "HeldText":
+        """The same text with more parts that its graph emitted."""
+        draft = self.draft.with_parts([*self.draft.message.parts, *emitted])
+        return self._replace(draft=draft, emitted=(*self.emitted, *emitted))
 
 
 def citing(metadata: MessageMetadata, message: AIMessage) -> MessageMetadata:

@@ -1,13 +1,14 @@
 """Fallback: what the final of a graph says that ends without a text of a model: the last that the graph said otherwise.
 
 It is the text of the graph's last message (the result of a tool, say) or, if that is empty, the last answer before it.
-What a person has said is never repeated.
+What a person has said is never repeated, and neither is a prompt: of the messages that are for a model, only what an
+agent reports under its name counts.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from agentic_backend.protocol.messages import FinishReason
 from agentic_backend.protocol.parts import Part, TextPart, text_of
@@ -56,11 +57,15 @@ class Fallback:
 
     def added(self, message: BaseMessage) -> None:
         """The graph has a new message that no model has said."""
-        of_person = isinstance(message, HumanMessage) and (
-            message.text in self._asked or "lc_source" in message.additional_kwargs
-        )
-        if not of_person:
+        if not self._is_for_model(message):
             self._last, self._last_id = _said(message), message.id
+
+    def _is_for_model(self, message: BaseMessage) -> bool:
+        """Whether it is a prompt, or what a person has said, perhaps in other words."""
+        if not isinstance(message, HumanMessage):
+            return isinstance(message, SystemMessage)
+        # LangGraph's agents report to each other in human messages with their names.
+        return not message.name or message.text in self._asked or "lc_source" in message.additional_kwargs
 
     def answered_in_json(self, values: Iterable[Any], *, is_root: bool) -> None:
         """A node has written these structured responses of its graph, or None, in this order."""

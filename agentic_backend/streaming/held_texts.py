@@ -61,8 +61,7 @@ class HeldTexts:
 
     def show_beside_last(self, parts: Sequence[Part]) -> None:
         """Add parts to the last text."""
-        last = self._texts[-1]
-        self._texts[-1] = last._replace(draft=last.draft.with_parts([*last.draft.message.parts, *parts]))
+        self._texts[-1] = self._texts[-1].beside(parts)
 
 
 def _waits(held: HeldText, open_blocks: Collection[int]) -> bool:

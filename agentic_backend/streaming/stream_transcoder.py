@@ -287,7 +287,8 @@ class StreamTranscoder:
             drafts += self._release()
         is_held = told.text is not None and not calls and not aside
         if told.text is not None and is_held:
-            held = HeldText(told.text, message.id, handed_over, keys)
+            emitted = tuple(writing.emitted) if writing is not None else ()
+            held = HeldText(told.text, message.id, handed_over, keys, emitted)
             drafts += self._shown(self._texts.add(held, self._open_blocks))
             self._fallback.answered(message.id, told.parts)
         drafts += self._row(told.thought, keys)
@@ -311,9 +312,9 @@ class StreamTranscoder:
         """
         held = self._texts.find(message.id)
         if held is not None:
-            changed = held.draft.with_parts(parts_of(message) or [TextPart(text="")])
-            self._texts.replace(held, held._replace(draft=changed, handed_over=True))
-            self._fallback.changed(message.id, changed.message.parts)
+            changed = held.saying(parts_of(message) or [TextPart(text="")])
+            self._texts.replace(held, changed._replace(handed_over=True))
+            self._fallback.changed(message.id, changed.draft.message.parts)
         elif (parts := self._fallback.taken_back(message)) is not None:
             # It was removed with all messages, and is one of those that stay.
             draft = self._drafts.said(Channel.FINAL, parts, self._drafts.uncounted(message))

@@ -1,12 +1,14 @@
 """Which text is the final: the last that a node handed over, else the last that was said, else the last message's."""
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from support.drafts import Transcript, ai, result, token, update
 
+from agentic_backend.agents.agent_flow import StreamPart
+from agentic_backend.agents.parts import EmittedParts
 from agentic_backend.protocol.messages import Channel, FinishReason
-from agentic_backend.protocol.parts import text_of
+from agentic_backend.protocol.parts import LinkPart, TextPart, text_of
 from agentic_backend.streaming.drafts import CompleteDraft
 
 
@@ -38,10 +40,40 @@ def test_a_graph_that_ends_on_a_result_nobody_asked_for_repeats_it() -> None:
     assert Transcript(update(result("c1", "42"))).finish().told == [("final", "42")]
 
 
-@pytest.mark.parametrize("last", [HumanMessage("That is all", id="h9"), SystemMessage("That is all"), "That is all"])
-def test_a_graph_whose_last_message_is_no_answer_repeats_its_text(last: object) -> None:
-    transcript = Transcript(update(last), history=[HumanMessage("Hi", id="h1")]).finish()
+def test_a_graph_that_ends_on_the_report_of_an_agent_repeats_it() -> None:
+    report = HumanMessage("That is all", id="h9", name="researcher")
+    transcript = Transcript(update(report), history=[HumanMessage("Hi", id="h1")]).finish()
     assert transcript.told == [("final", "That is all")]
+
+
+@pytest.mark.parametrize("prompt", [HumanMessage("You know all", id="h9"), SystemMessage("You know all", id="s1")])
+def test_what_a_graph_adds_for_its_model_is_never_repeated(prompt: BaseMessage) -> None:
+    history = [HumanMessage("Hi", id="h1")]
+    assert Transcript(update(prompt), history=history).finish().told == [("final", "")]
+    assert Transcript(update(result("c1", "42")), update(prompt)).finish().told == [("final", "42")]
+
+
+def emitted(text: str) -> StreamPart:
+    return ("agent:1",), "custom", EmittedParts([LinkPart(href=f"https://example.org/{text}", kind="view")], 30)
+
+
+@pytest.mark.parametrize("text", ["Here it is", "There it was"])
+def test_what_a_graph_emits_stays_with_its_answer_when_it_is_handed_over_again(text: str) -> None:
+    transcript = Transcript(
+        token("Here it", within=("agent:1",)),
+        emitted("beside"),
+        token(" is", within=("agent:1",), last=True),
+        update(ai("Here it is"), within=("agent:1",)),
+        emitted("after"),
+        update(ai(text), node="agent"),
+        emitted("later"),
+        update(ai(text), node="tidy"),
+    )
+    [*_, final] = transcript.transcoder.finish(9.0)
+    assert isinstance(final, CompleteDraft)
+    said, *shown = final.message.parts
+    assert said == TextPart(text=text)
+    assert [part.href.rsplit("/", 1)[1] for part in shown if isinstance(part, LinkPart)] == ["beside", "after", "later"]
 
 
 @pytest.mark.parametrize("added", [None, {"messages": [HumanMessage("Again", id="h9")]}])

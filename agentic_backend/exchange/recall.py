@@ -40,8 +40,8 @@ from agentic_backend.stores.records import MessageRecord, SessionRecord
 
 log = logging.getLogger(__name__)
 
-# So few messages are packed in a fraction of a millisecond, which is less than a thread costs.
-_FEW = 32
+# So few messages, of so many characters, are packed in a fraction of a millisecond, which is less than a thread costs.
+_FEW, _SHORT = 32, 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Recall:
             if left is not None and not _is_same(left, messages):
                 values = {name: value for name, value in values.items() if name in warm.flow.kept_channels}
             graphs = lasting(checkpoints.snapshot())
-            if not values and graphs is None and len(left or ()) <= _FEW:
+            if not values and graphs is None and _are_quick(left or ()):
                 return _ended(warm, memory, values, left, graphs, next_rank)
             # In a thread, because they may be long, and a deep agent's files large.
             return await asyncio.to_thread(_ended, warm, memory, values, left, graphs, next_rank)
@@ -150,6 +150,13 @@ class Recall:
             # RuntimeError, for example: code of the graph that runs on changes a value while it is packed.
             log.warning("a graph's state can't be kept", exc_info=True, extra={"agent_id": warm.key[1]})
             return Ended()
+
+
+def _are_quick(left: Sequence[Any]) -> bool:
+    """Whether messages are packed at once, without a thread: they are few short texts."""
+    texts = [one.content for one in left if isinstance(one, BaseMessage) and isinstance(one.content, str)]
+    artifacts = any(getattr(one, "artifact", None) is not None for one in left)
+    return len(texts) == len(left) <= _FEW and sum(map(len, texts)) <= _SHORT and not artifacts
 
 
 def _log_restored(how: str, window: int, rows: int, began: float, log_fields: Mapping[str, object] | None) -> None:

@@ -108,6 +108,23 @@ class RunCallback(ModelStream):
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         self._end(run_id)
 
+    def on_retriever_start(
+        self,
+        serialized: dict[str, Any] | None,
+        query: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **_: Any,
+    ) -> None:
+        self._begin(run_id, parent_run_id, Kind.OTHER)
+
+    def on_retriever_end(self, documents: Any, *, run_id: UUID, **_: Any) -> None:
+        self._end(run_id)
+
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        self._end(run_id)
+
     def _begin(self, run_id: UUID, parent: UUID | None, kind: Kind, name: str = "", *, is_called: bool = False) -> None:
         self.in_flight.begin(run_id, parent, kind, name, self._clock(), is_called=is_called)
 

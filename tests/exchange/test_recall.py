@@ -2,6 +2,7 @@
 
 import dataclasses
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from support.noting_agent import noting_graph
 from support.recorded_agents import metric
 from support.sessions import USER, Sessions, open_sessions
 
+from agentic_backend.agents import kept_state
 from agentic_backend.agents.kept_state import Kept, pack_states, unpack_states
 from agentic_backend.auth.user import User
 from agentic_backend.errors import SessionNotFound
@@ -236,6 +238,25 @@ class Mixed(MessagesState):
     handle: Any
     mood: Mood
     count: int
+
+
+@pytest.mark.parametrize(("text", "in_thread"), [("short", False), ("long " * 20_000, True)])
+async def test_long_messages_are_packed_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, in_thread: bool
+) -> None:
+    threads: list[int] = []
+
+    def pack_messages(*args: Any) -> Any:
+        threads.append(threading.get_ident())
+        return kept_state.pack_messages(*args)
+
+    monkeypatch.setattr(recall, "pack_messages", pack_messages)
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", lambda state: {"messages": [AIMessage(text)]})
+    graph.add_edge(START, "answer")
+    async with open_sessions(tmp_path, {"plain": graph.compile()}) as sessions:
+        await say(sessions, "a")
+    assert [thread != threading.get_ident() for thread in threads] == [in_thread]
 
 
 async def test_what_cannot_be_stored_keeps_nothing_else_from_being_kept(tmp_path: Path) -> None:

@@ -2,7 +2,13 @@
 
 from uuid import UUID
 
+from langchain_core.outputs import LLMResult
+
+from agentic_backend.agents.call_limits import CallLimits
+from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.streaming.in_flight import InFlight, Kind
+from agentic_backend.streaming.run_callback import RunCallback
+from agentic_backend.streaming.said import Said
 
 GRAPH, NODE, TOOL, INNER, MODEL, OTHER = (UUID(int=number) for number in range(6))
 
@@ -29,6 +35,23 @@ def test_the_innermost_work_is_named() -> None:
     assert in_flight.last_sign == 9
     in_flight.progress(10)
     assert {work.sign_at for work in in_flight.innermost()} == {10}
+
+
+async def test_what_a_retriever_does_is_work_of_its_tool() -> None:
+    times = iter(range(100))
+    limits = CallLimits(AgentSettings(id="a", name="A", class_path="a.b"))
+    callback = RunCallback(lambda part: None, Said(), limits, lambda: next(times))
+    in_flight = callback.in_flight
+    callback.on_tool_start({"name": "look"}, "", run_id=TOOL)
+    callback.on_retriever_start({}, "q", run_id=INNER, parent_run_id=TOOL)
+    callback.on_llm_start({}, ["q"], run_id=MODEL, parent_run_id=INNER)
+    assert [work.kind for work in in_flight.innermost()] == [Kind.MODEL]
+    callback.on_llm_end(LLMResult(generations=[]), run_id=MODEL)
+    callback.on_retriever_end([], run_id=INNER)
+    assert [(work.name, work.sign_at) for work in in_flight.innermost()] == [("look", in_flight.last_sign)]
+    callback.on_retriever_start({}, "q", run_id=OTHER, parent_run_id=TOOL)
+    callback.on_retriever_error(RuntimeError(), run_id=OTHER)
+    assert [(work.name, work.sign_at) for work in in_flight.innermost()] == [("look", in_flight.last_sign)]
 
 
 def test_what_was_cancelled_is_forgotten_with_its_parent() -> None:

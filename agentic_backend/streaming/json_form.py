@@ -33,19 +33,21 @@ def json_form(value: Any) -> Any:
     A type without a JSON form becomes its name, an integer beyond 64 bits its digits. A value that contains itself, is
     nested too deeply or holds too many values becomes `{"_unreadable": …}`.
     """
-    try:
-        return _Walk().form(value, 0)
-    except Exception:
-        # An author's type may raise anything when it is read.
-        return {UNREADABLE: type(value).__name__}
+    return _Walk(_MOST_VALUES).whole(value)
 
 
 def value_form(value: Any) -> Any:
     """The JSON form of an interrupt's value. A field that is unreadable does not hide the others."""
     form = json_form(value)
-    if is_readable(form) or not isinstance(value, Mapping):
+    if is_readable(form) or not isinstance(value, Mapping) or len(value) > _MOST_VALUES:
         return form
-    return {_key(name): json_form(field) for name, field in value.items()}
+    # The fields share the bound: each has its part of what those before it left.
+    shown, room = {}, _MOST_VALUES
+    for place, (name, field) in enumerate(value.items()):
+        walk = _Walk(room // (len(value) - place))
+        shown[_key(name)] = walk.whole(field)
+        room = max(0, room - walk.values)
+    return shown
 
 
 def is_readable(form: Any) -> bool:
@@ -73,22 +75,31 @@ def cut(form: Any, most_bytes: int) -> Any:
 
 
 class _Walk:
-    """One pass over a value, which counts what it sees."""
+    """One pass over a value, which counts the `values` that it sees, at most `most`."""
 
-    def __init__(self) -> None:
-        self._values = 0
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.values = 0
         # The ids of the containers around the present value.
         self._around: set[int] = set()
 
+    def whole(self, value: Any) -> Any:
+        """The form of `value`, or that it has none."""
+        try:
+            return self.form(value, 0)
+        except Exception:
+            # An author's type may raise anything when it is read.
+            return {UNREADABLE: type(value).__name__}
+
     def form(self, value: Any, depth: int) -> Any:
-        self._values += 1
-        if depth > _DEEPEST or self._values > _MOST_VALUES:
+        self.values += 1
+        if depth > _DEEPEST or self.values > self._most:
             raise ValueError
         if value is None or (isinstance(value, bool | str | int | float) and not isinstance(value, Enum)):
             return _scalar(value)
         parts = _parts_of(value)
         if parts is None:
-            return _named(value)
+            return self.form(value.value, depth + 1) if isinstance(value, Enum) else _named(value)
         if id(value) in self._around:
             raise ValueError
         self._around.add(id(value))
@@ -123,8 +134,6 @@ def _scalar(value: Any) -> Any:
 
 def _named(value: Any) -> Any:
     """A value that is no container and no JSON."""
-    if isinstance(value, Enum):
-        return json_form(value.value)
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, timedelta):

@@ -10,6 +10,7 @@ from langchain_core.messages.ai import UsageMetadata, add_usage
 from agentic_backend.growing_text import GrowingText
 from agentic_backend.protocol.parts import Part, TextPart
 from agentic_backend.streaming.content import clean, delta_of, parts_of
+from agentic_backend.streaming.media import is_media
 
 # What is kept of a message beside its text, until its node returns it: blocks, and bytes of their data.
 _MOST_BESIDE, _MOST_BESIDE_BYTES = 256, 4_000_000
@@ -46,17 +47,23 @@ class Writing:
     _thought: GrowingText = field(default_factory=GrowingText)
     _usage: UsageMetadata | None = None
     _metadata: dict[str, Any] = field(default_factory=dict)
-    # Media, and texts that cite sources, as standard blocks; and the bytes of their data.
+    # Media, and texts that cite sources, as standard blocks; and the characters of their texts and data.
     _beside: list[Mapping[str, Any]] = field(default_factory=list)
     _beside_bytes: int = 0
+    # The number of files and the like that were too many or too large to be kept.
+    _left_out: int = 0
 
     def add(self, chunk: AIMessageChunk, thought: str, text: str, beside: Sequence[Mapping[str, Any]] = ()) -> None:
         """Add a chunk with this new thought and text, and the blocks `beside` its text (see beside_text)."""
         for block in beside:
-            size = len(str(block.get("base64") or ""))
+            # The text is kept already.
+            kept = {**block, "text": ""} if block.get("type") == "text" else dict(block)
+            size = sum(len(value) for value in kept.values() if isinstance(value, str))
             if len(self._beside) < _MOST_BESIDE and self._beside_bytes + size <= _MOST_BESIDE_BYTES:
-                self._beside.append(block)
+                self._beside.append(kept)
                 self._beside_bytes += size
+            else:
+                self._left_out += is_media(block)
         if len(self.ids) < _MOST_IDS and chunk.id not in self.ids:
             self.ids.append(chunk.id)
         self.first_character = self.first_character or text.lstrip()[:1]
@@ -79,11 +86,11 @@ class Writing:
         """The message so far, without calls. Unlike LangChain's sum of chunks, this can't fail."""
         content: Any = self.text
         metadata, thought = self._metadata, {"reasoning_content": self.thought}
-        if self._beside:
+        if self._beside or self._left_out:
             # The blocks are LangChain's own, whatever the provider's are.
             texts = [{"type": "reasoning", "reasoning": self.thought}, {"type": "text", "text": self.text}]
-            beside = [{**block, "text": ""} if block.get("type") == "text" else dict(block) for block in self._beside]
-            content, thought = [*texts, *beside], {}
+            note = {"type": "text-plain", "text": f"[cut: {self._left_out} more files left out]"}
+            content, thought = [*texts, *([note] if self._left_out else []), *map(dict, self._beside)], {}
             metadata = {**metadata, "output_version": "v1"}
         return AIMessage(
             content,

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from agentic_backend.streaming.json_form import cut, json_form
+from agentic_backend.streaming import json_form as json_form_module
+from agentic_backend.streaming.json_form import cut, json_form, value_form
 
 UNREADABLE = {"_unreadable": "list"}
 
@@ -84,6 +85,23 @@ def test_what_contains_itself_or_never_ends_is_unreadable() -> None:
     assert json_form(doubling) == UNREADABLE
     shared = {"a": 1}
     assert json_form([shared, shared]) == [{"a": 1}, {"a": 1}]
+
+
+def test_all_fields_of_a_value_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_form_module, "_MOST_VALUES", 1_000)
+    shown = value_form({"rows": [[0] * 999, [0] * 999], "why": "Sure?", **{f"n{n}": [0] * 400 for n in range(20)}})
+    assert shown["rows"] == UNREADABLE and shown["why"] == "Sure?"
+    assert sum(len(field) for field in shown.values() if isinstance(field, list)) <= 1_000
+    assert value_form({n: n for n in range(1_001)}) == {"_unreadable": "dict"}
+
+
+def test_the_values_of_enums_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Table(Enum):
+        ROWS = tuple(range(600))
+
+    monkeypatch.setattr(json_form_module, "_MOST_VALUES", 1_000)
+    assert json_form([Table.ROWS]) == [list(range(600))]
+    assert json_form([Table.ROWS, Table.ROWS]) == UNREADABLE
 
 
 JSON = st.recursive(

@@ -9,7 +9,7 @@ from langgraph.types import Overwrite
 from support.drafts import Transcript, ai, result, token, update
 
 from agentic_backend.protocol.messages import Channel, FinishReason, TokenUsage
-from agentic_backend.protocol.parts import ImageUrlPart, TextPart, ToolCallPart, ToolResultPart
+from agentic_backend.protocol.parts import ImageUrlPart, TextPart, ToolCallPart, ToolResultPart, text_of
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, TextDraft
 
 USAGE = UsageMetadata(input_tokens=3, output_tokens=4, total_tokens=7)
@@ -144,6 +144,22 @@ def test_images_are_shown_beside_the_text() -> None:
     content = [{"type": "text", "text": "See"}, {"type": "image", "url": "https://example.org/cat.png"}]
     transcript = Transcript(token([{"type": "text", "text": "See", "index": 0}]), update(ai(content))).finish()
     assert transcript.final.parts == [TextPart(text="See"), ImageUrlPart(url="https://example.org/cat.png")]
+
+
+def test_of_what_a_model_shows_beside_its_text_only_so_much_is_kept_until_its_node_returns_it() -> None:
+    data = "data:image/png;base64," + "A" * 1_000_000
+    beside = [token([{"type": "image", "url": data, "index": n}]) for n in range(1, 7)]
+    source = {"type": "citation", "url": "https://example.org", "title": "Source"}
+    cited = token([{"type": "text", "text": "x" * 100_000, "annotations": [source], "index": 0}])
+    transcript = Transcript(token([{"type": "text", "text": "See", "index": 0}]), cited, *beside)
+    [writing] = transcript.transcoder._writing.values()
+    assert (
+        sum(len(str(block.get("url", ""))) + len(str(block.get("text", ""))) for block in writing._beside) < 4_000_000
+    )
+    transcript.close()
+    assert text_of(transcript.final.parts).count("[cut: 3 more files left out]") == 1
+    assert sum(isinstance(part, ImageUrlPart) for part in transcript.final.parts) > 0
+    assert transcript.final.metadata.sources
 
 
 @pytest.mark.parametrize(

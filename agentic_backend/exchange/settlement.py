@@ -7,15 +7,13 @@ the exchange from the store.
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
-
-from langchain_core.messages import BaseMessage
+from collections.abc import Sequence
 
 from agentic_backend.errors import Interrupted, StoreUnavailable
 from agentic_backend.exception_detail import detail_of
 from agentic_backend.exchange.boundary_events import show_deletion, show_end
 from agentic_backend.exchange.ending import Ending, Progress, closing_of_stored, ending_of
-from agentic_backend.exchange.failure_report import FailureReport, strings_in
+from agentic_backend.exchange.failure_report import FailureReport
 from agentic_backend.exchange.graph_run import GraphRun, StartedRun
 from agentic_backend.exchange.kpis import ExchangeKpis
 from agentic_backend.exchange.life import Life, Outcome, Phase
@@ -60,24 +58,12 @@ class Settlement:
             log.warning("exchange no longer belongs to its server", extra=self._start.log_fields)
             return Outcome(ExchangeStatus.INTERRUPTED, Interrupted())
         typed = self._graph_run.typed(error)
-        report = FailureReport(self._graph_run.secrets, self._texts())
+        report = FailureReport(self._graph_run.secrets)
         told = {"code": typed.code, **report.log_fields(error)}
         log.error("exchange failed", exc_info=error, extra={**self._start.log_fields, **told})
         status = ExchangeStatus.INTERRUPTED if isinstance(typed, Interrupted) else ExchangeStatus.ERROR
         detail = detail_of(error, self._graph_run.secrets) if self._start.for_author else None
         return Outcome(status, typed, detail)
-
-    def _texts(self) -> Iterator[str]:
-        """What people and models said in the exchange and before it."""
-        for message in [self._start.opening, *self._outbox.stored, *self._outbox.unwritten]:
-            yield from strings_in([part.model_dump() for part in message.parts])
-        yield from (partial.text for partial in self._outbox.log.partial)
-        yield from strings_in(self._start.record.runtime_context)
-        if (started := self._graph_run.started) is not None:
-            for given in [*started.memory.left_messages, *started.memory.unseen_messages]:
-                # A graph may leave its messages as plain data.
-                is_message = isinstance(given, BaseMessage)
-                yield from strings_in([given.content, getattr(given, "tool_calls", None)] if is_message else given)
 
     async def settle(self, outcome: Outcome, checkpoint: Checkpoint | None) -> None:
         """Store the end, then show it. `checkpoint` replaces the exchange's last one."""

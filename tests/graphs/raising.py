@@ -39,6 +39,10 @@ def quoting(said: str) -> None:
     raise ValueError(f"can't read {said!r}")
 
 
+def distorting(said: str) -> None:
+    raise ValueError(f"can't read {said!r} {json.dumps(said)} {said[:-2]} {said}s {said.upper()}")
+
+
 def secret(said: str) -> None:
     raise ValueError("refused: Authorization: Bearer abcdefgh.12345678 and sk-quokkaberry-0123456789")
 
@@ -57,8 +61,13 @@ async def asking(said: str) -> None:
     plain(said)
 
 
+async def hearing(said: str) -> None:
+    raise ValueError(f"can't read {interrupt('What was it?')}")
+
+
 WAYS: dict[str, Callable[[str], Awaitable[None] | None]] = {
-    way.__name__: way for way in (plain, caused, library, quoting, secret, unprintable, group, asking)
+    way.__name__: way
+    for way in (plain, caused, library, quoting, distorting, secret, unprintable, group, asking, hearing)
 }
 
 

@@ -200,13 +200,28 @@ async def test_the_log_leaves_out_what_people_said_and_keeps_what_the_program_sa
         session_id = events[0]["session_id"]
         await client.ask("quoting wombatfruit, read my lips", agent_id="raising", session_id=session_id)
     [failure] = failures(log)
-    assert failure["exception"][0]["text"] == "can't read '… …, read my …'"
+    assert failure["exception"][0]["text"] == "can't read '… …, read … …'"
     logging.getLogger("agentic_backend").setLevel(logging.DEBUG)
     async with chat(server.address) as client:
         await client.ask("quoting wombatfruit", agent_id="raising")
         await client.ask("secret", agent_id="raising")
     assert failures(log)[1]["exception"][0]["text"] == "can't read 'quoting wombatfruit'"
     assert "quokkaberry" not in log.getvalue(), "secrets are left out at every level"
+
+
+async def test_the_log_leaves_out_what_people_said_in_any_form(server: RunningServer, log: io.StringIO) -> None:
+    async with chat(server.address) as client:
+        await client.ask("distorting \nquokkaberry 5550199 wömbat स्ते", agent_id="raising")
+        await client.send({"message": "hearing", "agent_id": "raising"})
+        asked = await client.until("awaiting_human")
+        answers = {asked["payload"]["requests"][0]["interrupt_id"]: "plinthgaze 4711"}
+        place = {name: asked[name] for name in ("session_id", "exchange_id")}
+        await client.send({"type": "human_resume", **place, "payload": {"answers": answers}})
+        await client.ended()
+    distorted, heard = (failure["exception"][0]["text"] for failure in failures(log))
+    assert distorted.startswith("can't read '") and heard == "can't read … …"
+    said = set(distorted.replace("can't read", "")) - set("…'\"\\ \n")
+    assert said == set(), said
 
 
 async def test_the_log_says_where_a_sessions_past_came_from(tmp_path: Path, log: io.StringIO) -> None:

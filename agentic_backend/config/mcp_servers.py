@@ -22,6 +22,11 @@ class McpAuthSettings(Section):
         None, description="The environment variable whose value `header` sends as it is."
     )
 
+    @property
+    def is_of_user(self) -> bool:
+        """Whether requests carry a token of the user."""
+        return self.mode in ("user_token", "token_exchange")
+
     @model_validator(mode="after")
     def _each_mode_has_what_it_needs(self) -> Self:
         needed = {"token_exchange": {"audience"}, "header": {"header", "environment"}}.get(self.mode, set())
@@ -53,12 +58,13 @@ class McpServerSettings(Section):
     idle_s: Seconds | None = Field(
         300,
         description="How long the program of `stdio` may wait for a call, in seconds; then it ends, and the next call "
-        "starts it again. `null`: it never ends so.",
+        "starts it again, and so may take up to 6 s + `connect_timeout_s` + `tool_timeout_s`. `null`: it never ends "
+        "so.",
     )
     shared: bool = Field(
         False,
-        description="Whether all agents and users share one session with the server, and so one program of `stdio`; "
-        "not for a server that is told the user's token.",
+        description="Whether all agents and users of one process share one session with the server, and so one "
+        "program of `stdio`; not for a server that is told the user's token.",
     )
 
     @model_validator(mode="after")
@@ -76,6 +82,6 @@ class McpServerSettings(Section):
 
     @model_validator(mode="after")
     def _a_token_is_not_shared(self) -> Self:
-        if self.shared and self.auth.mode in ("user_token", "token_exchange"):
+        if self.shared and self.auth.is_of_user:
             raise rule_broken(f"a session with the auth {self.auth.mode!r} belongs to one user", "shared")
         return self

@@ -28,7 +28,7 @@ from agentic_backend.auth.user import Tokens
 from agentic_backend.auth.user_tokens import UserTokens, renewal_time
 from agentic_backend.config.mcp_servers import McpAuthSettings, McpServerSettings
 from agentic_backend.config.validation_problems import looks_secret
-from agentic_backend.errors import AgentUnavailable, AuthUnavailable, Unauthenticated
+from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
 from agentic_backend.redaction import REDACTED
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ _LONGEST_JOINED = 1_000_000
 """Longest text of a result, in characters, that is searched for credentials split among its blocks."""
 
 REFUSALS = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
-"""Statuses by which a server refuses a user."""
+"""Statuses by which a server refuses a user, or the operator's key."""
 
 ExchangeToken = Callable[[str, str], Awaitable[Tokens]]
 """Exchanges a user's access token for one for an audience: called with the token and the audience."""
@@ -238,6 +238,16 @@ def request_auth(
         exchanged = ExchangedToken(context, exchange, settings.audience, timeout_s)
         return BearerToken(lambda: exchanged, credentials, may_renew)
     return None
+
+
+def refusal(settings: McpAuthSettings) -> str:
+    """What a server did that answered with one of REFUSALS."""
+    return "refused the user" if settings.is_of_user else "refused the server's credentials"
+
+
+def unasked(error: Unauthenticated | TokenExpired | AuthUnavailable) -> str:
+    """What is said of a server that was not asked, for lack of a token."""
+    return f"can't be asked in the user's name: {error.content.rstrip('.')}"
 
 
 def fixed_credentials(settings: McpServerSettings) -> Credentials:

@@ -25,7 +25,7 @@ from mcp.types import JSONRPCMessage
 
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.errors import AuthUnavailable, TokenExpired, Unauthenticated
-from agentic_backend.mcp.credentials import REFUSALS, fixed_headers
+from agentic_backend.mcp.credentials import REFUSALS, fixed_headers, refusal, unasked
 from agentic_backend.mcp.framing import Capped, ServerSentEvent, ServerSentEvents
 from agentic_backend.mcp.inbound import MANY, REST_S, TURN_EVERY, Inbound, RequestId, TooMuch
 from agentic_backend.mcp.live_session import ReadStream, Streams
@@ -55,11 +55,7 @@ async def sse(
 ) -> AsyncIterator[Streams]:
     """Connect as `streamable_http` does; all answers come in one stream, whose end ends the session."""
     into, answers = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-
-    async def answer(told: bytes) -> None:
-        await into.send(SessionMessage(JSONRPCMessage.model_validate_json(told)))
-
-    client = await _client(settings, auth, inbound, answer)
+    client = await _client(settings, auth, inbound, into)
     client.event_hooks["response"].append(_bounded_responses(inbound, None))
 
     def made_already(*_: Any, **__: Any) -> httpx.AsyncClient:
@@ -80,40 +76,63 @@ async def _pass_on(read: ReadStream, into: MemoryObjectSendStream[SessionMessage
 
 
 class _Client(httpx.AsyncClient):
-    """Answers in place of a server that refuses the user's token, since MCP's client would end the session."""
+    """Answers in place of a server that refuses a request, since MCP's client would end the session."""
 
-    def __init__(self, inbound: Inbound, answer: Callable[[bytes], Awaitable[None]] | None, **options: Any) -> None:
+    def __init__(
+        self,
+        inbound: Inbound,
+        refusal: str,
+        answers: MemoryObjectSendStream[SessionMessage | Exception] | None,
+        **options: Any,
+    ) -> None:
         super().__init__(**options)
         self._inbound = inbound
         """Makes the answer."""
-        self._answer = answer
-        """Gives it to MCP's client; None if it belongs into the response."""
+        self._refusal = refusal
+        """What a server did that refuses a request."""
+        self._answers = answers
+        """Where MCP's client reads all answers; None if each comes in the response to its request."""
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        is_sent = False
+        try:
+            response = await self._sent(request, **options)
+            is_sent = not response.is_error
+            return response
+        finally:
+            if not is_sent and request.method == "POST" and self._answers is not None:
+                # MCP's client sends nothing more, but goes on reading: calls would wait for their timeout. The end of
+                # the answers ends the session.
+                self._answers.close()
+
+    async def _sent(self, request: httpx.Request, **options: Any) -> httpx.Response:
         try:
             response = await super().send(request, **options)
         except (Unauthenticated, TokenExpired, AuthUnavailable) as error:
-            what = f"can't be asked in the user's name: {error.content.rstrip('.')}"
-            if (instead := await self._instead(request, what)) is None:
+            if (instead := await self._answer_for_refused(request, unasked(error))) is None:
                 raise
             return instead
-        if response.status_code in REFUSALS and (instead := await self._instead(request, "refused the user")):
+        if response.status_code in REFUSALS and (instead := await self._answer_for_refused(request, self._refusal)):
             await response.aclose()
             return instead
         return response
 
-    async def _instead(self, request: httpx.Request, what: str) -> httpx.Response | None:
-        """The response to a call of a tool, or to a notification; None for what opens the session and keeps it open."""
-        message = orjson.loads(request.content) if request.method == "POST" else {}
-        is_notification = "method" in message and "id" not in message
-        if not is_notification and message.get("method") != "tools/call":
+    async def _answer_for_refused(self, request: httpx.Request, what: str) -> httpx.Response | None:
+        """The response to a call of a tool, and to what expects no answer; None for what opens the session and keeps it
+        open."""
+        if request.method != "POST":
             return None
-        answer = self._inbound.error(message.get("id"), what)
-        if answer is not None and self._answer is None:
+        message = orjson.loads(request.content)
+        # The others are notifications, and our answers to the server.
+        is_request = "method" in message and "id" in message
+        if is_request and message["method"] != "tools/call":
+            return None
+        answer = self._inbound.error(message["id"] if is_request else None, what)
+        if answer is not None and self._answers is None:
             headers = {"content-type": "application/json"}
             return httpx.Response(httpx.codes.OK, headers=headers, content=answer, request=request)
-        if answer is not None and self._answer is not None:
-            await self._answer(answer)
+        if answer is not None and self._answers is not None:
+            await self._answers.send(SessionMessage(JSONRPCMessage.model_validate_json(answer)))
         return httpx.Response(httpx.codes.ACCEPTED, request=request)
 
 
@@ -121,14 +140,15 @@ async def _client(
     settings: McpServerSettings,
     auth: httpx.Auth | None,
     inbound: Inbound,
-    answer: Callable[[bytes], Awaitable[None]] | None = None,
+    answers: MemoryObjectSendStream[SessionMessage | Exception] | None = None,
 ) -> httpx.AsyncClient:
     silence_s = max(settings.tool_timeout_s + _BEYOND_THE_TOOL_S, _SILENCE_S)
     # In a thread, because it reads the trusted certificates from files.
     tls = await asyncio.to_thread(_tls)
     return _Client(
         inbound,
-        answer,
+        refusal(settings.auth),
+        answers,
         auth=auth,
         headers={**fixed_headers(settings.auth), **_UNCOMPRESSED},
         timeout=httpx.Timeout(settings.connect_timeout_s, read=silence_s),
@@ -164,18 +184,18 @@ def _bounded_responses(
         encoded = response.headers.pop("content-encoding", "identity").strip().lower() != "identity"
         asked = await _request_id(request) if request.method == "POST" and answer_s is not None else None
         if response.status_code != httpx.codes.OK or (request.method != "GET" and asked is None):
-            read = _instead()
+            read = _body_instead()
         elif kind == "text/event-stream" and not encoded:
             # A stream that answers no request may stay open for good, and its end means no break.
             ends = (answer_s, on_break) if asked is not None else (None, lambda: None)
             read = _events(stream, inbound, asked, *ends)
         elif asked is None:
-            read = _instead()
+            read = _body_instead()
         elif kind == "application/json" and not encoded:
             read = _whole(stream, inbound, asked, answer_s)
         else:
             response.headers["content-type"] = "application/json"
-            read = _instead(inbound.error(asked, "gave an answer in a form that was not asked for"))
+            read = _body_instead(inbound.error(asked, "gave an answer in a form that was not asked for"))
         response.stream = _Body(stream, read)
 
     return bound
@@ -203,7 +223,7 @@ class _Body(httpx.AsyncByteStream):
         await self._stream.aclose()
 
 
-async def _instead(told: bytes | None = None) -> AsyncIterator[bytes]:
+async def _body_instead(told: bytes | None = None) -> AsyncIterator[bytes]:
     """`told` instead of a body that is not read."""
     if told is not None:
         yield told

@@ -8,7 +8,7 @@ sampling, elicitation or roots.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import Context
 from enum import Enum, auto
@@ -27,8 +27,8 @@ from mcp.types import (
 
 from agentic_backend.backoff import backoff
 from agentic_backend.config.mcp_servers import McpServerSettings
-from agentic_backend.errors import AgentUnavailable, TokenExpired, Unauthenticated
-from agentic_backend.mcp.credentials import REFUSALS
+from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
+from agentic_backend.mcp.credentials import REFUSALS, refusal, unasked
 from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.live_session import LiveSession, Streams
 
@@ -46,14 +46,13 @@ _SESSION_GONE = "Session terminated"
 """The error of MCP's client for an HTTP 404: the server no longer knows the session."""
 
 _RESTARTING = "is not available; it is being restarted"
-_REFUSED_USER = "refused the user"
 
 
 class _State(Enum):
     LIVE = auto()
     """Calls use the session."""
     RESTING = auto()
-    """The session ended because nobody called, or because the server refused the user. The next call opens it."""
+    """The session ended because nobody called, or for lack of a token of the user. The next call opens it."""
     WAKING = auto()
     """A call has come, and waits with others until the session is open again."""
     LOST = auto()
@@ -75,6 +74,8 @@ class ServerSession:
         """The server's tools: for one agent those of the first session, and of the latest one if it is shared."""
         self._open_transport = open_transport
         """Opens a new connection."""
+        self._auth = settings.auth
+        """What its requests carry."""
         self._inbound = inbound
         """Filters the server's messages, on all its connections."""
         self._connect_timeout_s = settings.connect_timeout_s
@@ -186,6 +187,8 @@ class ServerSession:
         except McpError as error:
             return _failed(self._said(error, session))
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            # MCP's client may still read, but sends nothing more.
+            session.end()
             return _failed(self._unavailable)
         except (RuntimeError, ValueError):
             # MCP's client raises these if a result violates the protocol.
@@ -295,8 +298,7 @@ class ServerSession:
 
     def _lose(self, error: Exception | None, is_again: bool) -> None:
         """Fail the running calls, and those that wait for the session."""
-        self._note_loss(error, is_again)
-        if _is_refusal(error):
+        if self._note_loss(error, is_again):
             # Only another token helps, and that is tried at the next call.
             self._fall_asleep()
         else:
@@ -310,26 +312,36 @@ class ServerSession:
 
     def _cannot_open(self, error: Exception | None) -> AgentUnavailable:
         log.warning("MCP server can't be reached", exc_info=_cause(error), extra={"mcp_server": self.server_id})
-        unavailable = AgentUnavailable(self._says(_REFUSED_USER if self._refused_by(error) else "can't be reached"))
+        unavailable = AgentUnavailable(self._says(self._lacks_token(error) or self._is_down(error, "can't be reached")))
         # For the author: clients are told no more than that.
         unavailable.__cause__ = _cause(error)
         return unavailable
 
-    def _note_loss(self, error: Exception | None, is_again: bool) -> None:
+    def _note_loss(self, error: Exception | None, is_again: bool) -> bool:
+        """Say and log why the session is lost; return whether it only lacks a token."""
         if self._is_closing:
-            return
-        refused = self._refused_by(error)
-        self._unavailable = self._says(_REFUSED_USER if refused else _RESTARTING)
+            return False
+        lacks = self._lacks_token(error)
+        self._unavailable = self._says(lacks or self._is_down(error, _RESTARTING))
         # If a server stays away, each agent logs only the first loss as a warning.
         level = logging.DEBUG if is_again else logging.WARNING
-        fields = {"mcp_server": self.server_id, "refused": refused}
+        fields = {"mcp_server": self.server_id, "refused": lacks is not None}
         log.log(level, "MCP session lost", exc_info=_cause(error), extra=fields)
+        return lacks is not None
 
-    def _refused_by(self, error: Exception | None) -> bool:
-        """Whether the server only refused the user; otherwise it is down, which is reported to `observe`."""
-        if not (refused := _is_refusal(error)):
-            self._observe(self.server_id, False)
-        return refused
+    def _lacks_token(self, error: Exception | None) -> str | None:
+        """What to say if the server refused the user, or there is no token to ask it with; None if it is down."""
+        for cause in _causes(error):
+            if isinstance(cause, AuthUnavailable):
+                return unasked(cause)
+            if isinstance(cause, Unauthenticated | TokenExpired) or (self._auth.is_of_user and _is_refusal(cause)):
+                return refusal(self._auth)
+        return None
+
+    def _is_down(self, error: Exception | None, otherwise: str) -> str:
+        """Report it to `observe`; return what to say: that it refused the operator's key, or `otherwise`."""
+        self._observe(self.server_id, False)
+        return refusal(self._auth) if any(map(_is_refusal, _causes(error))) else otherwise
 
     def _says(self, what: str) -> str:
         return f"The MCP server '{self.server_id}' {what}."
@@ -339,17 +351,19 @@ def _failed(why: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=why)], isError=True)
 
 
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The exceptions in a group, and in its groups."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _causes(each)
+    elif error is not None:
+        yield error
+
+
 def _cause(error: BaseException | None) -> BaseException | None:
     """The first exception of a group, since the log would not show what a group contains."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+    return next(_causes(error), None)
 
 
-def _is_refusal(error: BaseException | None) -> bool:
-    """Whether the server, or the issuer of its tokens, refused the user's token."""
-    if isinstance(error, BaseExceptionGroup):
-        return any(map(_is_refusal, error.exceptions))
-    if isinstance(error, httpx.HTTPStatusError):
-        return error.response.status_code in REFUSALS
-    return isinstance(error, Unauthenticated | TokenExpired)
+def _is_refusal(error: BaseException) -> bool:
+    return isinstance(error, httpx.HTTPStatusError) and error.response.status_code in REFUSALS

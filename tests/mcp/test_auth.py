@@ -16,7 +16,7 @@ from support.recorded_agents import context_of, exchange_token
 from agentic_backend.auth.user import Tokens
 from agentic_backend.auth.user_tokens import UserTokens
 from agentic_backend.config.mcp_servers import McpAuthSettings
-from agentic_backend.errors import AgentUnavailable, Unauthenticated
+from agentic_backend.errors import AgentUnavailable, AuthUnavailable, Unauthenticated
 from agentic_backend.mcp.credentials import BearerToken, Credentials, ExchangedToken, request_auth
 from agentic_backend.telemetry import JsonFormatter
 
@@ -238,6 +238,56 @@ async def test_a_user_to_whom_no_token_is_given_for_the_audience_is_told_so(echo
 
     with pytest.raises(AgentUnavailable, match="The MCP server 'echo' refused the user"):
         await tool_user({"echo": echo.settings(**EXCHANGE)}, token="dev:ann", exchange=refuse).async_init()
+
+
+async def test_a_server_is_not_blamed_for_tokens_that_cant_be_had(echo: EchoServer) -> None:
+    async def away(access_token: str, audience: str) -> Tokens:
+        raise AuthUnavailable
+
+    seen: list[bool] = []
+    agent = tool_user(
+        {"echo": echo.settings(**EXCHANGE)}, token="dev:ann", exchange=away, observe=lambda _, up: seen.append(up)
+    )
+    with pytest.raises(AgentUnavailable, match="'echo' can't be asked in the user's name: Tokens can't be checked"):
+        await agent.async_init()
+    assert not seen
+
+
+KEY = {"auth": {"mode": "header", "header": "Authorization", "environment": "SEARCH_API_KEY"}}
+
+
+@pytest.mark.parametrize("settings", [KEY, {}])
+async def test_a_server_that_refuses_the_operators_key_does_not_refuse_the_user(
+    settings: dict[str, object], echo: EchoServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEARCH_API_KEY", "no key at all")
+    seen: list[bool] = []
+    agent = tool_user({"echo": echo.settings(**settings)}, observe=lambda _, up: seen.append(up))
+    with pytest.raises(AgentUnavailable, match="The MCP server 'echo' refused the server's credentials"):
+        await agent.async_init()
+    assert seen == [False]
+
+
+@pytest.mark.parametrize("transport", ["streamable_http", "sse"])
+async def test_a_call_for_which_the_operators_key_is_refused_says_so(transport: str) -> None:
+    with echo_server(transport, "--open") as server:
+        async with built(tool_user({"echo": server.settings()})) as agent:
+            assert await told(agent, "count") == "1"
+            await told(agent, "refuse_next", status=403)
+            assert await refused(agent, "count") == "The MCP server 'echo' refused the server's credentials."
+            assert await told(agent, "count") == "2", "it is the same session still"
+
+
+@pytest.mark.parametrize("transport", ["streamable_http", "sse"])
+async def test_a_refused_answer_to_the_servers_ping_leaves_the_session(
+    transport: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with echo_server(transport) as server:
+        async with built(tool_user({"echo": server.settings(**USER_TOKEN)}, token="dev:ann")) as agent:
+            assert await told(agent, "count") == "1"
+            assert await told(agent, "refuse_a_pong", status=401) == "no answer"
+            assert await told(agent, "count") == "2", "it is the same session still"
+    assert "MCP session lost" not in caplog.text
 
 
 @pytest.mark.parametrize("transport", ["streamable_http", "sse"])

@@ -102,6 +102,29 @@ async def test_a_server_that_was_restarted_between_two_calls_is_found_again() ->
             assert await told(agent, "count") == "1"
 
 
+@pytest.mark.parametrize("transport", ["streamable_http", "sse"])
+@pytest.mark.parametrize("status", [404, 500])
+async def test_a_call_that_cant_be_sent_fails_at_once_and_the_session_is_opened_again(
+    transport: str, status: int
+) -> None:
+    with echo_server(transport, "--open") as server:
+        async with built(tool_user({"echo": server.settings(tool_timeout_s=2 * PATIENCE_S)})) as agent:
+            await told(agent, "refuse_next", status=status)
+            assert await refused(agent, "count") == AWAY
+            await recovered(agent)
+            assert await told(agent, "count") == "1"
+
+
+async def test_a_session_that_can_send_nothing_more_is_opened_again() -> None:
+    with echo_server("sse", "--open") as server:
+        async with built(tool_user({"echo": server.settings(tool_timeout_s=1)})) as agent:
+            # A redirect to nowhere.
+            await told(agent, "refuse_next", status=302)
+            assert await refused(agent, "count") == "The tool did not end within 1 seconds."
+            await recovered(agent)
+            assert await told(agent, "count") == "1"
+
+
 async def test_a_call_in_a_new_session_lists_no_tools() -> None:
     pages = [{"name": "exit"}], [{"name": "heard"}]
     async with built(tool_user({"raw": raw_server(*pages, result={})})) as agent:

@@ -47,6 +47,9 @@ Calling = Context[ServerSession, Any, Request]
 counters: WeakKeyDictionary[ServerSession, int] = WeakKeyDictionary()
 """The count of each session."""
 
+statuses: list[int] = []
+"""The statuses that the next POSTs are answered with."""
+
 cancelled: list[str] = []
 """The tools whose calls were cancelled."""
 
@@ -196,6 +199,25 @@ def crash() -> str:
 
 
 @server.tool()
+def refuse_next(status: int) -> str:
+    """Answer the next POST with this status."""
+    statuses.append(status)
+    return "agreed"
+
+
+@server.tool()
+async def refuse_a_pong(status: int, context: Calling) -> str:
+    """Ping the client, and answer the POST of its answer with this status."""
+    statuses.append(status)
+    try:
+        async with asyncio.timeout(1):
+            await context.session.send_ping()
+    except TimeoutError:
+        return "no answer" if not statuses else "no POST"
+    return "answered"
+
+
+@server.tool()
 def noise(text: str) -> str:
     """Write the text to standard error."""
     print(NOISE, text, file=sys.stderr, flush=True)
@@ -252,6 +274,19 @@ async def ask_the_user(context: Calling) -> str:
     return "answered"
 
 
+class _Refusing:
+    """Answers POSTs with the `statuses`."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST" and statuses:
+            await PlainTextResponse("refused", statuses.pop(0))(scope, receive, send)
+            return
+        await self._application(scope, receive, send)
+
+
 class _TokensOnly:
     """Answers 401 to a request without a token of a known form, or with one that is over, or says so."""
 
@@ -282,6 +317,7 @@ def main(transport: str, *options: str) -> None:
         server.run("stdio")
         return
     application: ASGIApp = server.sse_app() if transport == "sse" else server.streamable_http_app()
+    application = _Refusing(application)
     if "--open" not in options:
         application = _TokensOnly(application)
     bound = socket.socket()

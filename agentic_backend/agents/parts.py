@@ -36,9 +36,9 @@ def emit_parts(*parts: Part | Mapping[str, Any]) -> None:
     """Show `parts` in the chat and store them; callable where `get_stream_writer` is: in nodes and tools of any graph.
 
     They are added to the text that this graph is writing or has just written, else they are a message of their own, at
-    once; where people see only some texts, by the agent's `stream`, the parts follow them. Each is a part of the
-    protocol (text, code, image_url, link, geo) or a mapping with its fields. Raises ValueError if one is none of these,
-    or if they are too many or too large.
+    once; the agent's `stream` holds them back as it does texts. Each is a part of the protocol (text, code, image_url,
+    link, geo) or a mapping with its fields. Raises ValueError if one is none of these, or if they are too many or too
+    large.
     """
     if len(parts) > MOST_PARTS:
         raise ValueError(f"emit_parts: {len(parts)} parts at once, more than {MOST_PARTS}")

@@ -185,7 +185,7 @@ class AgentsSettings(Section):
     cache_size: Count = Field(256, description="Agents that are kept warm, each for one session.")
     build_timeout_s: Seconds = Field(60, description="How long an agent may take to start, in seconds.")
     close_timeout_s: Seconds = Field(10, description="How long an agent may take to close, in seconds.")
-    store_items: Count = Field(
+    store_items: Annotated[int, Field(ge=1, le=100_000)] = Field(
         10_000,
         description="Most items of LangGraph's store for each user; as many again for the items that all users share "
         "(`store: shared`).",

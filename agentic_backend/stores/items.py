@@ -64,7 +64,8 @@ class ItemStore(Protocol):
         """Store the items, all of one owner, and remove those with the ids `removed`.
 
         An item that exists keeps its `created_at`. Raises LimitReached, without having written anything, if the owner
-        would keep too much; on a store without transactions, concurrent writes may exceed the bounds a little.
+        would keep too much; on a store without transactions, concurrent writes may exceed the bounds a little, and a
+        write that fails may have stored the first items.
         """
         ...
 

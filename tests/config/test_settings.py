@@ -205,6 +205,7 @@ def test_what_is_wrong_in_the_environment_is_named_with_its_variable(
         ("server.port", 65000, "--port: port + 1000 is no port"),
         ("log.level", "loud", "--log-level: expected 'debug' or"),
         ("relay.keep_ended_bytes", -1, "relay.keep_ended_bytes: expected an integer from 0 to 4294967296, found -1"),
+        ("agents.store_items", 100_001, "agents.store_items: expected an integer from 1 to 100000, found 100001"),
         ("server.prot", 1, "server.prot: there is no such setting; did you mean 'server.port'?"),
     ],
 )

@@ -10,6 +10,7 @@ from support.mongo_commands import Commands
 
 from agentic_backend.errors import RateLimited, StoreUnavailable
 from agentic_backend.stores.base import SessionQuery, took_too_long
+from agentic_backend.stores.items import ItemBounds, item_id
 from agentic_backend.stores.kpi_figures import Aggregation
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.documents import Database, indexes
@@ -18,6 +19,7 @@ from tests.stores.samples import (
     a_kpi_query,
     a_session,
     an_end,
+    an_item,
     answer,
     as_kpis,
     begin,
@@ -122,6 +124,17 @@ async def test_a_repeated_write_reads_only_what_it_wrote(store: MongoStore, comm
     # The first read looks for rows in the way of the write.
     assert [command["find"] for command, _ in reads] == ["messages", "sessions", "exchanges", "messages"]
     assert [len(reply["cursor"]["firstBatch"]) for _, reply in reads] == [1, 1, 1, 1]
+
+
+async def test_many_items_are_stored_in_one_request(store: MongoStore, commands: Commands) -> None:
+    commands.clear()
+    await store.put_items(
+        [an_item("a", str(number)) for number in range(200)], [item_id("ann", "a", "x")], ItemBounds()
+    )
+    assert [name for name in commands.names if "find" not in name] == ["update items", "delete items"]
+    commands.clear()
+    assert await store.item_namespaces("ann") == ["a"]
+    assert fetched(commands) == {"items": 1}
 
 
 async def test_the_server_knows_how_long_a_search_and_a_report_may_take(store: MongoStore, commands: Commands) -> None:

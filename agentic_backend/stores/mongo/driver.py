@@ -14,7 +14,7 @@ advance it.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, TypeVar, cast
@@ -172,6 +172,16 @@ async def inserted(insertion: Awaitable[object]) -> bool:
             raise
         return False
     return True
+
+
+async def aggregated(collection: Any, pipeline: Sequence[Document]) -> list[Document]:
+    """What the pipeline makes of the collection."""
+    cursor = collection.aggregate(pipeline, allowDiskUse=True)
+    # PyMongo's is awaited, motor's is not.
+    if isinstance(cursor, Awaitable):
+        cursor = await cursor
+    rows: list[Document] = await cursor.to_list(None)
+    return rows
 
 
 def blocking_client(url: str) -> pymongo.MongoClient[Document]:

@@ -1,12 +1,15 @@
-"""Items in MongoDB. A write checks the bounds first and then stores the items one by one: there are no transactions."""
+"""Items in MongoDB. A write checks the bounds first and then stores the items in order, in as few requests as possible:
+there are no transactions.
+"""
 
 from collections.abc import Collection, Sequence
 
-from pymongo.errors import DuplicateKeyError
+from pymongo import DeleteMany, UpdateOne
 
 from agentic_backend.errors import LimitReached
 from agentic_backend.stores.items import ItemBounds, ItemQuery
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in
+from agentic_backend.stores.mongo.driver import aggregated, inserted
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.records import ItemRecord
 from agentic_backend.stores.tables import ITEMS
@@ -32,10 +35,11 @@ class Items(Part):
             )
             if not bounds.allow(before, after):
                 raise LimitReached(bounds.reached)
-        for item in items:
-            await _put(database, document(ITEMS, item))
+        writes: list[UpdateOne | DeleteMany] = [_put(document(ITEMS, item)) for item in items]
         if removed:
-            await database["items"].delete_many({"_id": {"$in": list(removed)}})
+            writes.append(DeleteMany({"_id": {"$in": list(removed)}}))
+        if writes:
+            await _write(database, writes)
 
     @operation
     async def find_items(self, database: Database, query: ItemQuery) -> list[ItemRecord]:
@@ -48,8 +52,8 @@ class Items(Part):
 
     @operation
     async def item_namespaces(self, database: Database, owner: str) -> list[str]:
-        rows = await database["items"].find({"owner": owner}, {"_id": 0, "namespace": 1}).to_list(None)
-        return sorted({row["namespace"] for row in rows})
+        among = [{"$match": {"owner": owner}}, {"$group": {"_id": "$namespace"}}]
+        return sorted(row["_id"] for row in await aggregated(database["items"], among))
 
 
 async def _found(database: Database, ids: Collection[str]) -> list[ItemRecord]:
@@ -64,16 +68,13 @@ async def _kept(database: Database, owner: str) -> tuple[int, int]:
     return len(rows), sum(row["value_bytes"] for row in rows)
 
 
-async def _put(database: Database, kept: Document) -> None:
+def _put(kept: Document) -> UpdateOne:
     changes = {name: kept[name] for name in _CHANGED}
     others = {name: value for name, value in kept.items() if name not in (*_CHANGED, "_id")}
-    for is_last in (False, True):
-        try:
-            await database["items"].update_one(
-                {"_id": kept["_id"]}, {"$set": changes, "$setOnInsert": others}, upsert=True
-            )
-            return
-        except DuplicateKeyError:
-            # Another writer inserted it at the same time; now it can be updated.
-            if is_last:
-                raise
+    return UpdateOne({"_id": kept["_id"]}, {"$set": changes, "$setOnInsert": others}, upsert=True)
+
+
+async def _write(database: Database, writes: Sequence[UpdateOne | DeleteMany]) -> None:
+    # An item that another writer has inserted at the same time can be updated then.
+    while not await inserted(database["items"].bulk_write(writes)):
+        pass

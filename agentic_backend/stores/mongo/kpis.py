@@ -5,14 +5,13 @@ records are read in batches, and a thread aggregates them.
 """
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any
 
 from pymongo.errors import OperationFailure
 
 from agentic_backend.stores.base import took_too_long
 from agentic_backend.stores.kpi_figures import PERCENTILES, Aggregation, KpiBucket, KpiGathering, KpiQuery
 from agentic_backend.stores.mongo.documents import Database, Document, document
+from agentic_backend.stores.mongo.driver import aggregated
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.records import KpiRecord
 from agentic_backend.stores.rows import rfc3339
@@ -93,17 +92,8 @@ async def _buckets(
     ]
     if computed is not None:
         pipeline.append({"$project": computed})
-    rows = await _run(database, pipeline)
+    rows = await aggregated(database["kpi_records"], pipeline)
     return {(int(row["_id"]["at"]), tuple(row["_id"].get(name) for name in query.groupby)): row for row in rows}
-
-
-async def _run(database: Database, pipeline: list[Document]) -> list[Document]:
-    cursor: Any = database["kpi_records"].aggregate(pipeline, allowDiskUse=True)
-    # PyMongo's is awaited, motor's is not.
-    if isinstance(cursor, Awaitable):
-        cursor = await cursor
-    rows: list[Document] = await cursor.to_list(None)
-    return rows
 
 
 def _accumulators(aggregations: list[Aggregation]) -> Document:

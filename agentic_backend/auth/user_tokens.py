@@ -7,6 +7,7 @@ memory only, and go when the last connection, run and warm agent of the user goe
 import asyncio
 import math
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import Context
 from dataclasses import replace
@@ -20,6 +21,7 @@ _EARLY_S = 30.0
 """How long before its end a token is renewed, in seconds; a token that lasts briefly, in the last fifth of its time."""
 _CALM_S = 10.0
 """After a renewal that failed, how long a token that is still valid is used without another try, in seconds."""
+_MOST_LATEST = 32
 
 Refresh = Callable[[str], Awaitable[Tokens]]
 """Trades a refresh token for newer tokens. Raises Unauthenticated or AuthUnavailable; has its own timeout."""
@@ -34,6 +36,8 @@ class UserTokens:
         self._refresh = refresh
         self._newest: Tokens | None = None
         """None until the user has brought a token."""
+        self.latest: deque[str] = deque(maxlen=_MOST_LATEST)
+        """The access and refresh tokens that came last: a run may have seen any of them."""
         self._renew_at = math.inf
         """From when on the newest access token is renewed before it is used, in Unix seconds."""
         self._renewal: asyncio.Task[None] | None = None
@@ -73,7 +77,7 @@ class UserTokens:
             # The refresh token of an older pair may be used up.
             self._take(replace(tokens, refresh_token=here.refresh_token or tokens.refresh_token))
         elif here.refresh_token is None:
-            self._newest = replace(here, refresh_token=tokens.refresh_token)
+            self._keep(replace(here, refresh_token=tokens.refresh_token))
 
     async def usable(self, refused: str | None = None) -> str | None:
         """The access token for a request: renewed if it is about to end, or if a service has `refused` it.
@@ -135,7 +139,7 @@ class UserTokens:
         except (Unauthenticated, AuthUnavailable) as error:
             if isinstance(error, Unauthenticated) and self.refresh_token == old.refresh_token:
                 self._refused_refresh = old.refresh_token
-                self._newest = replace(self._newest or old, refresh_token=None)
+                self._keep(replace(self._newest or old, refresh_token=None))
             if self.access_token == old.access_token:
                 raise
             return
@@ -147,7 +151,7 @@ class UserTokens:
             self.offer(renewed)
             if self.refresh_token == old.refresh_token:
                 # The old one is used up.
-                self._newest = replace(self._newest or old, refresh_token=renewed.refresh_token)
+                self._keep(replace(self._newest or old, refresh_token=renewed.refresh_token))
 
     def _renewal_ended(self, renewal: asyncio.Task[None]) -> None:
         self._renewal = None
@@ -156,7 +160,14 @@ class UserTokens:
             renewal.exception()
 
     def _take(self, tokens: Tokens) -> None:
-        self._newest, self._renew_at = tokens, renewal_time(tokens)
+        self._keep(tokens)
+        self._renew_at = renewal_time(tokens)
+
+    def _keep(self, tokens: Tokens) -> None:
+        self._newest = tokens
+        for token in (tokens.access_token, tokens.refresh_token):
+            if token and token not in self.latest:
+                self.latest.append(token)
 
 
 class TokenCache:

@@ -86,7 +86,7 @@ class GraphRun:
         self._context = context
         """The exchange's data for the agent and its tools."""
         self._first_tokens = (context.access_token, context.refresh_token)
-        """The user's tokens at the start; `refresh_user_access_token` may replace those of the context."""
+        """The user's tokens at the start; during a run, newer ones come."""
         self._services = services
         self._control = RunControl()
         """Asks the graph to stop between two steps."""
@@ -147,7 +147,8 @@ class GraphRun:
     @property
     def secrets(self) -> Sequence[str]:
         """The secrets that the agent could have put into the text of an exception."""
-        tokens = [*self._first_tokens, self._context.access_token, self._context.refresh_token]
+        newest = (self._context.access_token, self._context.refresh_token)
+        tokens = [*self._first_tokens, *newest, *self._context.tokens.latest]
         return [
             *self._services.factory.secrets,
             *dict.fromkeys(token for token in tokens if token and len(token) >= SHORTEST_SECRET),

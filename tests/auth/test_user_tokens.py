@@ -56,6 +56,13 @@ def test_tokens_that_last_longer_replace_the_others() -> None:
     assert held.access_token == "newer"
 
 
+def test_the_tokens_that_came_last_are_known_within_bounds() -> None:
+    held = of(Realm(), token("a0", "r0"))
+    for number in range(1, 100):
+        held.offer(token(f"a{number}", f"r{number}", lasts_s=HOUR_S + number))
+    assert list(held.latest) == [f"{kind}{number}" for number in range(84, 100) for kind in "ar"]
+
+
 def test_a_renewal_with_an_access_token_alone_keeps_the_refresh_token() -> None:
     held = of(Realm(), token("first", "r1"))
     held.offer(token("newer", lasts_s=2 * HOUR_S))

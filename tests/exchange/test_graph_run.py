@@ -22,6 +22,7 @@ from agentic_backend.agents.agent_flow import CompiledGraph, GraphFlow
 from agentic_backend.agents.delegation import delegation_tool
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.auth.user import Tokens
 from agentic_backend.errors import CheckpointMissing
 from agentic_backend.exchange.graph_run import Drained
 from agentic_backend.protocol.parts import ToolCallPart
@@ -227,3 +228,14 @@ async def test_what_is_kept_does_not_grow_with_the_steps(store: SqliteStore, tmp
         return len(checkpoints.pack())
 
     assert await steps(100) < await steps(3) + 100
+
+
+async def test_every_token_that_came_since_the_run_began_is_its_secret(store: SqliteStore) -> None:
+    graph = StateGraph(MessagesState)
+    graph.add_node("say", lambda state: {"messages": [AIMessage("Done.")]})
+    graph.add_edge(START, "say")
+    run = DrivenRun(store, graph.compile())
+    for number in range(3):
+        run.context.tokens.offer(Tokens(f"wombatfruit-{number}", f"quokkaberry-{number}"))
+    given = [f"{name}-{number}" for name in ("wombatfruit", "quokkaberry") for number in range(3)]
+    assert set(given) <= set(run.graph_run.secrets)

@@ -108,7 +108,9 @@ async def open_application(
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
         parts = sessions.orchestrator, sessions.service, sessions.reports
         connections = OpenConnections(settings.limits)
-        services = DoorServices(authenticator, tokens, agents, *parts, relay, connections, kpi, settings.limits)
+        services = DoorServices(
+            authenticator, tokens, agents, *parts, relay, connections, kpi, settings.limits, factory.secrets
+        )
         readiness = Readiness(store, relay, authenticator, pages)
         yield Application(
             public=_public(settings, services, port),
@@ -179,6 +181,7 @@ def _public(settings: Settings, services: DoorServices, port: int) -> ASGIApp:
         hosts={*names, *settings.server.allowed_hosts},
         is_draining=lambda: services.relay.draining,
         kpi=services.kpi,
+        secrets=services.secrets,
     )
 
 

@@ -199,7 +199,7 @@ class Connection:
                 retryable=error.retryable,
                 request_id=request_id,
                 retry_after_s=error.retry_after_s,
-                detail=detail_for(self._user, error),
+                detail=detail_for(self._user, error, self._door.secrets),
                 refused=echoed("type") if raw.get("type") is not None else "ask",
                 client_exchange_id=echoed("client_exchange_id"),
                 session_id=echoed("session_id"),

@@ -1,5 +1,6 @@
 """DoorServices: the services that every transport uses to authenticate, bound, count and serve clients."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from agentic_backend.agents.agent_manager import AgentManager
@@ -26,3 +27,5 @@ class DoorServices:
     connections: OpenConnections
     kpi: Kpi
     limits: LimitsSettings
+    secrets: Collection[str]
+    """Those of the environment, the models and the MCP servers, which an author's code could quote."""

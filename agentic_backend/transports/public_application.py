@@ -28,6 +28,7 @@ def public_application(
     hosts: Collection[str],
     is_draining: Callable[[], bool],
     kpi: Kpi,
+    secrets: Collection[str],
 ) -> ASGIApp:
     async def page(request: Request) -> Response:
         return FileResponse(_WEB / "index.html", headers={"cache-control": "no-cache"})
@@ -42,6 +43,8 @@ def public_application(
         ],
         exception_handlers=EXCEPTION_HANDLERS,
     )
+    # For the handlers of errors.
+    application.state.secrets = secrets
     # A path with another slash is another path: behind a proxy a redirect would name the wrong address.
     application.router.redirect_slashes = False
     # Outside Starlette: its error middleware sends responses that a middleware inside would not see.

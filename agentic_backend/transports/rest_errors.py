@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from uuid import uuid4
 
 from starlette.exceptions import HTTPException
@@ -54,26 +54,31 @@ def _rendered(values: Sequence[Value]) -> bytes:
 
 
 def error_response(
-    error: AgenticError, request_id: str, status: int | None = None, user: User | None = None
+    error: AgenticError,
+    request_id: str,
+    status: int | None = None,
+    user: User | None = None,
+    secrets: Collection[str] = (),
 ) -> Response:
-    """`user` is who asked, if that is known: authors are told more."""
+    """`user` is who asked, if that is known: authors are told more, without `secrets`."""
     headers = {"www-authenticate": "Bearer"} if error.http_status == 401 else {}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(max(1, math.ceil(error.retry_after_s)))
-    body = ErrorBody(error=ErrorInfo.of(error, request_id, detail_for(user, error)))
+    body = ErrorBody(error=ErrorInfo.of(error, request_id, detail_for(user, error, secrets)))
     return json_response(body, status or error.http_status, headers)
 
 
-def refusal(error: AgenticError, path: str, user: User | None = None) -> Response:
+def refusal(error: AgenticError, path: str, user: User | None = None, secrets: Collection[str] = ()) -> Response:
     """Log a refused request and return the error response, both with the same request id."""
     request_id = uuid4().hex
     log.info("request refused", extra={"request_id": request_id, "code": error.code, "path": path})
-    return error_response(error, request_id, user=user)
+    return error_response(error, request_id, user=user, secrets=secrets)
 
 
 async def _typed(request: Request, error: Exception) -> Response:
     assert isinstance(error, AgenticError)
-    return refusal(error, request.url.path, getattr(request.state, "user", None))
+    user, secrets = getattr(request.state, "user", None), getattr(request.app.state, "secrets", ())
+    return refusal(error, request.url.path, user, secrets)
 
 
 async def _http(request: Request, error: Exception) -> Response:

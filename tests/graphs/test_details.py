@@ -129,6 +129,17 @@ async def test_secrets_and_tokens_are_left_out_and_long_texts_cut(server: Runnin
         assert len(detail["text"]) <= 2_000
 
 
+async def test_a_refusal_leaves_out_the_secrets_of_models_and_servers(tmp_path: Path) -> None:
+    notes = {"transport": "stdio", "command": "notes", "env": {"NOTES_TOKEN": "no licence"}}
+    async with running_server(tmp_path, agents=ENTRIES, settings={"mcp_servers": {"notes": notes}}) as server:
+        async with chat(server.address) as client:
+            [refused] = await client.ask("hello", agent_id="fails-to-import")
+        async with rest(server) as http:
+            response = await http.post("/sessions", json={"agent_id": "fails-to-import"})
+        for detail in (refused["detail"], response.json()["error"]["detail"]):
+            assert detail["text"] == "[redacted]"
+
+
 async def test_every_way_to_read_an_exchange_tells_its_author_the_same(server: RunningServer) -> None:
     async with chat(server.address) as client:
         events = await client.ask("plain", agent_id="raising")

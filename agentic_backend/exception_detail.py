@@ -10,14 +10,16 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.events import ErrorDetail
 from agentic_backend.redaction import redact
 
-# The longest text of an exception that is told, and how much of it is read to redact it.
-_LONGEST_TEXT, _MOST_READ = 2_000, 8_000
+# The longest text of an exception that is told, and how much of it is read to redact it. Half a secret at the end of
+# what is read is not told, since it is no longer than the difference.
+_LONGEST_TEXT, _MOST_READ = 2_000, 3_000
 # The most exceptions that are searched: causes may be a cycle or a tree.
 _MOST_CAUSES = 100
 
@@ -66,11 +68,10 @@ def text_of(error: BaseException, secrets: Collection[str] = ()) -> str:
     except Exception:
         # The class is an author's.
         return ""
+    told = redact(text[:_MOST_READ].encode(errors="replace").decode(), secrets)
     if len(text) > _MOST_READ:
-        # Without its last word, which may be half a secret.
-        text = text[:_MOST_READ].rpartition(" ")[0]
-    text = redact(text.encode(errors="replace").decode(), secrets)
-    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
+        told = told[: _LONGEST_TEXT - _MOST_READ] + "…"
+    return told if len(told) <= _LONGEST_TEXT else told[: _LONGEST_TEXT - 1] + "…"
 
 
 def place_of(error: BaseException, *, full_path: bool = False) -> str | None:
@@ -144,7 +145,10 @@ def _place_in(frame: traceback.FrameSummary) -> _Place:
 
 def _short(file: str) -> str:
     """The path relative to the working directory, else to the nearest directory of modules, else the file's name."""
-    above = [Path.cwd(), *sorted(map(Path, filter(None, sys.path)), key=lambda path: -len(path.parts))]
+    above = sorted(map(Path, filter(None, sys.path)), key=lambda path: -len(path.parts))
+    # The working directory may have been removed.
+    with suppress(OSError):
+        above.insert(0, Path.cwd())
     for directory in above:
         if Path(file).is_relative_to(directory) and directory.parts[1:]:
             return str(Path(file).relative_to(directory))

@@ -23,14 +23,15 @@ _LONG_SEGMENT = 16
 _DEEPEST, _MOST_ITEMS = 6, 100
 
 _HEADERS = {"authorization", "proxy-authorization", "cookie", "set-cookie"}
-_NAMED = r"[\w-]*(?:key|token|secret|passw|pwd|signature|credential)[\w-]*"
+# Names and the parts of a token have a bound, because an unbounded search is quadratic.
+_NAMED = r"[\w-]{0,64}?(?:key|token|secret|passw|pwd|signature|credential)[\w-]{0,64}"
 _LOOKS = re.compile(
     r"(?i)(\b(?:bearer|basic)\s+"
     rf"|[?&]{_NAMED}="
-    r"|\b(?:(?:proxy-)?authorization|(?:set-)?cookie|x-[\w-]*(?:key|token))[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?"
+    r"|\b(?:(?:proxy-)?authorization|(?:set-)?cookie|x-[\w-]{0,64}?(?:key|token))[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?"
     r"|\b(?:password|passwd|client_secret|api[-_]?key|access_token|refresh_token)[\"']?\s*[:=]\s*[\"']?)"
     r"[^\s\"'&,;}\])]+"
-    r"|eyJ[\w-]+\.[\w-]+\.[\w-]*"
+    r"|eyJ[\w-]{1,1024}\.[\w-]+\.[\w-]*"
     r"|\b(?:sk|pk|rk|gh[pousr]|github_pat|glpat|hf|gsk|xai|xox[abpr])[-_][\w*-]{8,}"
     r"|\bAKIA[0-9A-Z]{12,}|\bAIza[\w-]{20,}"
     r"|\bdev:[\w.@-]+(?::\d+)?"

@@ -130,7 +130,12 @@ class BlockedLoop:
             # A thread that holds the interpreter delays this one too, but then it uses the processor.
             lost_s = max(0.0, now - looked_at - self._tick_s - (used_s - cpu_s))
             looked_at, cpu_s = now, used_s
-            self._look(now, lost_s)
+            try:
+                self._look(now, lost_s)
+            except Exception:
+                # What a task works on is in an author's hands. The next look may succeed.
+                if self._is_news("", "look"):
+                    log.exception("could not look what blocks the event loop")
 
     def _look(self, now: float, lost_s: float) -> None:
         beat = self._beat
@@ -156,16 +161,20 @@ class BlockedLoop:
 
     def _tell(self, block: _Block, blocked_s: float) -> None:
         worker = block.worker
-        place = (worker.agent_id if worker else "", block.line)
-        with self._lock:
-            if place in self._told:
-                return
-            self._told[place] = True
+        if not self._is_news(worker.agent_id if worker else "", block.line):
+            return
         fields = {**worker.log_fields, "agent_id": worker.agent_id, "node": worker.node} if worker else {}
         log.warning(
             "code blocks the event loop, and with it everybody; it belongs into a thread, or has to await",
             extra={**fields, "line": block.line, "blocked_ms": round(blocked_s * 1000)},
         )
+
+    def _is_news(self, agent_id: str, line: str) -> bool:
+        with self._lock:
+            if (agent_id, line) in self._told:
+                return False
+            self._told[agent_id, line] = True
+        return True
 
     def _worker(self, task: asyncio.Task[object] | None) -> Worker | None:
         context = None if task is None else _context_of(task)

@@ -55,5 +55,5 @@ def found_at_work(context: Context) -> AtWork | None:
     if work is None:
         return None
     config = context.get(var_child_runnable_config) or {}
-    node = config.get("metadata", {}).get("langgraph_node")
+    node = (config.get("metadata") or {}).get("langgraph_node")
     return replace(work, node=None if node is None else str(node))

@@ -1,17 +1,25 @@
 """Asynchronous code that blocks the event loop is found: who blocks, in which node, on which line."""
 
+import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
+from contextvars import Context, copy_context
 from pathlib import Path
 from typing import Any
 
 import pytest
 from graphs import loop_blocking
 from graphs.talk import activities, ask
+from langchain_core.runnables.config import var_child_runnable_config
 from support.chat_client import Event, chat
 from support.rest_client import metric_at
 from support.running_server import RunningServer, running_server
 from support.signing_realm import signing_realm
+
+from agentic_backend.agents.at_work import AtWork, at_work, found_at_work
+from agentic_backend.blocked_loop import Worker, watched_loop
+from agentic_backend.kpi import Kpi
 
 MESSAGES = {"with-tool": 'call look_up(word="x")', "leader": 'call ask_expert(question="x")'}
 _TARGETS = {
@@ -117,6 +125,35 @@ async def test_whoever_signs_in_sees_nothing_of_the_code(tmp_path: Path, caplog:
             assert events[-1]["status"] == "ok" and blocks(events) == []
             assert await count(server, "sleeping") == 1
     assert len(warnings(caplog)) == 1
+
+
+async def test_the_watch_goes_on_though_a_look_fails(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    workers: list[Worker | None] = []
+
+    def worker_of(context: Context) -> Worker | None:
+        if not workers:
+            workers.append(None)
+            raise AttributeError("an author's")
+        return AtWork("desk", {}, lambda _: None)
+
+    with watched_loop(Kpi(), 0.1, worker_of):
+        for _ in range(2):
+            time.sleep(0.5)
+            await asyncio.sleep(0.1)
+    ours = [record for record in caplog.records if record.name == "agentic_backend.blocked_loop"]
+    assert len([record for record in ours if record.exc_info]) == 1
+    assert [told["agent_id"] for told in warnings(caplog)] == ["desk"]
+
+
+def test_a_task_without_metadata_is_at_work() -> None:
+    def context_at_work() -> Context:
+        var_child_runnable_config.set({"metadata": None})  # type: ignore[typeddict-item]
+        with at_work(AtWork("desk", {}, lambda _: None)):
+            return copy_context()
+
+    found = found_at_work(copy_context().run(context_at_work))
+    assert found is not None and (found.agent_id, found.node) == ("desk", None)
 
 
 async def test_it_can_be_switched_off(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -28,6 +28,8 @@ _LONGEST_FOREIGN = 1_000
 _OURS = "agentic_backend"
 _TAIL_LINES, _LONGEST_LINE = 500, 4000
 _MOST_CAUSES, _MOST_FRAMES, _LONGEST_SOURCE = 8, 12, 200
+# What remains of each text and place, and how many of the places, where a line's exception is shortened.
+_SHORT_TEXT, _FEW_FRAMES = 200, 2
 # What the lines for people show in a form of their own.
 _HEAD = ("time", "level", "logger", "message")
 
@@ -90,6 +92,26 @@ class ConsoleFormatter(JsonFormatter):
         text = "\n".join(["  ".join(filter(None, [_in_one_line(head), fields])), *story])
         # A terminal must not obey what an exception's text contains.
         return "".join(sign if sign.isprintable() or sign == "\n" else f"\\x{ord(sign):02x}" for sign in text)
+
+
+class TailFormatter(JsonFormatter):
+    """JSON of bounded length: what is too long is shortened in its exception, from the farthest cause on."""
+
+    def rendered(self, line: Mapping[str, Any]) -> str:
+        text = super().rendered(line)
+        story = line.get("exception")
+        if len(text) <= _LONGEST_LINE or not isinstance(story, list):
+            return text
+        short = [_shortened(told) for told in story]
+        while len(text := super().rendered({**line, "exception": short})) > _LONGEST_LINE and short:
+            short.pop()
+        return text
+
+
+def _shortened(told: Mapping[str, Any]) -> dict[str, Any]:
+    """One exception of a story."""
+    texts = {"text": told["text"][:_SHORT_TEXT]} if "text" in told else {}
+    return {**told, **texts, "at": [place[:_SHORT_TEXT] for place in told["at"][-_FEW_FRAMES:]]}
 
 
 def _in_one_line(value: object) -> str:
@@ -179,7 +201,7 @@ class LogTail(logging.Handler):
 
     def __init__(self, packages: Collection[str] = ()) -> None:
         super().__init__()
-        self.setFormatter(JsonFormatter())
+        self.setFormatter(TailFormatter())
         self.addFilter(OursOrWarnings(packages))
         # The latest lines, oldest first.
         self._lines: deque[str] = deque(maxlen=_TAIL_LINES)

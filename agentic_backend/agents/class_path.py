@@ -12,6 +12,7 @@ from types import ModuleType
 
 from agentic_backend.config.validation_problems import near_miss
 from agentic_backend.exception_detail import place_of, text_of
+from agentic_backend.redaction import secrets_of
 
 _LONGEST_REASON = 500
 
@@ -69,5 +70,5 @@ def _near_module(missing: str) -> str:
 def _import_failed(module_name: str, error: BaseException) -> str:
     """The reason with the author's own line, which may be in another module that this one imports."""
     place = place_of(error, full_path=True)
-    reason = f"{type(error).__name__}: {text_of(error)}"[:_LONGEST_REASON]
+    reason = f"{type(error).__name__}: {text_of(error, secrets_of())}"[:_LONGEST_REASON]
     return f"importing {module_name!r} failed{f' at {place}' if place else ''}: {reason}"

@@ -24,6 +24,14 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Package:
     return make
 
 
+def test_an_import_error_leaves_out_the_secrets_of_the_environment(
+    package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TOKEN", "quokkaberry")
+    package("desk_with_secret", {"one": "import os; raise ValueError('refused ' + os.environ['DESK_TOKEN'])"})
+    assert refusal("desk_with_secret.one:graph").endswith("ValueError: refused [redacted]")
+
+
 def refusal(class_path: str) -> str:
     with pytest.raises(ClassPathError) as caught:
         resolve(class_path)

@@ -1,15 +1,17 @@
 """TrialBuild: builds each agent once as the server would, with its model and its MCP servers, and says what fails.
 
 No model is called, since that costs. An agent whose MCP server takes the user's token is not built, because nobody is
-signed in.
+signed in. The agents' store is a trial's, empty and removed at its end.
 """
 
 import asyncio
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from agentic_backend.agents.agent_factory import AgentFactory
@@ -19,10 +21,13 @@ from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.config.settings import Settings
-from agentic_backend.exception_detail import detail_of
+from agentic_backend.exception_detail import detail_of, text_of
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
 from agentic_backend.kpi import Kpi
 from agentic_backend.mcp.shared_sessions import SharedSessions
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.items import ItemBounds
+from agentic_backend.stores.opening import open_sqlite
 
 _THREADS = "trial-build"
 # Added to the factory's timeout, for an agent that ignores its cancellation.
@@ -48,11 +53,13 @@ def build_all(settings: Settings, agents: AgentManager, models: ChatModels) -> I
     """Build the served agents one by one, each within `agents.build_timeout_s`, and close them again."""
     loop, threads = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix=_THREADS)
     loop.set_default_executor(threads)
-    trial = _Trial(settings, models)
     try:
-        for agent in agents.served():
-            yield _until_done(loop, loop.create_task(trial.build(agent)))
-        _until_done(loop, loop.create_task(trial.aclose()))
+        with TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+            opening = open_sqlite(Path(directory) / "trial.sqlite3", settings.store.timeout_s)
+            trial = _Trial(settings, models, _until_done(loop, loop.create_task(opening)))
+            for agent in agents.served():
+                yield _until_done(loop, loop.create_task(trial.build(agent)))
+            _until_done(loop, loop.create_task(trial.aclose()))
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
         loop.close()
@@ -74,9 +81,10 @@ def _until_done(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> Any
 
 
 class _Trial:
-    def __init__(self, settings: Settings, models: ChatModels) -> None:
+    def __init__(self, settings: Settings, models: ChatModels, store: Store) -> None:
         self._settings = settings
         self._models = models
+        self._store = store
         self._servers = {OPERATIONS: operations_settings(None)} | settings.mcp_servers
         self._user_id = settings.auth.developer.user
         authenticator = DeveloperAuthenticator(self._user_id)
@@ -84,6 +92,8 @@ class _Trial:
         services = AgentServices(
             models=models,
             exchange_token=authenticator.exchange,
+            store=store,
+            item_bounds=ItemBounds(settings.agents.store_items, settings.agents.store_bytes),
             mcp_servers=self._servers,
             shared_mcp_sessions=self._shared,
         )
@@ -99,11 +109,13 @@ class _Trial:
             building.cancel()
             return Built(agent_id, fault="does not end, though its time is up")
         error = asyncio.CancelledError() if building.cancelled() else building.exception()
-        return Built(agent_id, time.monotonic() - began, None if error is None else _fault(error))
+        fault = None if error is None else _fault(error, self._factory.secrets)
+        return Built(agent_id, time.monotonic() - began, fault)
 
     async def aclose(self) -> None:
         await self._factory.aclose()
         await self._shared.aclose()
+        await self._store.aclose()
 
     async def _build(self, agent: CatalogAgent) -> None:
         if is_flow_class(agent.target) or agent.settings.model is not None:
@@ -118,12 +130,12 @@ class _Trial:
         return [name for name in ids if self._servers[name].auth.mode in ("user_token", "token_exchange")]
 
 
-def _fault(error: BaseException) -> str:
+def _fault(error: BaseException, secrets: Collection[str]) -> str:
     """`error` and what caused it, in one line."""
-    detail = detail_of(error, ())
-    told = [str(error)]
+    detail = detail_of(error, secrets)
+    told = [text_of(error, secrets)]
     if detail is not None:
-        told = [str(error)] if str(error) != detail.text else []
+        told = [text for text in told if text != detail.text]
         told.append(f"{detail.type}: {detail.text}" if detail.text else detail.type)
         told.append(f"at {detail.where}" if detail.where else "")
     return " ".join(" ".join(filter(None, told)).split())

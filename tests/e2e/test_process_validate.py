@@ -11,6 +11,7 @@ from support.server_process import PATIENCE_S, command
 MODULE = """
 import asyncio, sys, time
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph_sdk.runtime import ServerRuntime
 from pydantic import BaseModel
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.mcp.mcp_runtime import MCPRuntime
@@ -43,6 +44,14 @@ class Hangs(Desk):
                 await asyncio.sleep(3600)
             except asyncio.CancelledError:
                 pass
+
+class Tells(Desk):
+    async def async_init(self):
+        raise ConnectionError("refused plinthgaze and quokkaberry")
+
+def remembers(runtime: ServerRuntime):
+    assert runtime.store.search(("desk",)) == []
+    return graph
 
 def blocks():
     time.sleep(3600)
@@ -125,7 +134,7 @@ async def test_build_says_of_each_agent_whether_it_can_be_built_and_at_which_lin
     assert list(lines) == [agent["id"] for agent in agents], told + errors
     assert [name for name, line in lines.items() if line.startswith("ok ")] == ["good", "graph", "with-notes"]
     assert "ConnectionError: no database at the desk at " in lines["closed"]
-    assert lines["closed"].endswith("desk_agents.py:20 in async_init")
+    assert lines["closed"].endswith("desk_agents.py:21 in async_init")
     assert "'away' can't be reached" in lines["without-server"]
     assert lines["personal"].startswith("skipped") and "a user's token for personal" in lines["personal"]
     assert "'groq:llama' is not available" in lines["no-package"]
@@ -140,6 +149,17 @@ async def test_build_of_what_is_good_ends_well(tmp_path: Path) -> None:
     status, told, errors = await validate(tmp_path, [entry("good", "Desk")], "--build")
     assert (status, errors) == (0, "")
     assert "ok       good" in told.splitlines()
+
+
+async def test_build_gives_a_store_and_leaves_secrets_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TOKEN", "quokkaberry")
+    notes = {"transport": "stdio", "command": "notes", "env": {"NOTES_TOKEN": "plinthgaze"}}
+    agents = [entry("remembers", "remembers"), entry("tells", "Tells")]
+    status, told, errors = await validate(tmp_path, agents, "--build", mcp_servers={"notes": notes})
+    assert (status, errors) == (2, "")
+    assert "ok       remembers" in told.splitlines(), told
+    assert "ConnectionError: refused [redacted] and [redacted] at " in told
+    assert "quokkaberry" not in told and "plinthgaze" not in told
 
 
 @pytest.mark.parametrize("arguments", [(), ("--build",)])

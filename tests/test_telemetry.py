@@ -180,13 +180,13 @@ def test_what_looks_like_a_secret_is_redacted(text: str, redacted: str) -> None:
     assert redact(text) == redacted
 
 
-@pytest.mark.parametrize("text", ["x-", "-x-", "eyJ", "eyJ-", "?" + "key" * 7_000, "password ", "bearer "])
+@pytest.mark.parametrize("text", ["x-", "-x-", "eyJ", "eyJ-", "?" + "key" * 14_000, "password ", "bearer "])
 def test_no_text_takes_long_to_redact(text: str) -> None:
-    text = (text * 20_000)[:20_000]
+    text = (text * (40_000 // len(text) + 1))[:40_000]
     began = time.process_time()
     redact(text)
-    # A tenth of a second; an unbounded search takes from one to ten.
-    assert time.process_time() - began < 0.5
+    # A tenth of a second; an unbounded search takes from one to twenty.
+    assert time.process_time() - began < 1.0
 
 
 WARNINGS = ["allowed warning", "theirs warning", "loud warning"]

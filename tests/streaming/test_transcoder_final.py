@@ -54,7 +54,11 @@ def test_what_a_graph_adds_for_its_model_is_never_repeated(prompt: BaseMessage) 
 
 
 def emitted(text: str) -> StreamPart:
-    return ("agent:1",), "custom", EmittedParts([LinkPart(href=f"https://example.org/{text}", kind="view")], 30)
+    return (
+        ("agent:1",),
+        "custom",
+        EmittedParts([LinkPart(href=f"https://example.org/{text}", kind="view")], 30, "answer"),
+    )
 
 
 @pytest.mark.parametrize("text", ["Here it is", "There it was"])

@@ -178,7 +178,8 @@ class StreamTranscoder:
         thought, text = delta_of(chunk)
         beside = beside_text(chunk)
         writing.add(chunk, thought, text, beside)
-        drafts += map(server_tool, server_tools_of(beside))
+        if beside:
+            drafts += map(server_tool, server_tools_of(beside))
         if writing.is_hidden or self._held_back.all_but_final:
             return drafts
         if thought:

@@ -1,5 +1,6 @@
 """Users, their tokens, and the Authenticator protocol that finds the user of a token."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,6 +15,11 @@ class User:
     roles: frozenset[str] = frozenset()
     # When the token expires, in Unix seconds; None: never.
     expires_at: float | None = None
+    email: str | None = None
+    # The groups that the token names.
+    groups: frozenset[str] = frozenset()
+    # The scopes that the token names, such as an organisation or a class, by their kind.
+    scope: Mapping[str, str] = field(default_factory=dict)
     # Whether the server runs in developer mode, where everybody is an author.
     is_developer: bool = False
 

@@ -12,18 +12,16 @@ nothing and returns the same answer, until the exchange's next write counts. A w
 """
 
 import time
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol, Self
 
-from pydantic import TypeAdapter
-
-from agentic_backend.errors import BadFrame, RateLimited, StoreUnavailable
+from agentic_backend.errors import RateLimited, StoreUnavailable
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialText
-from agentic_backend.protocol.messages import ExchangeStatus, SessionState, Timestamp, TokenUsage
+from agentic_backend.protocol.messages import ExchangeStatus, SessionState, TokenUsage
+from agentic_backend.stores.cursors import cursor_at, place_of
 from agentic_backend.stores.items import ItemStore
 from agentic_backend.stores.kpi_figures import KpiBucket, KpiQuery
 from agentic_backend.stores.records import (
@@ -35,6 +33,7 @@ from agentic_backend.stores.records import (
     MessageRecord,
     SessionRecord,
 )
+from agentic_backend.stores.trail import TrailRecord, TrailStore
 
 STATES_KEPT = 20
 """The number of states that a session keeps of its graphs; a newer one replaces the oldest."""
@@ -44,8 +43,6 @@ PROOF_BYTES = 32_768
 
 Observer = Callable[[str, float, bool], None]
 """Called after each operation of a store with its name, its duration in seconds, and whether the store answered."""
-
-_PLACE: TypeAdapter[tuple[datetime, str]] = TypeAdapter(tuple[Timestamp, str])
 
 
 @contextmanager
@@ -143,13 +140,7 @@ class SessionQuery:
     @property
     def place(self) -> tuple[datetime, str] | None:
         """`updated_at` (in UTC) and `id` of the previous page's last session, or None. Raises BadFrame."""
-        if self.cursor is None:
-            return None
-        try:
-            updated_at, session_id = _PLACE.validate_json(urlsafe_b64decode(self.cursor))
-            return updated_at.astimezone(UTC), session_id
-        except (ValueError, OverflowError):
-            raise BadFrame("cursor: not the next_cursor of a page") from None
+        return place_of(self.cursor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +156,8 @@ class SessionPage:
 
 
 def cursor_after(session: SessionRecord) -> str:
-    """The cursor behind a page's last session, opaque to clients.
-
-    It names a place in the order (last updated first, then by id), not an offset: if some sessions move, pages still
-    neither repeat nor skip the others.
-    """
-    return urlsafe_b64encode(_PLACE.dump_json((session.updated_at, session.id))).decode()
+    """The cursor behind a page's last session."""
+    return cursor_at(session.updated_at, session.id)
 
 
 class AlreadyAsked(Exception):
@@ -190,7 +177,7 @@ def took_too_long() -> RateLimited:
     return RateLimited("That took too long; ask for less, or again in a moment.", retry_after_s=5)
 
 
-class Store(ItemStore, Protocol):
+class Store(ItemStore, TrailStore, Protocol):
     async def create_session(self, session: SessionRecord) -> None: ...
 
     async def get_session(self, session_id: str) -> SessionRecord | None: ...
@@ -235,13 +222,14 @@ class Store(ItemStore, Protocol):
         opening: MessageDraft,
         new_session: SessionRecord | None = None,
         checkpoint: Checkpoint | None = None,
+        trail: Sequence[TrailRecord] = (),
     ) -> Written:
         """Admit one exchange into its session and store its first message, in one step.
 
-        `new_session` is created in the same step; the exchange starts from `checkpoint`. The exchange's `first_rank`
-        is the caller's guess at the session's next rank; the store corrects it. Drops the checkpoints of the session's
-        earlier exchanges. Raises AlreadyAsked, SessionNotFound (also if the session belongs to another user),
-        SessionCompleted, SessionBusy.
+        `new_session` and `trail` are stored in the same step; the exchange starts from `checkpoint`. The exchange's
+        `first_rank` is the caller's guess at the session's next rank; the store corrects it. Drops the checkpoints of
+        the session's earlier exchanges. Raises AlreadyAsked, SessionNotFound (also if the session belongs to another
+        user), SessionCompleted, SessionBusy.
         """
         ...
 
@@ -253,13 +241,14 @@ class Store(ItemStore, Protocol):
         checkpoint: Checkpoint | None = None,
         *,
         blocks: Sequence[int | None] = (),
+        trail: Sequence[TrailRecord] = (),
         token: str | None = None,
     ) -> Written:
         """Store messages from `fence.next_rank` on and, with `end`, end the exchange in the same step.
 
         `checkpoint` replaces the exchange's last one, which stays otherwise. A store without transactions may store it
-        just after the messages. `blocks` are the blocks in which the messages were streamed, None for one that was
-        not. Raises FencedOut, without having written anything.
+        just after the messages, and `trail` just before them. `blocks` are the blocks in which the messages were
+        streamed, None for one that was not. Raises FencedOut, without having written anything but the trail.
         """
         ...
 

@@ -7,6 +7,8 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import Any, Literal
 
+from pydantic import Field
+
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialText
 from agentic_backend.protocol.messages import (
     Channel,
@@ -77,6 +79,8 @@ class MessageDraft:
     """The number of a message that has not reached the root graph, in its exchange (see streaming.reach)."""
     reached: list[int] = field(default_factory=list)
     """The numbers of such messages that have reached the root graph since."""
+    model_parts: list[Part] = field(default_factory=list, repr=False)
+    """What models are given instead of `parts`; empty: the same as people see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +118,7 @@ def place(
             metadata=draft.metadata,
             inner=draft.inner,
             reached=draft.reached,
+            model_parts=draft.model_parts,
             session_id=session_id,
             exchange_id=exchange_id,
             rank=rank,
@@ -171,6 +176,25 @@ class HumanDecision(Value):
     answer: Any = absent()
 
 
+class PromptAddition(Value):
+    """What a module has added to the system prompt of an exchange."""
+
+    module: str
+    text: str
+
+
+class ExchangePolicy(Value):
+    """Who asks in an exchange and what applies to it, for whoever continues it. `scope` is an id by kind of scope."""
+
+    name: str = ""
+    email: str | None = None
+    roles: list[str] = Field(default_factory=list)
+    groups: list[str] = Field(default_factory=list)
+    scope: dict[str, str] = Field(default_factory=dict)
+    chat_profile: str | None = None
+    prompt_additions: list[PromptAddition] = Field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeRecord:
     """One exchange as stored.
@@ -180,7 +204,8 @@ class ExchangeRecord:
     the open requests expire. A running exchange has a `deadline` only if an instance of an earlier version runs it,
     which renews it. `ran_ms` and `first_token_ms` count up to the last pause. `last_seq` is the seq of the last event
     before the pause or the end; while the exchange runs, the beginning of its owner's epoch. `runtime_context` is the
-    client's data for the agent; it is kept for the next owner, and dropped once the exchange can't continue.
+    client's data for the agent; it and `policy` are kept for the next owner, and dropped once the exchange can't
+    continue.
     """
 
     id: str
@@ -197,6 +222,7 @@ class ExchangeRecord:
     usage: TokenUsage = field(default_factory=TokenUsage)
     error: ErrorInfo | None = None
     runtime_context: dict[str, Any] = field(default_factory=dict, repr=False)
+    policy: ExchangePolicy | None = field(default=None, repr=False)
     owner: str | None = None
     deadline: datetime | None = None
     partial: list[PartialText] = field(default_factory=list)

@@ -21,6 +21,16 @@ from pydantic import TypeAdapter
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.stores.records import ExchangeRecord, ItemRecord, KpiRecord, MessageRecord, SessionRecord
 from agentic_backend.stores.rows import Row, folded, json_text, rfc3339
+from agentic_backend.stores.trail import (
+    AdminReadRecord,
+    AuditRecord,
+    ExtractionRecord,
+    ModuleErrorRecord,
+    PromptRecord,
+    SummaryRecord,
+    ToolCallRecord,
+    UsageRecord,
+)
 
 R = TypeVar("R")
 
@@ -232,10 +242,46 @@ ITEMS = Table(
     },
 )
 
-TABLES: list[Table[Any]] = [SESSIONS, EXCHANGES, MESSAGES, KPI_RECORDS, ITEMS]
+_OF_SESSION = {"by_session": ("session_id", "-at", "-id"), "by_time": ("at",), "by_user": ("user_id", "-at", "-id")}
+_BY_TIME = {"by_time": ("-at", "-id")}
+AUDITS = Table("message_audit", AuditRecord, of_session=True, label="audits", indexes=_OF_SESSION)
+EXTRACTIONS = Table("extractions", ExtractionRecord, of_session=True, indexes=_OF_SESSION)
+TOOL_CALLS = Table("tool_calls", ToolCallRecord, of_session=True, label="tool calls", indexes=_OF_SESSION)
+PROMPTS = Table("prompts", PromptRecord, of_session=True, indexes=_OF_SESSION | {"by_exchange": ("exchange_id",)})
+SUMMARIES = Table("summaries", SummaryRecord, of_session=True, indexes=_OF_SESSION)
+MODULE_ERRORS = Table(
+    "module_errors", ModuleErrorRecord, of_session=False, label="failures of modules", indexes=_BY_TIME
+)
+USAGE = Table(
+    "usage",
+    UsageRecord,
+    of_session=False,
+    label="usage records",
+    renamed={"group": "user_group"},
+    indexes=_BY_TIME
+    | {
+        "by_user": ("user_id", "-at", "-id"),
+        "by_group": ("user_group", "-at"),
+        "by_session": ("session_id", "-at"),
+        "by_exchange": ("exchange_id",),
+    },
+)
+ADMIN_READS = Table("admin_reads", AdminReadRecord, of_session=False, label="reads of admins", indexes=_BY_TIME)
+
+TRAIL: dict[type[Any], Table[Any]] = {
+    table.record: table
+    for table in (AUDITS, EXTRACTIONS, TOOL_CALLS, PROMPTS, SUMMARIES, MODULE_ERRORS, USAGE, ADMIN_READS)
+}
+"""The tables of the trail, by their record."""
+
+TABLES: list[Table[Any]] = [SESSIONS, EXCHANGES, MESSAGES, KPI_RECORDS, ITEMS, *TRAIL.values()]
 """All tables, in the order of reports."""
 
 
 def session_tables() -> list[Table[Any]]:
     """The tables whose rows are deleted with their session."""
     return [table for table in TABLES if table.of_session]
+
+
+def is_trail(table: Table[Any]) -> bool:
+    return table.record in TRAIL

@@ -339,19 +339,18 @@ def _type_name(value: object) -> str:
 
 
 def to_langchain(message: MessageRecord) -> BaseMessage:
-    """A stored message as a LangChain message. By its id the transcoder knows that it isn't new."""
-    text, message_id = text_of(message.parts), f"{message.exchange_id}:{message.rank}"
+    """A stored message as models are given it. By its id the transcoder knows that it isn't new."""
+    parts, message_id = message.model_parts or message.parts, f"{message.exchange_id}:{message.rank}"
+    text = text_of(parts)
     if message.role is Role.USER:
         return HumanMessage(text, id=message_id)
     if message.role is Role.SYSTEM:
         return SystemMessage(text, id=message_id)
-    result = next((part for part in message.parts if isinstance(part, ToolResultPart)), None)
+    result = next((part for part in parts if isinstance(part, ToolResultPart)), None)
     if message.channel is Channel.TOOL_RESULT and result is not None:
         status = "error" if result.ok is False else "success"
         return ToolMessage(result.content, tool_call_id=result.call_id, status=status, id=message_id)
     calls = [
-        {"name": part.name, "args": part.args, "id": part.call_id}
-        for part in message.parts
-        if isinstance(part, ToolCallPart)
+        {"name": part.name, "args": part.args, "id": part.call_id} for part in parts if isinstance(part, ToolCallPart)
     ]
     return AIMessage(text, tool_calls=calls, name=message.metadata.extras.get("agent"), id=message_id)

@@ -46,12 +46,20 @@ async def test_an_empty_file_gets_the_newest_schema(tmp_path: Path) -> None:
     assert await asyncio.to_thread(run, path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
     tables = await asyncio.to_thread(run, path, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
     assert [name for (name,) in tables] == [
+        "admin_reads",
         "exchanges",
+        "extractions",
         "items",
         "kpi_records",
+        "message_audit",
         "messages",
+        "module_errors",
+        "prompts",
         "session_states",
         "sessions",
+        "summaries",
+        "tool_calls",
+        "usage",
     ]
 
 

@@ -62,7 +62,7 @@ def a_page_of_an_index(path: Path) -> None:
 
 
 def the_middle_of_the_file(path: Path) -> None:
-    overwrite(path, path.stat().st_size // PAGE // 2, 8)
+    overwrite(path, path.stat().st_size // PAGE * 3 // 4, 8)
 
 
 def the_end(path: Path) -> None:

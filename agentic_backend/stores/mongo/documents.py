@@ -40,7 +40,7 @@ Database = AsyncDatabase[Document]
 
 UNENDED = ["running", "awaiting_human"]
 WITHOUT_STATE = {"checkpoint": 0}
-NOTHING_TO_GO_ON_FROM = {"checkpoint": None, "runtime_context": None}
+NOTHING_TO_GO_ON_FROM = {"checkpoint": None, "runtime_context": None, "policy": None}
 # A document may have 16 MB; the other fields of an exchange need some of it.
 LARGEST_STATE = 12_000_000
 # A message's `search_text` repeats its texts; so it takes at most 4 MB of its document's 16, in UTF-8.

@@ -56,9 +56,11 @@ from agentic_backend.stores.mongo.settling import (
     settled,
     settled_all,
 )
+from agentic_backend.stores.mongo.trail import put_trail, remove_orphans, remove_trail
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord, SessionRecord, place
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.tables import EXCHANGES, MESSAGES, SESSIONS
+from agentic_backend.stores.trail import TrailRecord
 
 # The interval at which a writer checks whether another writer has begun its exchange.
 _LOOK_S = 0.05
@@ -75,6 +77,7 @@ class Exchanges(Part):
         opening: MessageDraft,
         new_session: SessionRecord | None = None,
         checkpoint: Checkpoint | None = None,
+        trail: Sequence[TrailRecord] = (),
     ) -> Written:
         first_rank = exchange.first_rank if new_session is None else new_session.next_rank
         exchange = replace(exchange, first_rank=first_rank)
@@ -82,11 +85,13 @@ class Exchanges(Part):
         async with self.turn(exchange.session_id):
             await _admit(database, document(EXCHANGES, exchange, **kept), self.half_begun)
             try:
+                await put_trail(database, trail)
                 if new_session is not None:
                     return await _open_with(database, exchange, opening, new_session, self.now())
                 return await _open_in(database, exchange, opening, self.now())
             except (SessionNotFound, SessionCompleted, SessionBusy, ValueError):
                 # ValueError: the message's text can't be stored.
+                await remove_trail(database, trail)
                 await database["exchanges"].delete_one({"_id": exchange.id})
                 raise
 
@@ -100,6 +105,7 @@ class Exchanges(Part):
         checkpoint: Checkpoint | None = None,
         *,
         blocks: Sequence[int | None] = (),
+        trail: Sequence[TrailRecord] = (),
         token: str | None = None,
     ) -> Written:
         at = self.now() if fence.after is None else max(self.now(), fence.after)
@@ -121,8 +127,10 @@ class Exchanges(Part):
                 changes |= {"active_exchange_id": None, "active_owner": None, "ended": ended}
                 if state is not None:
                     changes["state_id"] = state["_id"]
+            await put_trail(database, trail)
             counted = await count_batch(database, held_by(fence), messages, changes)
             if counted is None:
+                await remove_orphans(database, fence.session_id, trail)
                 await database["session_states"].delete_many({"_id": changes.get("state_id")})
                 counted, messages = await _written(database, fence, token)
             if checkpoint is not None and (end is None or can_go_on):

@@ -22,9 +22,10 @@ from agentic_backend.stores.mongo.kpis import Kpis
 from agentic_backend.stores.mongo.messages import Messages
 from agentic_backend.stores.mongo.sessions import Sessions, finish_deletions
 from agentic_backend.stores.mongo.settling import HalfBegun
+from agentic_backend.stores.mongo.trail import Trail
 
 
-class MongoStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Instances, Copies):
+class MongoStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Trail, Instances, Copies):
     """Implements `Store`, and `Target` of a transfer; these document the methods of its parts."""
 
     def __init__(self, driver: MongoDriver, clock: Clock, half_begun: HalfBegun, connect: Connect) -> None:

@@ -34,7 +34,9 @@ from agentic_backend.stores.sqlite.operations import (
     writes,
 )
 from agentic_backend.stores.sqlite.sessions import session_with
+from agentic_backend.stores.sqlite.trail import put_trail
 from agentic_backend.stores.tables import EXCHANGES, KPI_RECORDS, MESSAGES, SESSIONS
+from agentic_backend.stores.trail import TrailRecord
 
 _ADMIT = f"""
     UPDATE sessions SET active_exchange_id = :exchange_id, active_owner = :owner, next_rank = next_rank + 1,
@@ -72,7 +74,8 @@ _END_EXCHANGE = """
     UPDATE exchanges SET status = :status, ended_at = :ended_at, usage = :usage, error = :error,
         last_seq = :last_seq, owner = NULL, deadline = NULL, partial = NULL, pending = NULL, last_write = :token,
         checkpoint = iif(:status = 'interrupted', checkpoint, NULL),
-        runtime_context = iif(:status = 'interrupted' AND checkpoint IS NOT NULL, runtime_context, NULL)
+        runtime_context = iif(:status = 'interrupted' AND checkpoint IS NOT NULL, runtime_context, NULL),
+        policy = iif(:status = 'interrupted' AND checkpoint IS NOT NULL, policy, NULL)
     WHERE id = :exchange_id
 """
 
@@ -82,7 +85,8 @@ _RESET = f"""
 """
 
 _DROP_CHECKPOINTS = """
-    UPDATE exchanges SET checkpoint = NULL, runtime_context = NULL WHERE session_id = ? AND checkpoint IS NOT NULL
+    UPDATE exchanges SET checkpoint = NULL, runtime_context = NULL, policy = NULL
+    WHERE session_id = ? AND checkpoint IS NOT NULL
 """
 
 # The first condition matches the partial index of exchanges that have not ended, so that SQLite uses it.
@@ -115,6 +119,7 @@ class Exchanges(Part):
         opening: MessageDraft,
         new_session: SessionRecord | None = None,
         checkpoint: Checkpoint | None = None,
+        trail: Sequence[TrailRecord] = (),
     ) -> Written:
         _refuse_repeated(db, exchange)
         if new_session is not None:
@@ -129,6 +134,7 @@ class Exchanges(Part):
         insert(db, EXCHANGES, [begun])
         if checkpoint is not None:
             keep_checkpoint(db, exchange.id, checkpoint)
+        put_trail(db, trail)
         fence = Fence(session.id, exchange.id, before.next_rank)
         return Written(session, _insert(db, fence, [opening], session.updated_at))
 
@@ -142,6 +148,7 @@ class Exchanges(Part):
         checkpoint: Checkpoint | None = None,
         *,
         blocks: Sequence[int | None] = (),
+        trail: Sequence[TrailRecord] = (),
         token: str | None = None,
     ) -> Written:
         advance = {"count": len(drafts), "at": rfc3339(self.now()), "ends": end is not None, "token": token}
@@ -150,6 +157,7 @@ class Exchanges(Part):
             return _written(db, fence, token)
         session = SESSIONS.record_of(row)
         messages = _insert(db, fence, drafts, session.updated_at, blocks)
+        put_trail(db, trail)
         if checkpoint is not None:
             keep_checkpoint(db, fence.exchange_id, checkpoint)
         if end is not None:

@@ -26,9 +26,10 @@ from agentic_backend.stores.sqlite.kpis import Kpis
 from agentic_backend.stores.sqlite.messages import Messages
 from agentic_backend.stores.sqlite.migrations import migrate
 from agentic_backend.stores.sqlite.sessions import Sessions
+from agentic_backend.stores.sqlite.trail import Trail
 
 
-class SqliteStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Copies):
+class SqliteStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Trail, Copies):
     """Implements `Store`, and `Source` of a transfer; these document the methods of its parts."""
 
     def __init__(self, closing: AsyncExitStack, wall: Callable[[], datetime], *connections: SqliteConnection) -> None:

@@ -1,0 +1,119 @@
+"""HookContext: what a module is told about the exchange that it looks at. Frozen; built once per exchange.
+
+`request.hook` and `response` differ from point to point, all else is the same for all points of an exchange.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from agentic_backend.protocol.messages import Channel, ChatMessage, SessionState
+from agentic_backend.protocol.parts import Part, text_of
+
+
+class Point(StrEnum):
+    """Where a module is called. `BEFORE_AI`, `AFTER_AI` and `TOOL_RESULT` stand in the exchange's way."""
+
+    SESSION_START = "session:start"
+    SESSION_END = "session:end"
+    ON_MESSAGE = "chat:on_message"
+    BEFORE_AI = "chat:before_ai"
+    AFTER_AI = "chat:after_ai"
+    TOOL_RESULT = "chat:tool_result"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    id: str
+    hook: Point
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UserFacts:
+    id: str
+    name: str
+    email: str | None = None
+    roles: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeOf:
+    """One scope that the session is in. `settings` are those of the scope, such as an assignment's instructions."""
+
+    id: str
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeFacts:
+    group: ScopeOf | None = None
+    class_: ScopeOf | None = None
+    task: ScopeOf | None = None
+    assignment: ScopeOf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFacts:
+    """The agent. `definition` is its catalog entry."""
+
+    id: str
+    name: str
+    type: str
+    tags: Sequence[str] = ()
+    definition: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """`id` is None in query mode."""
+
+    id: str | None
+    state: SessionState
+    started_at: datetime
+    message_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentMessage:
+    """The user's message, as earlier modules have left it."""
+
+    exchange_id: str
+    rank: int | None
+    parts: Sequence[Part] = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        return text_of(list(self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationFacts:
+    """`messages` are those of the session's last exchanges, as people see them, by rank, without the current one."""
+
+    messages: Sequence[ChatMessage] = field(repr=False)
+    current: CurrentMessage | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseFacts:
+    """A text of the agent, or the result of `tool`, as earlier modules have left it."""
+
+    text: str = field(repr=False)
+    channel: Channel = Channel.FINAL
+    tool: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HookContext:
+    request: RequestFacts
+    user: UserFacts
+    scope: ScopeFacts
+    tool: ToolFacts
+    session: SessionFacts
+    conversation: ConversationFacts
+    response: ResponseFacts | None = None

@@ -1,0 +1,222 @@
+"""Trail: what the server records about exchanges beside their messages.
+
+That is audits, extractions, usage, tool calls, prompts, summaries, failures of modules, and what admins have read. A
+record has an id that its writer chooses, so that a repeated write changes nothing more than the first one did. Records
+that belong to an exchange are written in one step with its messages (see `Store.begin_exchange` and `Store.append`),
+the others with `add_trail`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from agentic_backend.protocol.parts import Value
+from agentic_backend.stores.cursors import cursor_at, place_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord:
+    """The original of a text that a module has replaced or blocked. Only admins see it."""
+
+    id: str
+    at: datetime
+    session_id: str
+    exchange_id: str
+    user_id: str
+    rank: int | None
+    """The rank of the message that is stored instead; None if that is not known yet."""
+    point: str
+    """The module's point, such as `chat:before_ai`."""
+    module: str
+    action: Literal["modified", "blocked"]
+    original: str = field(repr=False)
+    reason: str = ""
+    patterns: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionRecord:
+    """Structured data that a module has found in an exchange."""
+
+    id: str
+    at: datetime
+    session_id: str
+    exchange_id: str | None
+    user_id: str
+    point: str
+    module: str
+    type: str
+    data: dict[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleErrorRecord:
+    """A module that failed or took too long: `module:hook_error`. It holds no text of a conversation."""
+
+    id: str
+    at: datetime
+    session_id: str | None
+    exchange_id: str | None
+    point: str
+    module: str
+    error: str
+    """The type of the exception, or `timeout`."""
+    duration_ms: int
+    outcome: Literal["continued", "blocked"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRecord:
+    """One call of a model. Tokens are None where no provider has counted them, the cost where no price is set."""
+
+    id: str
+    at: datetime
+    day: str
+    """The day of `at` in UTC, such as 2026-01-31."""
+    user_id: str
+    group: str | None
+    session_id: str | None
+    exchange_id: str | None
+    agent_id: str | None
+    purpose: Literal["answer", "title", "summary", "module", "internal"]
+    model: str
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: float | None
+    currency: str | None
+    priced_on: str | None
+    """The date of the price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallRecord:
+    """One call of a tool."""
+
+    id: str
+    at: datetime
+    session_id: str
+    exchange_id: str
+    user_id: str
+    agent_id: str
+    call_id: str
+    name: str
+    args: dict[str, Any] = field(repr=False)
+    state: Literal["pending", "success", "error", "rejected", "forbidden"]
+    result: str | None = field(default=None, repr=False)
+    error: str | None = field(default=None, repr=False)
+    approved_by: str | None = None
+    completed_at: datetime | None = None
+    duration_ms: int | None = None
+
+
+class PromptSection(Value):
+    """A part of a system prompt, and where it came from."""
+
+    name: str
+    source: str
+    version: str
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptRecord:
+    """The system prompt that one agent of an exchange was given."""
+
+    id: str
+    at: datetime
+    session_id: str
+    exchange_id: str
+    user_id: str
+    agent_id: str
+    sections: list[PromptSection] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRecord:
+    """What a model has made of a session's messages from `from_rank` up to, but without, `to_rank`."""
+
+    id: str
+    at: datetime
+    session_id: str
+    user_id: str
+    from_rank: int
+    to_rank: int
+    text: str = field(repr=False)
+    tokens: int
+    model: str
+    chat_profile: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminReadRecord:
+    """What an admin has read of other users."""
+
+    id: str
+    at: datetime
+    user_id: str
+    """The admin."""
+    request_id: str
+    path: str
+    subject: str | None
+    """The user, or the session, whose data was read; None for an overview."""
+
+
+TrailRecord = (
+    AuditRecord
+    | ExtractionRecord
+    | ModuleErrorRecord
+    | UsageRecord
+    | ToolCallRecord
+    | PromptRecord
+    | SummaryRecord
+    | AdminReadRecord
+)
+R = TypeVar("R", bound=TrailRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class TrailQuery(Generic[R]):
+    """The records of one kind whose columns have the values `where`, from `since` on and before `until`."""
+
+    record: type[R]
+    where: Mapping[str, str | int] = field(default_factory=dict)
+    since: datetime | None = None
+    until: datetime | None = None
+    limit: int = 100
+    cursor: str | None = None
+    """The `next_cursor` of another page."""
+
+    @property
+    def place(self) -> tuple[datetime, str] | None:
+        """`at` (in UTC) and `id` of the previous page's last record, or None. Raises BadFrame."""
+        return place_of(self.cursor)
+
+
+@dataclass(frozen=True, slots=True)
+class TrailPage(Generic[R]):
+    """Records, the newest first."""
+
+    records: list[R]
+    next_cursor: str | None
+
+    @classmethod
+    def of(cls, found: Sequence[R], limit: int) -> "TrailPage[R]":
+        """The first `limit` records of `found`; if it has more, another page follows."""
+        page = list(found[:limit])
+        has_more = len(found) > limit
+        cursor = cursor_at(page[-1].at, page[-1].id) if has_more else None
+        return cls(page, cursor)
+
+
+class TrailStore(Protocol):
+    """The operations of a Store on the trail."""
+
+    async def add_trail(self, records: Sequence[TrailRecord]) -> None:
+        """Store the records; one with the id of a stored one replaces it. Those of deleted sessions are left out."""
+        ...
+
+    async def trail(self, query: TrailQuery[R]) -> TrailPage[R]:
+        """A page of records, the newest first. Raises BadFrame if the cursor is invalid."""
+        ...

@@ -21,6 +21,7 @@ from typing import Protocol, Self
 from agentic_backend.errors import RateLimited, StoreUnavailable
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialText
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState, TokenUsage
+from agentic_backend.stores.chores import ChoreStore
 from agentic_backend.stores.cursors import cursor_at, place_of
 from agentic_backend.stores.items import ItemStore
 from agentic_backend.stores.kpi_figures import KpiBucket, KpiQuery
@@ -34,6 +35,7 @@ from agentic_backend.stores.records import (
     SessionRecord,
 )
 from agentic_backend.stores.trail import TrailRecord, TrailStore
+from agentic_backend.stores.usage_sums import UsageStore
 
 STATES_KEPT = 20
 """The number of states that a session keeps of its graphs; a newer one replaces the oldest."""
@@ -177,7 +179,7 @@ def took_too_long() -> RateLimited:
     return RateLimited("That took too long; ask for less, or again in a moment.", retry_after_s=5)
 
 
-class Store(ItemStore, TrailStore, Protocol):
+class Store(ItemStore, TrailStore, UsageStore, ChoreStore, Protocol):
     async def create_session(self, session: SessionRecord) -> None: ...
 
     async def get_session(self, session_id: str) -> SessionRecord | None: ...

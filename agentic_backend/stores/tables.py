@@ -74,7 +74,8 @@ class Table(Generic[R]):
     is unique, among the rows of one session if they belong to one. Rows `of_session` have a `session_id`, and are
     deleted with their session. `indexes` are columns by the name of their index; a leading `-` means descending.
     `renamed` maps fields to columns with another name. `searched` makes columns that are only searched. `modern`
-    upgrades a record that an older server has written. `label` is the name of the rows in reports.
+    upgrades a record that an older server has written. `time` is the column that says how old a
+    row is, for rows that are kept for some time only. `label` is the name of the rows in reports.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Table(Generic[R]):
         key: tuple[str, ...] = ("id",),
         order: str | None = None,
         indexes: Mapping[str, tuple[str, ...]] | None = None,
+        time: str | None = None,
         renamed: Mapping[str, str] | None = None,
         searched: Callable[[R], Row] = lambda record: {},
         modern: Callable[[R], R] = lambda record: record,
@@ -100,6 +102,7 @@ class Table(Generic[R]):
         self.indexes = dict(indexes or {})
         if of_session and not any(columns[0] == "session_id" for columns in (key, *self.indexes.values())):
             self.indexes["by_session"] = ("session_id", self.order)
+        self.time = time
         self._searched = searched
         self._modern = modern
         self.columns = tuple(_columns(record, renamed or {}))
@@ -197,7 +200,11 @@ SESSIONS = Table(
     "sessions",
     SessionRecord,
     of_session=False,
-    indexes={"by_activity": ("user_id", "-updated_at", "-id"), "empty": ("user_id", "next_rank")},
+    indexes={
+        "by_activity": ("user_id", "-updated_at", "-id"),
+        "empty": ("user_id", "next_rank"),
+        "idle": ("state", "updated_at"),
+    },
     searched=lambda session: {"search_title": folded(session.title)},
 )
 EXCHANGES = Table(
@@ -228,6 +235,7 @@ KPI_RECORDS = WholeTable(
     label="KPI records",
     key=("exchange_id",),
     columns=("exchange_id", "user_id", "started_at"),
+    time="started_at",
     indexes={"by_time": ("started_at",), "by_user": ("user_id", "started_at")},
 )
 
@@ -242,31 +250,48 @@ ITEMS = Table(
     },
 )
 
-_OF_SESSION = {"by_session": ("session_id", "-at", "-id"), "by_time": ("at",), "by_user": ("user_id", "-at", "-id")}
 _BY_TIME = {"by_time": ("-at", "-id")}
-AUDITS = Table("message_audit", AuditRecord, of_session=True, label="audits", indexes=_OF_SESSION)
-EXTRACTIONS = Table("extractions", ExtractionRecord, of_session=True, indexes=_OF_SESSION)
-TOOL_CALLS = Table("tool_calls", ToolCallRecord, of_session=True, label="tool calls", indexes=_OF_SESSION)
-PROMPTS = Table("prompts", PromptRecord, of_session=True, indexes=_OF_SESSION | {"by_exchange": ("exchange_id",)})
-SUMMARIES = Table("summaries", SummaryRecord, of_session=True, indexes=_OF_SESSION)
+_OF_SESSION = _BY_TIME | {"by_session": ("session_id", "-at", "-id"), "by_user": ("user_id", "-at", "-id")}
+_SUMMED = ("currency", "cost", "input_tokens", "output_tokens")
+"""Behind the other columns of an index, so that a sum reads nothing but the index."""
+
+AUDITS = Table("message_audit", AuditRecord, of_session=True, label="audits", time="at", indexes=_OF_SESSION)
+EXTRACTIONS = Table("extractions", ExtractionRecord, of_session=True, time="at", indexes=_OF_SESSION)
+TOOL_CALLS = Table("tool_calls", ToolCallRecord, of_session=True, label="tool calls", time="at", indexes=_OF_SESSION)
+PROMPTS = Table(
+    "prompts",
+    PromptRecord,
+    of_session=True,
+    time="at",
+    indexes=_OF_SESSION | {"by_exchange": ("exchange_id", "-at", "-id")},
+)
+SUMMARIES = Table("summaries", SummaryRecord, of_session=True, time="at", indexes=_OF_SESSION)
 MODULE_ERRORS = Table(
-    "module_errors", ModuleErrorRecord, of_session=False, label="failures of modules", indexes=_BY_TIME
+    "module_errors", ModuleErrorRecord, of_session=False, label="failures of modules", time="at", indexes=_BY_TIME
 )
 USAGE = Table(
     "usage",
     UsageRecord,
     of_session=False,
     label="usage records",
+    time="at",
     renamed={"group": "user_group"},
     indexes=_BY_TIME
     | {
-        "by_user": ("user_id", "-at", "-id"),
-        "by_group": ("user_group", "-at"),
-        "by_session": ("session_id", "-at"),
-        "by_exchange": ("exchange_id",),
+        "by_user": ("user_id", "-at", "-id", *_SUMMED),
+        "by_group": ("user_group", "-at", "-id", *_SUMMED),
+        "by_session": ("session_id", "-at", "-id"),
+        "by_exchange": ("exchange_id", "-at", "-id"),
     },
 )
-ADMIN_READS = Table("admin_reads", AdminReadRecord, of_session=False, label="reads of admins", indexes=_BY_TIME)
+ADMIN_READS = Table(
+    "admin_reads",
+    AdminReadRecord,
+    of_session=False,
+    label="reads of admins",
+    time="at",
+    indexes=_BY_TIME | {"by_user": ("user_id", "-at", "-id"), "by_subject": ("subject", "-at", "-id")},
+)
 
 TRAIL: dict[type[Any], Table[Any]] = {
     table.record: table

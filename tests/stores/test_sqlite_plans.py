@@ -12,10 +12,14 @@ from support import kpi_rows
 
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.stores.base import SessionQuery, cursor_after
+from agentic_backend.stores.cursors import cursor_at
 from agentic_backend.stores.items import ItemBounds, ItemQuery
 from agentic_backend.stores.kpi_figures import Aggregation
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite.exchanges import _DROP_CHECKPOINTS
+from agentic_backend.stores.tables import TRAIL
+from agentic_backend.stores.trail import TrailQuery
+from agentic_backend.stores.usage_sums import UsageQuery
 from tests.stores.samples import (
     EPOCH,
     a_checkpoint,
@@ -35,6 +39,7 @@ from tests.stores.samples import (
     run_exchanges,
     stored,
 )
+from tests.stores.trail_samples import one_of_each
 
 
 @pytest.fixture
@@ -106,9 +111,25 @@ async def use_everything(store: SqliteStore) -> None:
     await store.get_items(["absent"])
     await store.find_items(ItemQuery("ann", "a"))
     await store.item_namespaces("ann")
+    await use_the_trail(store, session.id)
+    await store.idle_sessions(SessionState.ACTIVE, EPOCH, 10)
     await store.reset_state(session.id)
     await store.complete_session(session.id, EPOCH)
     await store.delete_session(session.id)
+
+
+async def use_the_trail(store: SqliteStore, session_id: str) -> None:
+    await store.add_trail(one_of_each(session_id))
+    for record, table in TRAIL.items():
+        await store.trail(TrailQuery(record, since=EPOCH))
+        fields = {column.name: column.field for column in table.columns}
+        for column, *_ in table.indexes.values():
+            if column in fields:
+                await store.trail(TrailQuery(record, {fields[column]: "x"}, cursor=cursor_at(EPOCH, "x")))
+        await store.delete_old(table, EPOCH, 10)
+    for name in ("user_id", "group", "session_id", "exchange_id"):
+        await store.usage_sums(UsageQuery(**{name: "x"}, by=("day",)))
+    await store.usage_sums(UsageQuery(since=EPOCH))
 
 
 async def test_no_statement_scans_a_table(store: SqliteStore, statements: list[str], path: Path) -> None:

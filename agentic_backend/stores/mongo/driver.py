@@ -42,6 +42,10 @@ Driver = Literal["pymongo", "motor"]
 
 _LOG = logging.getLogger("agentic_backend.stores.mongo")
 DATABASE = "agentic"
+UNKNOWN_TO_SERVER = frozenset({238, 168, 40324, 15952, 15999, 40234})
+"""The error codes for parts of a pipeline that a server lacks: NotImplemented, InvalidPipelineOperator, and unknown
+stages, accumulators, expressions.
+"""
 # The driver's share of an operation's timeout, for all its round trips: so the client hears within the whole timeout
 # that the store is away. Opening gets less, so that a missing server is reported sooner.
 _SHARE, _SHARE_OF_OPENING = 0.7, 0.3

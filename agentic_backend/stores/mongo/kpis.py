@@ -11,7 +11,7 @@ from pymongo.errors import OperationFailure
 from agentic_backend.stores.base import took_too_long
 from agentic_backend.stores.kpi_figures import PERCENTILES, Aggregation, KpiBucket, KpiGathering, KpiQuery
 from agentic_backend.stores.mongo.documents import Database, Document, document
-from agentic_backend.stores.mongo.driver import aggregated
+from agentic_backend.stores.mongo.driver import UNKNOWN_TO_SERVER, aggregated
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.records import KpiRecord
 from agentic_backend.stores.rows import rfc3339
@@ -19,9 +19,6 @@ from agentic_backend.stores.tables import KPI_RECORDS
 
 # KPI records per batch, if a thread aggregates them.
 _GATHERED = 1_000
-# Error codes for unsupported parts of a pipeline: NotImplemented, InvalidPipelineOperator, and unknown stages,
-# accumulators, expressions.
-_UNKNOWN = frozenset({238, 168, 40324, 15952, 15999, 40234})
 
 Key = tuple[int, tuple[str | None, ...]]
 
@@ -45,7 +42,7 @@ async def _figures(database: Database, query: KpiQuery) -> list[KpiBucket]:
         try:
             return await _aggregated(database, picked, query)
         except OperationFailure as error:
-            if error.code not in _UNKNOWN:
+            if error.code not in UNKNOWN_TO_SERVER:
                 raise
     return await _gathered(database, picked, query)
 

@@ -14,6 +14,7 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import STATES_KEPT
 from agentic_backend.stores.mongo.documents import UNENDED, WITHOUT_STATE, Database, Document, record_in
 from agentic_backend.stores.mongo.sessions import delete
+from agentic_backend.stores.mongo.trail import remove_trail_of
 from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.stores.tables import EXCHANGES
 
@@ -91,6 +92,7 @@ async def settled(
     if half_begun.is_given_up(record.id):
         if session is None:
             await delete(database, record.session_id)
+        await remove_trail_of(database, record)
         # The condition spares an exchange that has ended since it was read: no other begins before its status says so.
         await database["exchanges"].delete_one({"_id": record.id, "status": {"$in": UNENDED}})
     return None

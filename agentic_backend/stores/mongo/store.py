@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.base import Observer
+from agentic_backend.stores.mongo.chores import Chores
 from agentic_backend.stores.mongo.claims import Claims
 from agentic_backend.stores.mongo.copies import Copies
 from agentic_backend.stores.mongo.documents import make_indexes
@@ -23,9 +24,10 @@ from agentic_backend.stores.mongo.messages import Messages
 from agentic_backend.stores.mongo.sessions import Sessions, finish_deletions
 from agentic_backend.stores.mongo.settling import HalfBegun
 from agentic_backend.stores.mongo.trail import Trail
+from agentic_backend.stores.mongo.usage import Usage
 
 
-class MongoStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Trail, Instances, Copies):
+class MongoStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Trail, Usage, Chores, Instances, Copies):
     """Implements `Store`, and `Target` of a transfer; these document the methods of its parts."""
 
     def __init__(self, driver: MongoDriver, clock: Clock, half_begun: HalfBegun, connect: Connect) -> None:

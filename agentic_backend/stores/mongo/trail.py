@@ -6,7 +6,9 @@ from itertools import groupby
 from pymongo import ReplaceOne
 
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, stored_name
+from agentic_backend.stores.mongo.driver import inserted
 from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.tables import TRAIL
 from agentic_backend.stores.trail import R, TrailPage, TrailQuery, TrailRecord
@@ -17,7 +19,18 @@ async def put_trail(database: Database, records: Sequence[TrailRecord]) -> None:
     for kind, own in groupby(sorted(records, key=lambda one: type(one).__name__), key=type):
         table = TRAIL[kind]
         kept = [document(table, record) for record in own]
-        await database[table.name].bulk_write([ReplaceOne({"_id": each["_id"]}, each, upsert=True) for each in kept])
+        writes = [ReplaceOne({"_id": each["_id"]}, each, upsert=True) for each in kept]
+        # A record that another writer has inserted at the same time can be replaced then.
+        while not await inserted(database[table.name].bulk_write(writes)):
+            pass
+
+
+async def remove_trail_of(database: Database, exchange: ExchangeRecord) -> None:
+    """Remove the records of an exchange that has never begun, but those that outlive sessions."""
+    for table in TRAIL.values():
+        if table.of_session and any(column.name == "exchange_id" for column in table.columns):
+            of_exchange = {"session_id": exchange.session_id, "exchange_id": exchange.id}
+            await database[table.name].delete_many(of_exchange)
 
 
 async def remove_trail(database: Database, records: Sequence[TrailRecord]) -> None:

@@ -17,6 +17,7 @@ from agentic_backend.errors import AgenticError, StoreUnavailable
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.base import Observer, took_too_long
 from agentic_backend.stores.private_files import private_database
+from agentic_backend.stores.sqlite.chores import Chores
 from agentic_backend.stores.sqlite.claims import Claims
 from agentic_backend.stores.sqlite.connection import SqliteConnection
 from agentic_backend.stores.sqlite.copies import Copies
@@ -27,9 +28,10 @@ from agentic_backend.stores.sqlite.messages import Messages
 from agentic_backend.stores.sqlite.migrations import migrate
 from agentic_backend.stores.sqlite.sessions import Sessions
 from agentic_backend.stores.sqlite.trail import Trail
+from agentic_backend.stores.sqlite.usage import Usage
 
 
-class SqliteStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Trail, Copies):
+class SqliteStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Trail, Usage, Chores, Copies):
     """Implements `Store`, and `Source` of a transfer; these document the methods of its parts."""
 
     def __init__(self, closing: AsyncExitStack, wall: Callable[[], datetime], *connections: SqliteConnection) -> None:

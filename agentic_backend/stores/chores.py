@@ -1,0 +1,27 @@
+"""Chores: the work that is done in the background on what is stored, by one instance at a time."""
+
+from datetime import datetime
+from typing import Any, Protocol
+
+from agentic_backend.protocol.messages import SessionState
+from agentic_backend.stores.records import SessionRecord
+from agentic_backend.stores.tables import Table
+
+
+class ChoreStore(Protocol):
+    """The operations of a Store for chores."""
+
+    async def claim_chore(self, name: str, owner: str, for_s: float) -> bool:
+        """Claim the chore for `for_s` seconds from now, or prolong the owner's claim. False if another one has it.
+
+        A claim can be lost without notice, so a chore must do no harm if two instances do it at the same time.
+        """
+        ...
+
+    async def idle_sessions(self, state: SessionState, before: datetime, limit: int) -> list[SessionRecord]:
+        """At most `limit` sessions in which no exchange runs or waits, last updated before then, the oldest first."""
+        ...
+
+    async def delete_old(self, table: Table[Any], before: datetime, limit: int) -> int:
+        """Delete at most `limit` rows of a table that has a `time`, the oldest first, if they are older; how many."""
+        ...

@@ -1,0 +1,30 @@
+"""Chores in SQLite, whose only instance does them all."""
+
+import sqlite3
+from datetime import datetime
+from typing import Any
+
+from agentic_backend.protocol.messages import SessionState
+from agentic_backend.stores.records import SessionRecord
+from agentic_backend.stores.rows import rfc3339
+from agentic_backend.stores.sqlite.operations import Part, lists, select, writes
+from agentic_backend.stores.tables import SESSIONS, Table
+
+_IDLE = "state = ? AND updated_at < ? AND active_exchange_id IS NULL ORDER BY updated_at LIMIT ?"
+
+
+class Chores(Part):
+    async def claim_chore(self, name: str, owner: str, for_s: float) -> bool:
+        return True
+
+    @lists
+    def idle_sessions(
+        self, db: sqlite3.Connection, state: SessionState, before: datetime, limit: int
+    ) -> list[SessionRecord]:
+        return select(db, SESSIONS, _IDLE, (state, rfc3339(before), limit))
+
+    @writes
+    def delete_old(self, db: sqlite3.Connection, table: Table[Any], before: datetime, limit: int) -> int:
+        [key], time = table.key, table.time
+        old = f"SELECT {key} FROM {table.name} WHERE {time} < ? ORDER BY {time} LIMIT ?"
+        return db.execute(f"DELETE FROM {table.name} WHERE {key} IN ({old})", (rfc3339(before), limit)).rowcount

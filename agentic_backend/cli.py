@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _validate(settings: Settings, agents: AgentManager, *, build: bool) -> int:
     """Say what was checked and found; return the exit status."""
-    print(f"{len(agents.served())} agents can be served, {len(agents.problems)} problems")
+    served, problems = len(agents.served()), len(agents.problems)
+    print(f"{_counted(served, 'agent')} can be served, {_counted(problems, 'problem')}")
     checked = "Checked: the settings, the catalog's entries, the import of each class_path."
     if not build:
         print(f"{checked} Not checked: what --build does, which builds the agents, their models and MCP servers.")
@@ -156,3 +157,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _overrides(options: argparse.Namespace) -> dict[str, object]:
     return {key: value for key, value in vars(options).items() if key in FLAGS and value is not None}
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

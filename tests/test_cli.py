@@ -70,7 +70,7 @@ def test_a_valid_configuration_is_valid(directory: Path, capsys: pytest.CaptureF
     assert main(["validate"]) == 0
     output = capsys.readouterr()
     assert output.err == ""
-    assert output.out.splitlines()[0] == "1 agents can be served, 0 problems"
+    assert output.out.splitlines()[0] == "1 agent can be served, 0 problems"
 
 
 def test_agents_stand_in_the_working_directory(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,7 +81,7 @@ def test_agents_stand_in_the_working_directory(directory: Path, capsys: pytest.C
     (directory / "agents_catalog.yaml").write_text(CATALOG + entry)
     assert main(["validate"]) == 2
     output = capsys.readouterr()
-    assert output.out.splitlines()[0] == "2 agents can be served, 1 problems"
+    assert output.out.splitlines()[0] == "2 agents can be served, 1 problem"
     assert output.err.startswith("agents_catalog.yaml:6:")
 
 

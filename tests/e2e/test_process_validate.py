@@ -167,5 +167,5 @@ async def test_what_the_catalog_has_wrong_is_told_either_way(tmp_path: Path, arg
     agents = [entry("good", "Desk"), entry("typo", "Desk", tuning={"fields": {"dezk": "main"}})]
     status, told, errors = await validate(tmp_path, agents, *arguments)
     assert status == 2
-    assert "1 agents can be served, 1 problems" in told
+    assert "1 agent can be served, 1 problem" in told
     assert "unknown field 'dezk'; did you mean 'desk'?" in errors and "catalog.yaml:" in errors

@@ -16,8 +16,9 @@ from langchain_core.messages import (
     HumanMessage,
     SystemMessage,
     ToolMessage,
-    convert_to_messages,
 )
+
+from agentic_backend.streaming.short_forms import message_of
 
 _OPENING_ID = re.compile(r"[^:\s]+:\d+")
 _NO_RESULT = "The tool gave no result."
@@ -53,14 +54,12 @@ def last_exchanges(messages: Sequence[Any], count: int) -> list[Any]:
 
 
 def _message(one: Any) -> Any:
-    if not isinstance(one, BaseMessage):
-        try:
-            [one] = convert_to_messages([one])
-        except (LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
-            # Only the graph knows what it is.
-            return one
-    one.id = one.id or str(uuid4())
-    return one
+    message = one if isinstance(one, BaseMessage) else message_of(one)
+    if message is None:
+        # Only the graph knows what it is.
+        return one
+    message.id = message.id or str(uuid4())
+    return message
 
 
 def _length_of_front(messages: Sequence[Any]) -> int:

@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import uuid4
 
-from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.messages import BaseMessage
 from langgraph.types import Overwrite
+
+from agentic_backend.streaming.short_forms import message_of
 
 log = logging.getLogger(__name__)
 
@@ -51,10 +53,7 @@ def written_to(update: Any, channel: str) -> Iterator[Any]:
 
 
 def _converted(message: Any) -> list[BaseMessage]:
-    """A message in one of LangChain's short forms, such as {"role": …, "content": …} or ("ai", …)."""
-    try:
-        return convert_to_messages([message])
-    except (LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
-        # There is nothing to show; the graph's own reducer decides how to handle it.
+    found = message_of(message)
+    if found is None:
         log.warning("a node's update holds a message of unknown form", extra={"form": type(message).__name__})
-        return []
+    return [] if found is None else [found]

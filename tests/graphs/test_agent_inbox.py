@@ -1,7 +1,6 @@
 """Agent Inbox's forms: shown as calls and questions, and resumed with what such graphs expect."""
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +8,9 @@ import pytest
 from graphs.deciding import answer, decide, entries, on, only, requests, said, waiting
 from graphs.inbox import ANN, BOB, WHO
 from support.chat_client import ChatClient, chat
-from support.running_server import RunningServer, running_server
+from support.running_server import running_server
 
 AGENTS = entries("inbox", "one_in_a_list", "alone", "question", "several", "anything", "strict", "notice")
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=AGENTS) as server:
-        yield server
-
-
-@pytest.fixture
-async def client(server: RunningServer) -> AsyncIterator[ChatClient]:
-    async with chat(server.address) as client:
-        yield client
 
 
 async def test_an_action_is_shown_as_a_call_with_its_description(client: ChatClient) -> None:

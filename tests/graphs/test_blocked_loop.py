@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
 from contextvars import Context, copy_context
 from pathlib import Path
 from typing import Any
@@ -36,12 +35,6 @@ AGENTS: list[dict[str, Any]] = [
     *({"id": id, "class_path": f"graphs.loop_blocking:{target}"} for id, target in _TARGETS.items()),
     {"id": "leader", "class_path": "graphs.loop_blocking:Leader", "type": "leader", "crew": ["expert"]},
 ]
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=AGENTS) as server:
-        yield server
 
 
 def marked(comment: str) -> int:

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +24,6 @@ NAMES = (
     "tools",
 )
 AGENTS = entries("breakpoints", *NAMES)
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=AGENTS) as server:
-        yield server
-
-
-@pytest.fixture
-async def client(server: RunningServer) -> AsyncIterator[ChatClient]:
-    async with chat(server.address) as client:
-        yield client
 
 
 def stands_before(event: Event) -> list[str]:

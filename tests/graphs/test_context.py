@@ -1,6 +1,5 @@
 """A graph's `context_schema` is filled, and the RuntimeContext can be reached beside it."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +31,6 @@ AGENTS = [
     entry("ChiefOfTwo", "chief-of-two") | {"type": "leader", "crew": ["member"]},
     entry("Chief", "chief") | {"type": "leader", "crew": ["teller"]},
 ]
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=AGENTS) as server:
-        yield server
 
 
 async def answer(server: RunningServer, agent_id: str, **fields: Any) -> str:

@@ -1,20 +1,16 @@
 """Who said what, in which order, and for how many tokens."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from graphs.counted import AGENTS, CHOIRS
+from graphs import counted as served
+from graphs.counted import CHOIRS
 from graphs.talk import ask, moves, told
 from support.providers.model_server import model_server
 from support.providers.reply import USAGE
 from support.running_server import RunningServer, running_server
 
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=AGENTS) as server:
-        yield server
+AGENTS = served.AGENTS
 
 
 @pytest.mark.parametrize(

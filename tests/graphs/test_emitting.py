@@ -2,25 +2,20 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import httpx
 import pytest
-from graphs.emitting import AGENTS, CODE, LINK, MAP, STEPS
+from graphs import emitting as served
+from graphs.emitting import CODE, LINK, MAP, STEPS
 from graphs.talk import activities, ask, told
 from support.chat_client import Event, chat
-from support.running_server import RunningServer, running_server
+from support.running_server import RunningServer
 
 from agentic_backend.agents.parts import TextPart, emit_parts
 
+AGENTS = served.AGENTS
+
 SAID = {"type": "text", "text": "Here it is."}
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=AGENTS) as server:
-        yield server
 
 
 def steps(events: list[Event]) -> list[int]:

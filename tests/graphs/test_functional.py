@@ -1,6 +1,5 @@
 """Workflows of the functional API are served as graphs are, where their input has messages."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,6 @@ AGENTS = [{"id": name, "class_path": f"graphs.workflows:{name}"} for name in [*N
 
 SHOWN = '{"length":3}'
 """What `structured` answers to the third message of a session."""
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=AGENTS) as server:
-        yield server
 
 
 @pytest.mark.parametrize("agent_id", NAMES)

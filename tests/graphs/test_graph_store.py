@@ -1,6 +1,5 @@
 """A graph that wants LangGraph's store gets one, which persists beside the sessions and is its user's own."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +47,6 @@ READS = [
     (("list_namespaces", {"suffix": ("b",)}), "facts.a.b"),
     (("list_namespaces", {"limit": 1, "offset": 2}), "factsheets"),
 ]
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=AGENTS) as server:
-        yield server
 
 
 async def answer(server: RunningServer, agent_id: str, *operation: Any, **fields: Any) -> str:

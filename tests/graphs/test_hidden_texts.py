@@ -1,25 +1,20 @@
 """Texts that are not for people are never shown and never stored, on any way that leads to a client."""
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from graphs.hidden_texts import AGENTS, EMITTED, ROUTE, SECRET
+from graphs import hidden_texts as served
+from graphs.hidden_texts import EMITTED, ROUTE, SECRET
 from graphs.talk import ask, told
 from support.chat_client import PATH, Event, chat, check_exchange, final_text
-from support.running_server import RunningServer, running_server
+from support.running_server import RunningServer
 from websockets.asyncio.client import connect
 
+AGENTS = served.AGENTS
+
 ANSWER = "Your bill is 7."
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=AGENTS) as server:
-        yield server
 
 
 def texts_in(events: list[Event]) -> str:

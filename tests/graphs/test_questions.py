@@ -1,7 +1,6 @@
 """Questions of any graph: they arrive whole, and are answered with any JSON value, as often as a graph asks."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -30,18 +29,6 @@ ONCE = (
 )
 OFTEN = ("thrice", "until_valid", "parallel", "many", "asking_tool", "question_then_batch")
 AGENTS = entries("questions", *ONCE, *OFTEN)
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=AGENTS) as server:
-        yield server
-
-
-@pytest.fixture
-async def client(server: RunningServer) -> AsyncIterator[ChatClient]:
-    async with chat(server.address) as client:
-        yield client
 
 
 async def test_a_question_arrives_with_all_that_its_graph_gave(server: RunningServer, client: ChatClient) -> None:

@@ -1,6 +1,5 @@
 """Subgraphs that are compiled with `checkpointer=True` keep their memory within the session."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,6 @@ from support.running_server import RunningServer, running_server
 
 NAMES = ["counting", "forgetting", "nested", "agent", "tooled"]
 AGENTS = [{"id": name, "class_path": f"graphs.stateful:{name}"} for name in NAMES]
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=AGENTS) as server:
-        yield server
 
 
 async def failing(server: RunningServer, message: str, **fields: Any) -> Event:

@@ -2,23 +2,19 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from graphs import texts as served
 from graphs.talk import activities, ask, told
-from graphs.texts import AGENTS, HUGE, PNG, REFUSAL
+from graphs.texts import HUGE, PNG, REFUSAL
 from support.chat_client import Event, chat, check_exchange, final_text
 from support.providers.model_server import model_server
 from support.providers.reply import Reply
 from support.running_server import RunningServer, running_server
 
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=AGENTS) as server:
-        yield server
+AGENTS = served.AGENTS
 
 
 def final_of(events: list[Event]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Every end is built here, whether the exchange ran on this instance or was found in the store.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentic_backend.exchange.life import Outcome
@@ -34,6 +34,8 @@ class Progress:
     first_token_ms: int | None
     usage: TokenUsage
     model: str | None = None
+    prompt_tokens: Mapping[str, int] = field(default_factory=dict)
+    """The size of the system prompt by section."""
     session_state: bytes | None = field(default=None, repr=False)
     """The graph state for the session's next exchange; None keeps the stored one."""
 
@@ -143,4 +145,5 @@ def _kpi_of(record: ExchangeRecord, status: ExchangeStatus, progress: Progress) 
         model=progress.model,
         tools=[part.name for part in parts if isinstance(part, ToolCallPart)],
         failed_tools=sum(part.ok is False for part in parts if isinstance(part, ToolResultPart)),
+        prompt_tokens=dict(progress.prompt_tokens),
     )

@@ -97,6 +97,8 @@ class GraphRun:
         """None until the agent is leased."""
         self.refused_answer: str | None = None
         """Why the graph has refused an answer that it was resumed with, and asks again."""
+        self.prompt_tokens: Mapping[str, int] = {}
+        """The size of the answering agent's system prompt by section, once it is assembled."""
 
     async def run(self, outbox: Outbox, on_exceeded: Callable[[LimitReached], None] = lambda error: None) -> StartedRun:
         """Run the graph from the user's message or from its checkpoint, until it ends or pauses.

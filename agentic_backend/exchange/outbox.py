@@ -15,6 +15,7 @@ from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd
 from agentic_backend.stores.records import MessageDraft, MessageRecord
+from agentic_backend.stores.trail import TrailRecord
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
 
 
@@ -41,6 +42,8 @@ class Outbox:
         self._checkpoint_at = checkpoint_at
         self._waiting: deque[Draft] = deque()
         """The drafts that are not shown yet, in order; the first is a complete message."""
+        self._trail: list[TrailRecord] = []
+        """The records that go along with the next write."""
 
     def accept(self, drafts: Sequence[Draft]) -> None:
         """Show text and activities at once, unless a complete message waits before them; the rest waits for `write`.
@@ -55,6 +58,10 @@ class Outbox:
                 self._life.wakeup.set()
             else:
                 self._show(draft)
+
+    def record(self, trail: Sequence[TrailRecord]) -> None:
+        """Add records beside the messages; they are stored in one step with the next messages, or with the end."""
+        self._trail.extend(trail)
 
     def accept_last(self, last: Sequence[CompleteDraft]) -> None:
         """Add the last messages of an exchange that ends; they wait for `write`."""
@@ -81,8 +88,10 @@ class Outbox:
             boundary = _last_of_a_tool([draft.message for draft in complete])
             if boundary is not None and end is None:
                 checkpoint = await self._checkpoint_at(boundary)
-            stored = await self.writer.write(complete, end, checkpoint) if complete or end else []
+            trail = list(self._trail) if complete or end else []
+            stored = await self.writer.write(complete, end, checkpoint, trail) if complete or end else []
             self.stored += stored
+            del self._trail[: len(trail)]
             messages = iter(stored)
             for draft in batch:
                 self._waiting.popleft()

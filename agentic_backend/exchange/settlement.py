@@ -129,6 +129,7 @@ class Settlement:
             first_token_ms=self._kpis.first_token_ms,
             usage=started.transcoder.usage if started is not None else self._usage_before,
             model=started.transcoder.model if started is not None else None,
+            prompt_tokens=self._graph_run.prompt_tokens,
             # Whatever the outcome: the state after the last complete step matches the transcript.
             session_state=self._ended.state,
         )

@@ -10,6 +10,7 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Pause, Store
 from agentic_backend.stores.records import MessageRecord, SessionRecord, place
+from agentic_backend.stores.trail import TrailRecord
 from agentic_backend.streaming.drafts import CompleteDraft
 
 log = logging.getLogger(__name__)
@@ -22,12 +23,16 @@ class ExchangeWriter(Protocol):
         ...
 
     async def write(
-        self, drafts: Sequence[CompleteDraft], end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None
+        self,
+        drafts: Sequence[CompleteDraft],
+        end: ExchangeEnd | None = None,
+        checkpoint: Checkpoint | None = None,
+        trail: Sequence[TrailRecord] = (),
     ) -> list[MessageRecord]:
-        """Append the messages, and keep the `checkpoint` that was taken after them.
+        """Append the messages, keep the `checkpoint` that was taken after them, and store the records of `trail`.
 
         Raises FencedOut, and has written nothing then; or StoreUnavailable: the next call must begin with the same
-        messages and pass the same `end`, if there was one.
+        messages and records, and pass the same `end`, if there was one.
         """
         ...
 
@@ -48,6 +53,7 @@ class _Write:
     drafts: Sequence[CompleteDraft]
     end: ExchangeEnd | None
     checkpoint: Checkpoint | None
+    trail: Sequence[TrailRecord]
     token: str = field(default_factory=lambda: uuid4().hex)
 
 
@@ -83,13 +89,20 @@ class StoreWriter:
         return Fence(session.id, self._exchange_id, session.next_rank, self._instance.id, session.updated_at)
 
     async def write(
-        self, drafts: Sequence[CompleteDraft], end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None
+        self,
+        drafts: Sequence[CompleteDraft],
+        end: ExchangeEnd | None = None,
+        checkpoint: Checkpoint | None = None,
+        trail: Sequence[TrailRecord] = (),
     ) -> list[MessageRecord]:
-        if self._unheard is not None:
-            await self._write(self._unheard)
+        if (unheard := self._unheard) is not None:
+            await self._write(unheard)
+            trail = trail[len(unheard.trail) :]
         rest = drafts[len(self._stored) :]
         if not self._has_ended and (rest or end is not None):
-            await self._write(_Write(rest, end, checkpoint))
+            await self._write(_Write(rest, end, checkpoint, trail))
+        elif trail:
+            await self._store.add_trail(trail)
         stored, self._stored = self._stored, []
         return stored
 
@@ -102,6 +115,7 @@ class StoreWriter:
                 write.end,
                 write.checkpoint,
                 blocks=[draft.block for draft in write.drafts],
+                trail=write.trail,
                 token=write.token,
             )
         except ValueError:
@@ -138,7 +152,11 @@ class QueryWriter:
         """The rank of the next message."""
 
     async def write(
-        self, drafts: Sequence[CompleteDraft], end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None
+        self,
+        drafts: Sequence[CompleteDraft],
+        end: ExchangeEnd | None = None,
+        checkpoint: Checkpoint | None = None,
+        trail: Sequence[TrailRecord] = (),
     ) -> list[MessageRecord]:
         messages = place(
             [draft.message for draft in drafts],

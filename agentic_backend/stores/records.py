@@ -235,7 +235,10 @@ class ExchangeRecord:
 
 
 class KpiRecord(Value):
-    """The cost of one exchange. Times are milliseconds since the ask; `session_id` is None in query mode."""
+    """The cost of one exchange. Times are milliseconds since the ask; `session_id` is None in query mode.
+
+    `prompt_tokens` is the size of the answering agent's system prompt by section.
+    """
 
     exchange_id: str
     session_id: str | None
@@ -249,6 +252,7 @@ class KpiRecord(Value):
     model: str | None
     tools: list[str]
     failed_tools: int
+    prompt_tokens: dict[str, int] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

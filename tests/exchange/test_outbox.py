@@ -24,6 +24,7 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import ExchangeEnd, FencedOut
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.stores.trail import PromptRecord, TrailQuery
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
 
 NOW = utc_now()
@@ -82,6 +83,11 @@ class Delivered:
         """The texts in the store, in order, after the question."""
         return [text_of(row.parts) for row in await self.store.messages_after(self.session.id, 0, 1000)]
 
+    async def records(self) -> list[str]:
+        """The ids of the records of prompts in the store."""
+        page = await self.store.trail(TrailQuery(PromptRecord, {"exchange_id": "e"}))
+        return sorted(record.id for record in page.records)
+
     async def end(self, last: list[CompleteDraft], end: ExchangeEnd) -> None:
         """End as an exchange does: nothing more is accepted, the end is stored, then shown."""
         self.life.enter(Phase.ENDING)
@@ -134,6 +140,28 @@ async def test_what_comes_while_it_is_stored_keeps_its_place(tmp_path: Path) -> 
         storing.set()
         await writing
         assert shown(it.log) == ["stream 1 one", "delta x", "stream 2 two", "delta y"]
+
+
+@pytest.mark.parametrize("answer_lost", [False, True])
+async def test_a_record_goes_along_with_the_next_message_once(tmp_path: Path, answer_lost: bool) -> None:
+    def a_record(number: int) -> PromptRecord:
+        ids = {"session_id": "s", "exchange_id": "e", "user_id": "u", "agent_id": "a"}
+        return PromptRecord(id=f"{number}", at=NOW, sections=[], **ids)
+
+    async with aclosing(await delivered(tmp_path)) as it:
+        it.outbox.record([a_record(1)])
+        await it.outbox.write()
+        assert await it.records() == [], "nothing is written for a record alone"
+        it.outbox.accept([message("one")])
+        if answer_lost:
+            it.failing.lose_next_answer("append")
+            with pytest.raises(StoreUnavailable):
+                await it.outbox.write()
+            it.outbox.record([a_record(2)])
+        await it.outbox.write()
+        assert await it.records() == (["1", "2"] if answer_lost else ["1"])
+        await it.end([], an_end())
+        assert await it.records() == (["1", "2"] if answer_lost else ["1"])
 
 
 async def test_an_outage_loses_nothing(tmp_path: Path) -> None:

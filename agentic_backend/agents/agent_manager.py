@@ -6,7 +6,7 @@ crew; it affects no other agent.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeGuard
 
@@ -23,7 +23,7 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_approval import tools_of
 from agentic_backend.agents.tuning_fields import ignored, wrong
 from agentic_backend.auth.user import User
-from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath
+from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml
 from agentic_backend.config.validation_problems import near_miss
 from agentic_backend.errors import AgentNotFound, AgentUnavailable, Forbidden
 from agentic_backend.mcp import delegation_tool_name
@@ -40,6 +40,9 @@ class CatalogAgent:
     target: object
     # The agents that a leader leads.
     crew: Sequence["CatalogAgent"] = ()
+    # The catalog that the entry is in, and its path there; None for an entry that was made by code.
+    document: LocatedYaml | None = field(default=None, compare=False, repr=False)
+    path: KeyPath = field(default=(), compare=False)
 
     @property
     def tool_names(self) -> list[str]:
@@ -47,6 +50,14 @@ class CatalogAgent:
         uses = self.settings.tuning.mcp_servers
         named = [name for use in uses for name in (use.require_tools if use.tools is None else use.tools)]
         return list(dict.fromkeys([*_own_tool_names(self.target), *named]))
+
+    def place_of(self, name: str) -> tuple[str | None, int | None]:
+        """The name of the catalog's file, and the line of the entry's value with this dotted name, or of the entry."""
+        if self.document is None:
+            return None, None
+        places = self.document.places
+        place = places.get((*self.path, *name.split("."))) or places[self.path]
+        return Path(self.document.file).name, place.value.line
 
     def check_context(self, context: RuntimeContext) -> None:
         """Check that the graph's context can be made; that of a class or a function is known only once it is built.
@@ -103,7 +114,9 @@ class AgentManager:
                 require_servable(target)
                 if entry.settings.tuning.mcp_servers and not is_flow_class(target):
                     raise ClassPathError("only an AgentFlow class can use MCP servers")
-                agents[entry.settings.id] = CatalogAgent(entry.settings, target)
+                agents[entry.settings.id] = CatalogAgent(
+                    entry.settings, target, document=catalog.document, path=entry.path
+                )
             except ClassPathError as error:
                 problems.append(catalog.document.problem((*entry.path, "class_path"), str(error)))
                 failed_imports[entry.settings.id] = error

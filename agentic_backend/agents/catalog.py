@@ -62,6 +62,9 @@ class AgentChat(CatalogPart):
     history_exchanges: int | None = Field(
         None, ge=0, description="Past exchanges that the agent is given; `null` is the server's setting, 0 none."
     )
+    profile: str | None = Field(
+        None, min_length=1, description="The chat profile of its sessions; `null` is `default`."
+    )
 
 
 class AgentAccess(CatalogPart):
@@ -122,6 +125,15 @@ class AgentLimits(CatalogPart):
     )
 
 
+class SessionLimits(CatalogPart):
+    """What a session with an agent may take; an ask beyond it completes the session."""
+
+    max_messages: Count | None = Field(None, description="Messages that the user may send; `null` is no limit.")
+    max_duration_s: Annotated[float, Field(gt=0, le=31_536_000)] | None = Field(
+        None, description="How long the session may last from its beginning, in seconds; `null` is no limit."
+    )
+
+
 class AgentSettings(CatalogPart):
     """One entry of the catalog."""
 
@@ -159,6 +171,7 @@ class AgentSettings(CatalogPart):
         "or no store unless it was compiled with one.",
     )
     limits: AgentLimits = Field(AgentLimits(), description="What one exchange of the agent may take.")
+    session_limits: SessionLimits = Field(SessionLimits(), description="What a session with the agent may take.")
     tuning: AgentTuning = Field(AgentTuning(), description="What the agent's code is given.")
     chat: AgentChat = Field(AgentChat(), description="How the agent appears in a chat.")
 

@@ -20,6 +20,8 @@ class User:
     groups: frozenset[str] = frozenset()
     # The scopes that the token names, such as an organisation or a class, by their kind.
     scope: Mapping[str, str] = field(default_factory=dict)
+    # Scopes by kind of which the token names several: the user may choose one for a session.
+    scope_choices: Mapping[str, frozenset[str]] = field(default_factory=dict)
     # Whether the server runs in developer mode, where everybody is an author.
     is_developer: bool = False
 

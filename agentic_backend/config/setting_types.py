@@ -49,6 +49,9 @@ VariableName = Annotated[
     ),
 ]
 
+ScopeKind = Literal["organisation", "class", "task", "assignment"]
+"""The kinds of scopes that settings can be made for."""
+
 PROVIDER_MODEL = r"[a-z0-9_-]+:\S+"
 """A model as `provider:model`, in the format of LangChain's `init_chat_model`."""
 

@@ -1,10 +1,11 @@
 """Effective: what applies to an exchange, from the organisation's settings down to the assignment's.
 
-Each value comes from the most specific level that has it; `sources` says which, by the value's dotted name.
+Each value comes from the most specific level that has it; `levels` says what the others would have had it be.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +21,23 @@ class PromptText:
 
 
 @dataclass(frozen=True, slots=True)
+class LevelValue:
+    """A value that one level sets, and its place."""
+
+    level: str
+    """`server`, `organisation`, `agent`, `class`, `task` or `assignment`."""
+    id: str | None
+    """The id of the organisation, the agent and so on; None for the server."""
+    value: Any = field(repr=False)
+    file: str | None = None
+    """The name of the file that sets it, without its directory."""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Effective:
     model: str | None = None
-    """The name of the chat model; None is the agent's."""
+    """The name of the chat model; None is the server's default one."""
     chat_profile: str = "default"
     max_messages: int | None = None
     """Messages that the session's user may send."""
@@ -31,4 +46,5 @@ class Effective:
     modules: Mapping[str, bool] = field(default_factory=dict)
     """Modules that are switched on or off, by name; all others are as modules.yaml says."""
     prompts: Sequence[PromptText] = ()
-    sources: Mapping[str, str] = field(default_factory=dict)
+    levels: Mapping[str, Sequence[LevelValue]] = field(default_factory=dict, repr=False)
+    """Who sets each value, by its dotted name, such as `limits.max_messages`; the last one is the one that applies."""

@@ -1,0 +1,66 @@
+"""Scopes: in which organisation, class, task and assignment a user asks, and whether they may.
+
+A scope is an id by its kind. What the user's token claims always applies; beside it, the client of a new session may
+name scopes that the policies file, or the token, lets the user use. An assignment and a class bring the scopes that
+they are in.
+"""
+
+from collections.abc import Mapping
+
+from agentic_backend.auth.user import User
+from agentic_backend.config.setting_types import ScopeKind
+from agentic_backend.errors import Forbidden
+from agentic_backend.policy.hook_context import ScopeFacts, ScopeOf
+from agentic_backend.policy.policies_file import Policies
+
+_SHOWN_ID = 64
+_WITH_PARENTS: tuple[ScopeKind, ...] = ("assignment", "class")
+
+
+class Scopes:
+    """Immutable."""
+
+    def __init__(self, policies: Policies) -> None:
+        self._policies = policies
+
+    def of(self, user: User, named: Mapping[str, str]) -> dict[str, str]:
+        """The scope in which the user asks, who has `named` scopes for the session. Raises Forbidden.
+
+        Of each kind, what the token claims goes first, then what an assignment or a class is in, then what is named.
+        """
+        for kind, scope_id in named.items():
+            self._check(user, kind, scope_id)
+        scope, settled = {**named, **user.scope}, set(user.scope)
+        for inner in _WITH_PARENTS:
+            entry = self._policies.entry(inner, scope.get(inner))
+            for kind, scope_id in entry.parents.items() if entry is not None else ():
+                if kind not in settled:
+                    scope[kind] = scope_id
+                    settled.add(kind)
+        return scope
+
+    def facts(self, scope: Mapping[str, str]) -> ScopeFacts:
+        """What modules are told about a scope."""
+        return ScopeFacts(
+            group=self._described("organisation", scope),
+            class_=self._described("class", scope),
+            task=self._described("task", scope),
+            assignment=self._described("assignment", scope),
+        )
+
+    def _check(self, user: User, kind: str, scope_id: str) -> None:
+        if kind in user.scope or scope_id in user.scope_choices.get(kind, ()):
+            return
+        entry = self._policies.entry(kind, scope_id)
+        if entry is None or not entry.access.allows(user):
+            # The same for one that there is not: nobody finds out which there are.
+            raise Forbidden(f"You have no access to the {kind} '{scope_id[:_SHOWN_ID]}'.")
+
+    def _described(self, kind: ScopeKind, scope: Mapping[str, str]) -> ScopeOf | None:
+        scope_id = scope.get(kind)
+        if scope_id is None:
+            return None
+        entry = self._policies.entry(kind, scope_id)
+        if entry is None:
+            return ScopeOf(scope_id, scope_id)
+        return ScopeOf(scope_id, entry.name or scope_id, entry.model_dump(exclude_unset=True, exclude={"access"}))

@@ -1,0 +1,81 @@
+"""The policies file: what it may say, and where its problems are."""
+
+from pathlib import Path
+
+import pytest
+
+from agentic_backend.config.located_yaml import ConfigError
+from agentic_backend.policy.policies_file import KnownNames, Policies, read_policies
+
+KNOWN = KnownNames(models={"default", "small"}, chat_profiles={"default", "compact"}, modules={"words"})
+
+
+def written(directory: Path, text: str) -> Path:
+    path = directory / "policies.yaml"
+    path.write_text(text)
+    return path
+
+
+def problems_of(directory: Path, text: str) -> list[str]:
+    path = written(directory, text)
+    with pytest.raises(ConfigError) as failed:
+        read_policies(path, KNOWN)
+    return [str(problem).removeprefix(f"{path}:") for problem in failed.value.problems]
+
+
+def test_without_a_file_nothing_is_set() -> None:
+    assert read_policies(None, KNOWN) == Policies()
+
+
+def test_an_entry_has_its_values_and_their_lines(tmp_path: Path) -> None:
+    text = "classes:\n  7b:\n    model: small\n    limits:\n      max_messages: 3\n    modules: {words: false}\n"
+    policies = read_policies(written(tmp_path, text), KNOWN)
+    entry = policies.entry("class", "7b")
+    assert entry is not None
+    assert dict(entry.set_values) == {"model": "small", "limits.max_messages": 3, "modules.words": False}
+    lines = {name: policies.line_of("class", "7b", name) for name, _ in entry.set_values}
+    assert lines == {"model": 3, "limits.max_messages": 5, "modules.words": 6}
+    assert policies.models == {"small"}
+
+
+def test_null_is_a_value_and_an_absent_key_is_none(tmp_path: Path) -> None:
+    policies = read_policies(written(tmp_path, "tasks:\n  t:\n    limits: {max_messages: null}\n"), KNOWN)
+    entry = policies.entry("task", "t")
+    assert entry is not None and dict(entry.set_values) == {"limits.max_messages": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("tasks:\n  t: {model: smal}\n", "2:14: tasks.t.model: there is no model 'smal'; did you mean 'small'?"),
+        (
+            "tasks:\n  t:\n    chat_profile: compcat\n",
+            "3:19: tasks.t.chat_profile: there is no chat profile 'compcat'; did you mean 'compact'?",
+        ),
+        (
+            "tasks:\n  t:\n    modules:\n      word: true\n",
+            "4:13: tasks.t.modules.word: there is no module 'word'; did you mean 'words'?",
+        ),
+        (
+            "assignments:\n  a:\n    class: 7b\nclasses:\n  7c: {}\n",
+            "3:12: assignments.a.class: there is no class '7b'; there is 7c",
+        ),
+        (
+            "assignments:\n  a:\n    limit: {}\n",
+            "3:5: assignments.a.limit: unknown key 'limit'; did you mean 'limits'?",
+        ),
+        (
+            "tasks:\n  t: {limits: {max_messages: 0}}\n",
+            "2:30: tasks.t.limits.max_messages: expected an integer from 1 to 1000000 or null, found 0",
+        ),
+        ("organisations:\n  1: {}\n", "2:3: organisations[1]: this key is not text; put it in quotes"),
+    ],
+)
+def test_a_problem_names_its_place(tmp_path: Path, text: str, problem: str) -> None:
+    [found] = problems_of(tmp_path, text)
+    assert found == problem
+
+
+def test_a_model_of_a_provider_needs_no_name_in_the_settings(tmp_path: Path) -> None:
+    policies = read_policies(written(tmp_path, "tasks: {t: {model: 'openai:gpt-5.5'}}"), KNOWN)
+    assert policies.models == {"openai:gpt-5.5"}

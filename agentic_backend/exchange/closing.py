@@ -11,6 +11,7 @@ from agentic_backend.exchange.ending import Progress, closing_of_stored, ending_
 from agentic_backend.exchange.life import Outcome
 from agentic_backend.exchange.outages import for_seconds, until_stored
 from agentic_backend.exchange.services import OnAnswered
+from agentic_backend.exchange.tool_calls import ToolCalls
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import Place, Stream
 from agentic_backend.protocol.messages import ExchangeStatus
@@ -59,8 +60,10 @@ class Closing:
             kind = CheckpointKind.FINAL_RESULT
             last = CheckpointRecord(kind=kind, at=now, exchange_id=record.id, request_id=record.request_id)
             checkpoint = Checkpoint(last, None)
+        trail = ToolCalls(record, messages, self._store.now).add(drafts)
         written = await until_stored(
-            lambda: self._store.append(fence, drafts, ending.end, checkpoint, token=token), for_seconds(_TRIES_FOR_S)
+            lambda: self._store.append(fence, drafts, ending.end, checkpoint, trail=trail, token=token),
+            for_seconds(_TRIES_FOR_S),
         )
         self._kpi.exchange_closed(record.agent_id, outcome.status)
         self._show(record, progress.last_seq, ending.end, messages, written)

@@ -27,6 +27,7 @@ from agentic_backend.exchange.patience import Patience
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.settlement import Settlement
 from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.exchange.tool_calls import tool_calls_of
 from agentic_backend.protocol.events import HumanRequests
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
@@ -61,7 +62,14 @@ class Exchange:
         """How long the agent may run, and be silent."""
         self._life = Life()
         """The phase of the exchange and its cancellation, shared by its parts."""
-        self._outbox = Outbox(services.writer(start), exchange_log, self._life, self._checkpoint_at, start.stored)
+        self._outbox = Outbox(
+            services.writer(start),
+            exchange_log,
+            self._life,
+            self._checkpoint_at,
+            start.stored,
+            tool_calls_of(start, services.store.now),
+        )
         """Stores and shows the drafts of the graph."""
         self._kpis = ExchangeKpis(services.kpi, start.record, graph_run)
         self._settlement = Settlement(start, graph_run, self._outbox, self._kpis, self._life, services)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from agentic_backend.exchange.life import Life
+from agentic_backend.exchange.tool_calls import ToolCalls
 from agentic_backend.exchange.writer import ExchangeWriter
 from agentic_backend.protocol.events import Activity, Stream
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
@@ -27,8 +28,9 @@ class Outbox:
         life: Life,
         checkpoint_at: Callable[[ToolCallPart | ToolResultPart], Awaitable[Checkpoint | None]],
         stored: Sequence[MessageRecord] = (),
+        tool_calls: ToolCalls | None = None,
     ) -> None:
-        """`stored` are the exchange's messages so far.
+        """`stored` are the exchange's messages so far, `tool_calls` their records; None keeps none.
 
         `checkpoint_at` takes the checkpoint that is stored in one batch with a tool call or its result.
         """
@@ -40,6 +42,7 @@ class Outbox:
         self._life = life
         """Decides whether drafts are accepted; its `wakeup` is set when a draft waits."""
         self._checkpoint_at = checkpoint_at
+        self._tool_calls = tool_calls
         self._waiting: deque[Draft] = deque()
         """The drafts that are not shown yet, in order; the first is a complete message."""
         self._trail: list[TrailRecord] = []
@@ -54,7 +57,7 @@ class Outbox:
             return
         for draft in drafts:
             if self._waiting or isinstance(draft, CompleteDraft):
-                self._waiting.append(draft)
+                self._add(draft)
                 self._life.wakeup.set()
             else:
                 self._show(draft)
@@ -65,7 +68,13 @@ class Outbox:
 
     def accept_last(self, last: Sequence[CompleteDraft]) -> None:
         """Add the last messages of an exchange that ends; they wait for `write`."""
-        self._waiting.extend(last)
+        for draft in last:
+            self._add(draft)
+
+    def _add(self, draft: Draft) -> None:
+        self._waiting.append(draft)
+        if self._tool_calls is not None and isinstance(draft, CompleteDraft):
+            self._trail += self._tool_calls.add([draft.message])
 
     @property
     def unwritten(self) -> list[MessageDraft]:

@@ -47,6 +47,12 @@ LONGEST_TEXT = 2 * 1024 * 1024
 LONGEST_RESULT = 1024 * 1024
 """Characters of a tool's result, of a call's arguments, and of the JSON of a structured response."""
 
+FORBIDDEN = "forbidden"
+"""Marks the result of a call that the user may not make: what the user lacks."""
+
+BACKGROUND = "background"
+"""Marks the result of a call that goes on running: the id of its work."""
+
 # Parts that a tool shows beside its result.
 _MOST_PARTS = 64
 
@@ -218,6 +224,13 @@ def result_of(message: ToolMessage, latency_ms: int | None) -> ToolResultPart:
         latency_ms=latency_ms,
         content=clean(bounded(text)),
     )
+
+
+def marks_of(message: ToolMessage) -> dict[str, Any]:
+    """What the server has noted about a result, as the extras of its row: see FORBIDDEN and BACKGROUND."""
+    return {
+        name: message.additional_kwargs[name] for name in (FORBIDDEN, BACKGROUND) if name in message.additional_kwargs
+    }
 
 
 def shown_beside(message: ToolMessage) -> list[Part]:

@@ -4,18 +4,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 
 from agentic_backend.protocol.messages import Channel, FinishReason, MessageMetadata, Role, TokenUsage
-from agentic_backend.protocol.parts import Part, TextPart, ToolResultPart, text_of
+from agentic_backend.protocol.parts import Part, TextPart, text_of
 from agentic_backend.stores.records import MessageDraft
 from agentic_backend.streaming.content import (
     agent_of,
     beside_text,
     cited_in,
     finish_reason_of,
+    marks_of,
     model_of,
+    result_of,
     server_tools_of,
+    shown_beside,
     usage_of,
 )
 from agentic_backend.streaming.reach import Reach
@@ -153,11 +156,12 @@ class MessageDrafts:
         metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=self._latency_ms(at), finish_reason=reason)
         return self.said(Channel.FINAL, parts or [TextPart(text="")], metadata)
 
-    def result(self, result: ToolResultPart, shown: Sequence[Part], at: float) -> CompleteDraft:
-        """The message of a tool's result, with the parts shown beside it."""
+    def result(self, message: ToolMessage, latency_ms: int, at: float) -> CompleteDraft:
+        """The message of a tool's result, with the parts shown beside it and the server's marks."""
         self._since = at
-        metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=result.latency_ms)
-        draft = MessageDraft(role=Role.TOOL, channel=Channel.TOOL_RESULT, parts=[result, *shown], metadata=metadata)
+        metadata = MessageMetadata(agent_id=self._agent_id, latency_ms=latency_ms, extras=marks_of(message))
+        parts = [result_of(message, latency_ms), *shown_beside(message)]
+        draft = MessageDraft(role=Role.TOOL, channel=Channel.TOOL_RESULT, parts=parts, metadata=metadata)
         return CompleteDraft(draft, None)
 
     def row(self, draft: CompleteDraft, keys: Sequence[object] | None = None) -> CompleteDraft:

@@ -27,9 +27,7 @@ from agentic_backend.streaming.content import (
     clean,
     delta_of,
     parts_of,
-    result_of,
     server_tools_of,
-    shown_beside,
 )
 from agentic_backend.streaming.drafts import CompleteDraft, Draft, HeldText, MessageDrafts, TextDraft
 from agentic_backend.streaming.emissions import Emissions
@@ -364,9 +362,8 @@ class StreamTranscoder:
         if settled is None:
             return []
         name, latency_ms = settled
-        result = result_of(message, latency_ms)
-        drafts: list[Draft] = [self._drafts.result(result, shown_beside(message), at)]
-        return drafts + (self._speaker.handoff(name) if result.ok else [])
+        drafts: list[Draft] = [self._drafts.result(message, latency_ms, at)]
+        return drafts + (self._speaker.handoff(name) if message.status != "error" else [])
 
     def _answer_open_calls(self, content: str, at: float) -> list[Draft]:
         return [CompleteDraft(draft, None) for draft in self.calls.settle_all(at, content, self._drafts.bare)]

@@ -1,0 +1,120 @@
+"""ToolCalls: the records of an exchange's tool calls, made of its messages.
+
+Owned by the exchange's outbox, which writes a record in one step with the message that it comes from. A record's id is
+the number of its call in the exchange, so that whoever goes on with the exchange replaces the same records.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Literal
+
+import orjson
+
+from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.protocol.messages import Channel
+from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageDraft, MessageRecord
+from agentic_backend.stores.trail import ToolCallRecord
+from agentic_backend.streaming.content import BACKGROUND, FORBIDDEN, bounded
+
+LONGEST = 65_536
+"""Characters of a call's arguments, as JSON, and of its result."""
+
+State = Literal["success", "error", "rejected", "forbidden"]
+
+
+class ToolCalls:
+    def __init__(
+        self,
+        exchange: ExchangeRecord,
+        stored: Sequence[MessageRecord],
+        now: Callable[[], datetime],
+        decisions: Sequence[HumanDecision] = (),
+    ) -> None:
+        """`stored` are the exchange's messages so far; `decisions` are those of people beside the exchange's own."""
+        self._exchange = exchange
+        self._now = now
+        self._decisions = {
+            one.call_id: one for one in (*decisions, *exchange.decisions) if one.call_id and one.action != "answer"
+        }
+        """The last decision on each call, by call id."""
+        self._count = 0
+        """How many calls the exchange has had."""
+        self._waiting: dict[str, ToolCallRecord] = {}
+        """The records of the calls without a result, by call id."""
+        for message in stored:
+            list(self._add(message, message.timestamp))
+
+    def add(self, messages: Sequence[MessageDraft]) -> list[ToolCallRecord]:
+        """The records of what `messages` tell, which follow those that were added before; a later one replaces."""
+        at = self._now()
+        return [record for message in messages for record in self._add(message, at)]
+
+    def _add(self, message: MessageDraft, at: datetime) -> Iterator[ToolCallRecord]:
+        if message.channel not in (Channel.TOOL_CALL, Channel.TOOL_RESULT):
+            return
+        for part in message.parts:
+            if isinstance(part, ToolCallPart):
+                self._count += 1
+                record = self._waiting[part.call_id] = self._pending(self._count, part, message, at)
+                yield record
+            elif isinstance(part, ToolResultPart) and (begun := self._waiting.pop(part.call_id, None)) is not None:
+                yield self._settled(begun, part, message, at)
+
+    def _pending(self, number: int, part: ToolCallPart, message: MessageDraft, at: datetime) -> ToolCallRecord:
+        exchange = self._exchange
+        return ToolCallRecord(
+            id=f"{exchange.id}.{number}",
+            at=at,
+            session_id=exchange.session_id,
+            exchange_id=exchange.id,
+            user_id=exchange.user_id,
+            agent_id=str(message.metadata.extras.get("agent") or exchange.agent_id),
+            call_id=part.call_id,
+            name=part.name,
+            args=_bounded_args(part.args),
+            state="pending",
+        )
+
+    def _settled(
+        self, begun: ToolCallRecord, part: ToolResultPart, message: MessageDraft, at: datetime
+    ) -> ToolCallRecord:
+        decision = self._decisions.get(part.call_id)
+        approved_by = decision.by if decision is not None and decision.action in ("approve", "edit") else None
+        if BACKGROUND in message.metadata.extras and part.ok:
+            # It goes on running; whoever runs it replaces this record in the end.
+            return replace(begun, approved_by=approved_by)
+        state, text = _state(part, message, decision), bounded(part.content, LONGEST)
+        is_success = state == "success"
+        return replace(
+            begun,
+            state=state,
+            result=text if is_success else None,
+            error=None if is_success else text,
+            approved_by=approved_by,
+            completed_at=at,
+            duration_ms=part.latency_ms,
+        )
+
+
+def tool_calls_of(start: ExchangeStart, now: Callable[[], datetime]) -> ToolCalls | None:
+    """The records of a run's exchange; None for a query, which stores nothing."""
+    if start.session is None:
+        return None
+    resume_point = start.resume_point
+    decisions = resume_point.decisions if resume_point is not None else None
+    return ToolCalls(start.record, start.stored, now, decisions or ())
+
+
+def _state(part: ToolResultPart, message: MessageDraft, decision: HumanDecision | None) -> State:
+    if message.metadata.extras.get(FORBIDDEN):
+        return "forbidden"
+    if decision is not None and decision.action in ("reject", "expire"):
+        return "rejected"
+    return "error" if part.ok is False else "success"
+
+
+def _bounded_args(args: dict[str, Any]) -> dict[str, Any]:
+    encoded = orjson.dumps(args, option=orjson.OPT_NON_STR_KEYS)
+    return args if len(encoded) <= LONGEST else {"cut": bounded(encoded.decode(), LONGEST)}

@@ -74,15 +74,24 @@ def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
     model = settings.model
     if model == "auto":
         model = f"openai:{openai_model}" if os.environ.get("OPENAI_API_KEY") else "offline"
+    built: BaseChatModel
     try:
         if model == "offline":
-            return OfflineChatModel(**settings.options)
-        built = init_chat_model(model, **{**_defaults(model, settings.options), **settings.options})
+            built = OfflineChatModel(**settings.options)
+        else:
+            built = with_stream_retry(with_streamed_refusals(_by_provider(model, settings.options)))
     except Exception as error:
         # Each provider raises its own errors for a missing key, a wrong option, a missing package.
         raise ModelUnavailable(f"the model '{model}' can't be built: {_reason(error)}") from error
+    if settings.context_tokens is not None:
+        built.profile = {**(built.profile or {}), "max_input_tokens": settings.context_tokens}
+    return built
+
+
+def _by_provider(model: str, options: Mapping[str, Any]) -> BaseChatModel:
+    built = init_chat_model(model, **{**_defaults(model, options), **options})
     assert isinstance(built, BaseChatModel), "init_chat_model makes a configurable model only where none is named"
-    return with_stream_retry(with_streamed_refusals(built))
+    return built
 
 
 def _defaults(model: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -179,6 +179,11 @@ class ModelSettings(Section):
         repr=False,
         description="What else `init_chat_model` gets, such as `temperature`; keys belong into the environment.",
     )
+    context_tokens: Annotated[int, Field(ge=256, le=100_000_000)] | None = Field(
+        None,
+        description="Most tokens that the model takes, its context window; `null` is what LangChain's profile of the "
+        "model says.",
+    )
 
 
 class AgentsSettings(Section):

@@ -38,6 +38,14 @@ def test_offline_stays_offline_with_a_key(monkeypatch: pytest.MonkeyPatch) -> No
     assert model.words_per_second == 7
 
 
+@pytest.mark.parametrize(("model", "unset"), [("offline", None), ("openai:gpt-4o", 128_000)])
+def test_the_settings_tell_the_context_window_or_the_models_profile_does(model: str, unset: int | None) -> None:
+    options = {} if model == "offline" else {"api_key": KEY}
+    for told in (None, 9_000):
+        built = build_model(ModelSettings(model=model, options=options, context_tokens=told), "gpt-5.4-mini")
+        assert (built.profile or {}).get("max_input_tokens") == (told or unset)
+
+
 def test_a_model_is_built_with_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     model = build_model(ModelSettings(model="openai:gpt-4.1", options={"temperature": 0.5}), "gpt-5.4-mini")

@@ -1,0 +1,87 @@
+"""ContextWindow: how much of a session's past fits beside the system prompt and the question. Pure.
+
+Whole exchanges are taken, the newest first, so that no call is ever separated from its result. A past of any length
+fits: what doesn't is left out. Only a question that has no room of its own is refused.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentic_backend.errors import ContextTooLong
+
+MOST_MESSAGES = 50
+"""How many messages are given to a model whose context window is unknown."""
+
+RESERVE_TOKENS = 800
+"""The tokens that are left for the response unless a chat profile says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stands for the session's messages below `to_rank`."""
+
+    text: str = field(repr=False)
+    to_rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class PastExchange:
+    """An exchange as a model would be given it. `first_rank` is None where its messages don't tell."""
+
+    first_rank: int | None
+    messages: Sequence[Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWindow:
+    tokens: int | None
+    """The most tokens that the model takes; None if nobody knows."""
+    exchanges: int
+    """The most past exchanges that the agent is given."""
+    reserve: int = RESERVE_TOKENS
+    """The tokens that are left for the response; never more than half of the window."""
+
+    def room(self, prompt: int, question: int) -> int | None:
+        """The tokens that are left for the past; None if the window is unknown.
+
+        `prompt` and `question` are the tokens of the system prompt and of the user's message. Raises ContextTooLong if
+        these do not fit.
+        """
+        if self.tokens is None:
+            return None
+        most = self.tokens - min(self.reserve, self.tokens // 2) - prompt
+        if question > most:
+            raise ContextTooLong(
+                f"This message is too long for the model: it has about {question} tokens, and there is room for "
+                f"{max(most, 0)}. Send less."
+            )
+        return most - question
+
+    def taken(
+        self, past: Sequence[PastExchange], room: int | None, count: Callable[[Any], int]
+    ) -> Sequence[PastExchange]:
+        """The last of `past`, which is in order, that fit into `room`; `count` tells the tokens of a message.
+
+        Messages of exchanges that are left out are not counted, except those of the first that does not fit.
+        """
+        messages, begin = 0, len(past)
+        while begin > 0 and len(past) - begin < self.exchanges:
+            one = past[begin - 1]
+            if room is None:
+                messages += len(one.messages)
+                if messages > MOST_MESSAGES and begin < len(past):
+                    break
+            elif (room := _rest(room, one, count)) < 0:
+                break
+            begin -= 1
+        return past[begin:]
+
+
+def _rest(room: int, exchange: PastExchange, count: Callable[[Any], int]) -> int:
+    """The room that is left beside the exchange; negative if it does not fit."""
+    for message in exchange.messages:
+        room -= count(message)
+        if room < 0:
+            break
+    return room

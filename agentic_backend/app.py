@@ -21,6 +21,8 @@ from agentic_backend.event_loop import event_loop_lag
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
 from agentic_backend.mcp.shared_sessions import SharedSessions
+from agentic_backend.policy.prices import Prices
+from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.relay import Relay
@@ -81,6 +83,8 @@ async def open_application(
         instance = Instance(settings.relay.lease_s)
         # The heartbeat covers the whole time in which exchanges can run.
         await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
+        ledger = UsageLedger(store, Prices(settings.prices), kpi)
+        stack.push_async_callback(ledger.aclose)
         authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
         tokens = TokenCache(authenticator.refresh)
         stack.push_async_callback(tokens.aclose)
@@ -103,6 +107,7 @@ async def open_application(
             limits=settings.limits,
             titles=settings.titles,
             tokens=tokens,
+            ledger=ledger,
         )
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))

@@ -84,6 +84,7 @@ class Kpi:
             "gen_ai_response_model",
             buckets=_TOKENS,
         )
+        self._cost = self._counter("chat_model_cost", "What calls of chat models have cost.", "model", "currency")
         self._up = self._gauge("chat_dependency_up", "1 while a dependency answers.", "dependency")
         self._damaged = self._gauge("chat_store_damaged", "1 where pages of the SQLite file are damaged.")
         self._refusals = self._counter("chat_refused", "Asks and decisions that were refused.", "call", "code")
@@ -202,12 +203,16 @@ class Kpi:
         if not ok:
             self._tool_failures.labels(tool).inc()
 
-    def model_called(self, model: str, duration_s: float, *, tokens: tuple[int, int] | None, error: str) -> None:
-        """`tokens` are the input and output tokens; `error` is the exception's type, or empty."""
+    def model_called(self, model: str, duration_s: float, *, tokens: tuple[int, ...] | None, error: str) -> None:
+        """`tokens` begins with the input and the output tokens; `error` is the exception's type, or empty."""
         model = self._models.label(model)
         self._model.labels("chat", model, error).observe(duration_s)
         for kind, count in zip(("input", "output"), tokens or (), strict=False):
             self._tokens.labels(kind, model).observe(count)
+
+    def model_cost(self, model: str, currency: str, cost: float) -> None:
+        """A call of a model has cost so much, by the prices of the settings."""
+        self._cost.labels(self._models.label(model), currency).inc(cost)
 
     def titled(self, outcome: str) -> None:
         """A session was to be named: `named`, `unneeded`, `empty`, `failed` or `dropped`."""

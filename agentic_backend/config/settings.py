@@ -31,6 +31,7 @@ from agentic_backend.config.setting_types import (
     WebOrigin,
 )
 from agentic_backend.config.titles import TitlesSettings
+from agentic_backend.config.usage import BudgetsSettings, PriceSettings
 from agentic_backend.config.validation_problems import rule_broken
 
 SQLITE_SCHEME, MONGODB_SCHEMES = "sqlite:", ("mongodb://", "mongodb+srv://")
@@ -277,6 +278,14 @@ class Settings(Section):
     )
     relay: RelaySettings = Field(RelaySettings(), description="The logs that clients read events from.")
     titles: TitlesSettings = Field(TitlesSettings(), description="The names of sessions.")
+    prices: tuple[PriceSettings, ...] = Field(
+        (),
+        strict=False,
+        max_length=1_000,
+        description="What calls of models cost: `model`, a pattern with `*`; `input_per_million`, `output_per_million` "
+        "and `cached_input_per_million` tokens; `currency`; `from`, the first day of the price.",
+    )
+    budgets: BudgetsSettings = Field(BudgetsSettings(), description="How much users and groups may spend.")
     log: LogSettings = Field(LogSettings(), description="The server's log.")
 
     @field_validator("models")

@@ -68,7 +68,7 @@ class Closing:
         self._kpi.exchange_closed(record.agent_id, outcome.status)
         self._show(record, progress.last_seq, ending.end, messages, written)
         if messages:
-            self._on_answered(written.session, messages[0])
+            self._on_answered(written.session, messages[0], record)
         return ending.end
 
     def _show(

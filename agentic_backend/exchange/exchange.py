@@ -233,7 +233,7 @@ class Exchange:
 
     async def _stored_pause(self, started: StartedRun) -> Pause:
         self._outbox.accept(started.transcoder.pause(self._clock()))
-        await until_stored(self._outbox.write, self._life.while_not_cancelled)
+        await until_stored(self._outbox.write_all, self._life.while_not_cancelled)
         checkpoint = await self._checkpoint(CheckpointKind.APPROVAL_PENDING)
         if checkpoint is None:
             raise Internal("The agent can't wait for a person: its state can't be kept.")

@@ -32,6 +32,7 @@ from agentic_backend.exchange.prompt_assembly import PromptAssembly
 from agentic_backend.exchange.recall import Memory
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.redaction import SHORTEST_SECRET
@@ -156,6 +157,13 @@ class GraphRun:
             *dict.fromkeys(token for token in tokens if token and len(token) >= SHORTEST_SECRET),
         ]
 
+    def record_unended(self, outbox: Outbox) -> None:
+        """Record the model calls that the run ends without, with unknown tokens."""
+        if self.started is not None:
+            payer = Payer.of(self._start.record)
+            calls = self.started.model_stream.unended
+            outbox.record([self._services.ledger.record_of(call, payer) for call in calls])
+
     @property
     def model_calls(self) -> list[ModelCall]:
         """The model calls that have ended."""
@@ -229,9 +237,15 @@ class GraphRun:
         )
 
     def _model_stream(self, transcoder: StreamTranscoder, outbox: Outbox, call_limits: CallLimits) -> RunCallback:
-        limits = self._services.limits
+        limits, ledger, payer = self._services.limits, self._services.ledger, Payer.of(self._start.record)
         said = Said(limits.model_call_bytes, limits.model_run_bytes)
-        return RunCallback(lambda part: self._take(part, transcoder, outbox), said, call_limits, self._clock)
+        return RunCallback(
+            lambda part: self._take(part, transcoder, outbox),
+            said,
+            call_limits,
+            self._clock,
+            lambda call: outbox.record([ledger.record_of(call, payer)]),
+        )
 
     async def _pump(self, started: StartedRun, given: Given, outbox: Outbox) -> None:
         config = RunnableConfig(configurable=self._context.configurable, callbacks=[started.model_stream])

@@ -5,6 +5,7 @@ interrupts a write. A complete message is stored before it is shown; deltas are 
 stored comes first in the next write, so an outage loses no text.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
@@ -18,6 +19,9 @@ from agentic_backend.stores.base import Checkpoint, ExchangeEnd
 from agentic_backend.stores.records import MessageDraft, MessageRecord
 from agentic_backend.stores.trail import TrailRecord
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
+
+# How long records of the trail wait for a message to be stored with, in seconds: alone they cost a write of their own.
+_TRAIL_WAITS_S = 0.25
 
 
 class Outbox:
@@ -46,7 +50,10 @@ class Outbox:
         self._waiting: deque[Draft] = deque()
         """The drafts that are not shown yet, in order; the first is a complete message."""
         self._trail: list[TrailRecord] = []
-        """The records that go along with the next write."""
+        """The records beside the messages that are not stored yet, in order."""
+        self._trail_is_due = False
+        """Whether they have waited long enough for a message."""
+        self._until_due: asyncio.TimerHandle | None = None
 
     def accept(self, drafts: Sequence[Draft]) -> None:
         """Show text and activities at once, unless a complete message waits before them; the rest waits for `write`.
@@ -62,10 +69,6 @@ class Outbox:
             else:
                 self._show(draft)
 
-    def record(self, trail: Sequence[TrailRecord]) -> None:
-        """Add records beside the messages; they are stored in one step with the next messages, or with the end."""
-        self._trail.extend(trail)
-
     def accept_last(self, last: Sequence[CompleteDraft]) -> None:
         """Add the last messages of an exchange that ends; they wait for `write`."""
         for draft in last:
@@ -75,6 +78,21 @@ class Outbox:
         self._waiting.append(draft)
         if self._tool_calls is not None and isinstance(draft, CompleteDraft):
             self._trail += self._tool_calls.add([draft.message])
+
+    def record(self, records: Sequence[TrailRecord]) -> None:
+        """Store the records in one step with the next messages, or alone if none come soon."""
+        self._trail.extend(records)
+        if self._trail and self._until_due is None:
+            self._until_due = asyncio.get_running_loop().call_later(_TRAIL_WAITS_S, self._let_trail_be_due)
+
+    def _let_trail_be_due(self) -> None:
+        self._until_due, self._trail_is_due = None, True
+        self._life.wakeup.set()
+
+    @property
+    def unwritten_trail(self) -> list[TrailRecord]:
+        """The records that wait for `write`."""
+        return list(self._trail)
 
     @property
     def unwritten(self) -> list[MessageDraft]:
@@ -86,21 +104,28 @@ class Outbox:
         """The seq of the last event once all waiting drafts are shown."""
         return self.log.last_seq + len(self._waiting)
 
+    async def write_all(self) -> None:
+        """`write`, and store the records that wait for a message too."""
+        self._trail_is_due = bool(self._trail)
+        await self.write()
+
     async def write(self, end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None) -> None:
-        """Store all waiting drafts in one step with `end` and `checkpoint`, then show them in order.
+        """Store all waiting drafts in one step with `end`, `checkpoint` and the trail, then show them in order.
 
         Raises StoreUnavailable or FencedOut; the batch then still waits, and none of it is shown.
         """
-        while self._waiting or end is not None:
+        while self._waiting or self._trail_is_due or end is not None:
             batch = list(self._waiting)
             complete = _complete(batch)
             boundary = _last_of_a_tool([draft.message for draft in complete])
             if boundary is not None and end is None:
                 checkpoint = await self._checkpoint_at(boundary)
-            trail = list(self._trail) if complete or end else []
-            stored = await self.writer.write(complete, end, checkpoint, trail) if complete or end else []
+            stored: list[MessageRecord] = []
+            if complete or end or self._trail_is_due:
+                trail = list(self._trail)
+                stored = await self.writer.write(complete, end, checkpoint, trail)
+                self._forget_trail(len(trail))
             self.stored += stored
-            del self._trail[: len(trail)]
             messages = iter(stored)
             for draft in batch:
                 self._waiting.popleft()
@@ -110,6 +135,13 @@ class Outbox:
                 else:
                     self._show(draft)
             end = checkpoint = None
+
+    def _forget_trail(self, stored: int) -> None:
+        del self._trail[:stored]
+        self._trail_is_due = False
+        if not self._trail and self._until_due is not None:
+            self._until_due.cancel()
+            self._until_due = None
 
     def _show(self, draft: TextDraft | ActivityDraft) -> None:
         if isinstance(draft, TextDraft):

@@ -11,12 +11,13 @@ from agentic_backend.exchange.recall import Recall
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.writer import ExchangeWriter, QueryWriter, StoreWriter
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import MessageRecord, SessionRecord
+from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
 
-OnAnswered = Callable[[SessionRecord, MessageRecord], None]
+OnAnswered = Callable[[SessionRecord, MessageRecord, ExchangeRecord], None]
 """Takes the session and the user's message of an exchange that is answered, or waits for a person."""
 
 
@@ -29,6 +30,7 @@ class ExchangeServices:
     kpi: Kpi
     limits: LimitsSettings
     tokens: TokenCache
+    ledger: UsageLedger
     show_stored: Callable[[ExchangeLog], Awaitable[bool]]
     """Shows in a log the end or the pause that is stored; returns False if the store has no such exchange."""
     on_answered: OnAnswered
@@ -40,5 +42,5 @@ class ExchangeServices:
 
     def writer(self, start: ExchangeStart) -> ExchangeWriter:
         if start.session is None:
-            return QueryWriter(self.store, start.record.id, start.opening.rank + 1)
+            return QueryWriter(self.store, self.ledger, start.record.id, start.opening.rank + 1)
         return StoreWriter(self.store, start.session, start.record.id, self.instance)

@@ -70,15 +70,18 @@ class Settlement:
         self._life.enter(Phase.ENDING)
         ending = await self._ending(outcome)
         self._outbox.accept_last(ending.drafts)
+        self._graph_run.record_unended(self._outbox)
         try:
             await until_stored(lambda: self._outbox.write(ending.end, checkpoint), self._life.while_process_stays)
         except FencedOut:
+            self._services.ledger.keep(self._outbox.unwritten_trail)
             await self._show_stored(ending.end.usage)
         except Exception as error:
             # Also for a bug in the store: once the lease expires, recovery ends the exchange from the store.
             code = error.code if isinstance(error, StoreUnavailable) else None
             log_fields = {**self._start.log_fields, "status": str(outcome.status), "code": code}
             log.error("exchange left to recovery", exc_info=None if code else error, extra=log_fields)
+            self._services.ledger.keep(self._outbox.unwritten_trail)
             self._kpis.leave()
             self._life.leave()
         else:
@@ -91,7 +94,7 @@ class Settlement:
     def answered(self) -> None:
         """Tell that the exchange's end or its pause is stored and shown. A query tells nobody."""
         if (session := self._outbox.writer.session) is not None:
-            self._services.on_answered(session, self._start.opening)
+            self._services.on_answered(session, self._start.opening, self._start.record)
 
     async def _show_stored(self, usage: TokenUsage) -> None:
         """Show the stored end or pause, because another instance has ended or continued the exchange.

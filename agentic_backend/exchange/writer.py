@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.exchange.instance import Instance
+from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Pause, Store
 from agentic_backend.stores.records import MessageRecord, SessionRecord, place
 from agentic_backend.stores.trail import TrailRecord
@@ -29,10 +30,10 @@ class ExchangeWriter(Protocol):
         checkpoint: Checkpoint | None = None,
         trail: Sequence[TrailRecord] = (),
     ) -> list[MessageRecord]:
-        """Append the messages, keep the `checkpoint` that was taken after them, and store the records of `trail`.
+        """Append the messages, and keep the `checkpoint` that was taken after them, and the records of `trail`.
 
-        Raises FencedOut, and has written nothing then; or StoreUnavailable: the next call must begin with the same
-        messages and records, and pass the same `end`, if there was one.
+        Raises FencedOut, and has written nothing but `trail` then; or StoreUnavailable: the next call must begin with
+        the same messages and the same records, and pass the same `end`, if there was one.
         """
         ...
 
@@ -74,6 +75,8 @@ class StoreWriter:
         """The write that the store has not answered."""
         self._stored: list[MessageRecord] = []
         """The stored messages of a batch that is not completely stored yet."""
+        self._stored_trail = 0
+        """The number of the records of that batch that are stored."""
         self._has_ended = False
         """Whether the end is stored: a repeated write then has nothing left to store."""
         self._pause_token, self._claim_token = uuid4().hex, uuid4().hex
@@ -95,15 +98,14 @@ class StoreWriter:
         checkpoint: Checkpoint | None = None,
         trail: Sequence[TrailRecord] = (),
     ) -> list[MessageRecord]:
-        if (unheard := self._unheard) is not None:
-            await self._write(unheard)
-            trail = trail[len(unheard.trail) :]
-        rest = drafts[len(self._stored) :]
+        if self._unheard is not None:
+            await self._write(self._unheard)
+        rest, more = drafts[len(self._stored) :], trail[self._stored_trail :]
         if not self._has_ended and (rest or end is not None):
-            await self._write(_Write(rest, end, checkpoint, trail))
-        elif trail:
-            await self._store.add_trail(trail)
-        stored, self._stored = self._stored, []
+            await self._write(_Write(rest, end, checkpoint, more))
+        elif more:
+            await self._store.add_trail(more)
+        stored, self._stored, self._stored_trail = self._stored, [], 0
         return stored
 
     async def _write(self, write: _Write) -> None:
@@ -127,6 +129,7 @@ class StoreWriter:
             raise FencedOut
         self._unheard = None
         self._stored += written.messages
+        self._stored_trail += len(write.trail)
         self._has_ended = write.end is not None
         self._session = written.session
 
@@ -141,12 +144,13 @@ class StoreWriter:
 
 
 class QueryWriter:
-    """The writer of a query: ranks from 0 on, and only its KPIs are stored."""
+    """The writer of a query: ranks from 0 on, and only its KPIs and its usage are stored."""
 
     session = None
 
-    def __init__(self, store: Store, exchange_id: str, next_rank: int = 0) -> None:
+    def __init__(self, store: Store, ledger: UsageLedger, exchange_id: str, next_rank: int = 0) -> None:
         self._store = store
+        self._ledger = ledger
         self._exchange_id = exchange_id
         self._next_rank = next_rank
         """The rank of the next message."""
@@ -158,6 +162,7 @@ class QueryWriter:
         checkpoint: Checkpoint | None = None,
         trail: Sequence[TrailRecord] = (),
     ) -> list[MessageRecord]:
+        self._ledger.keep(trail)
         messages = place(
             [draft.message for draft in drafts],
             session_id=None,

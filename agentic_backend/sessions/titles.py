@@ -8,6 +8,7 @@ model, is named after the session's next exchange, on whichever instance: the st
 import asyncio
 import logging
 from collections import Counter
+from dataclasses import dataclass, field
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
@@ -15,10 +16,11 @@ from agentic_backend.agents.models import ChatModels
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.usage_ledger import Payer, UsageLedger
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import MessageRecord, SessionRecord
+from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
 
 log = logging.getLogger(__name__)
 
@@ -46,29 +48,46 @@ def provisional_title(message: str) -> str:
     return words or UNNAMED
 
 
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """The beginning of a session, and who pays for its title."""
+
+    text: str = field(repr=False)
+    payer: Payer
+
+
 class Titles:
     """Names sessions in tasks that the relay owns, and cancels and awaits when the process ends."""
 
     def __init__(
-        self, models: ChatModels, store: Store, relay: Relay, kpi: Kpi, settings: TitlesSettings, timeout_s: float
+        self,
+        models: ChatModels,
+        store: Store,
+        relay: Relay,
+        kpi: Kpi,
+        ledger: UsageLedger,
+        settings: TitlesSettings,
+        timeout_s: float,
     ) -> None:
         self._models = models
         self._store = store
         self._relay = relay
         self._kpi = kpi
+        self._ledger = ledger
         self._settings = settings
         self._timeout_s = timeout_s
-        self._waiting: dict[str, dict[str, str]] = {}
-        """The messages of the sessions to name, by session id, oldest first, by user id in the order of their turns."""
+        self._waiting: dict[str, dict[str, _Opening]] = {}
+        """The openings of the sessions to name, by session id, oldest first, by user id in the order of their turns."""
         self._naming: dict[str, str] = {}
         """The user id of each session that is being named, by session id."""
 
-    def name_after(self, session: SessionRecord, opening: MessageRecord) -> None:
+    def name_after(self, session: SessionRecord, opening: MessageRecord, exchange: ExchangeRecord) -> None:
         """Name the session after the user's message of an exchange that is answered, unless it has a name."""
         message = text_of(opening.parts)[:_LONGEST_QUESTION].strip()
         if not self._settings.enabled or not session.unnamed or not message or session.id in self._naming:
             return
-        self._waiting.setdefault(session.user_id, {}).setdefault(session.id, message)
+        first = _Opening(message, Payer.of(exchange))
+        self._waiting.setdefault(session.user_id, {}).setdefault(session.id, first)
         self._drop_some()
         self._begin_some()
 
@@ -95,17 +114,17 @@ class Titles:
             # The user's next turn comes after all others'.
             sessions = self._waiting.pop(user_id)
             session_id = next(iter(sessions))
-            message = sessions.pop(session_id)
+            opening = sessions.pop(session_id)
             if sessions:
                 self._waiting[user_id] = sessions
             self._naming[session_id] = user_id
-            self._relay.spawn(self._name(session_id, message))
+            self._relay.spawn(self._name(session_id, opening))
 
-    async def _name(self, session_id: str, message: str) -> None:
+    async def _name(self, session_id: str, opening: _Opening) -> None:
         outcome = "failed"
         try:
             async with asyncio.timeout(self._timeout_s):
-                outcome = await self._rename(session_id, message)
+                outcome = await self._rename(session_id, opening)
         except AgenticError as error:
             log.warning("session not named", extra={"session_id": session_id, "code": error.code})
         except Exception as error:
@@ -116,13 +135,13 @@ class Titles:
             self._kpi.titled(outcome)
             self._begin_some()
 
-    async def _rename(self, session_id: str, message: str) -> str:
+    async def _rename(self, session_id: str, opening: _Opening) -> str:
         """Name the session; return what came of it, as its metric says."""
         session = await self._store.get_session(session_id)
         if session is None or not session.unnamed:
             # It has been deleted or renamed since: the model need not be asked.
             return "unneeded"
-        title = await self._ask_model(message)
+        title = await self._ask_model(opening)
         if not title:
             return "empty"
         renamed = await self._store.rename_session(session_id, title, only_unnamed=True)
@@ -131,7 +150,8 @@ class Titles:
         self._relay.session_changed(renamed.shown())
         return "named"
 
-    async def _ask_model(self, message: str) -> str:
-        prompt = [SystemMessage(NAME_CONVERSATION), HumanMessage(message)]
-        answer = await self._models.get(self._settings.model).ainvoke(prompt)
+    async def _ask_model(self, opening: _Opening) -> str:
+        prompt = [SystemMessage(NAME_CONVERSATION), HumanMessage(opening.text)]
+        model = self._models.get(self._settings.model)
+        answer = await self._ledger.ask(model, prompt, opening.payer, "title")
         return " ".join(answer.text.split()).strip("\"'“”«». ")[:_LONGEST]

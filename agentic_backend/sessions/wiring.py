@@ -16,6 +16,7 @@ from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.kpi_report import KpiReports
@@ -50,8 +51,9 @@ def wire_sessions(
     limits: LimitsSettings,
     titles: TitlesSettings,
     tokens: TokenCache,
+    ledger: UsageLedger,
 ) -> WiredSessions:
-    naming = Titles(models, store, relay, kpi, titles, limits.titles_timeout_s)
+    naming = Titles(models, store, relay, kpi, ledger, titles, limits.titles_timeout_s)
     views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, naming.name_after)
     services = ExchangeServices(
         instance=instance,
@@ -61,6 +63,7 @@ def wire_sessions(
         kpi=kpi,
         limits=limits,
         tokens=tokens,
+        ledger=ledger,
         show_stored=views.refresh,
         on_answered=naming.name_after,
     )

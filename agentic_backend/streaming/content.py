@@ -279,6 +279,12 @@ def usage_of(message: AIMessage) -> TokenUsage | None:
     )
 
 
+def cached_input_of(message: AIMessage) -> int:
+    """The input tokens that the provider had cached; 0 if it told none."""
+    details = message.usage_metadata.get("input_token_details") if message.usage_metadata is not None else None
+    return _tokens(details.get("cache_read")) if isinstance(details, Mapping) else 0
+
+
 def _tokens(told: object) -> int:
     """A provider's token count, limited to a plausible range, so that sums fit into the integers of every store."""
     return min(max(told, 0), _MOST_TOKENS) if isinstance(told, int) else 0

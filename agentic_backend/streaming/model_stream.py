@@ -6,11 +6,12 @@ and lets other tasks run however fast the tokens come.
 """
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
@@ -22,7 +23,7 @@ from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.model_failures import ModelFailures
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.streaming.chunk_folding import ChunkFolding
-from agentic_backend.streaming.content import model_of, usage_of
+from agentic_backend.streaming.content import cached_input_of, model_of, usage_of
 from agentic_backend.streaming.said import Said, SaidByCall
 
 Output = TypeVar("Output")
@@ -34,22 +35,44 @@ HIDDEN_TAGS = frozenset({"hidden", TAG_HIDDEN})
 IS_HIDDEN = "is_hidden"
 """The key by which the metadata of such a call says so."""
 
+Purpose = Literal["answer", "title", "summary", "module", "internal"]
+"""What a model is called for; `internal` are calls whose text nobody sees."""
+
 # The name of a model that has none.
 _UNKNOWN = "unknown"
 # How long the tokens of a model that never waits may occupy the event loop, in seconds.
 _SLICE_S = 0.005
 
 
+class CallTokens(NamedTuple):
+    """The tokens of a call. `cached_input` are those of `input` that the provider had cached."""
+
+    input: int
+    output: int
+    cached_input: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A model call that has ended."""
+    """A model call that has ended, or that its run no longer waits for."""
 
+    # The id of its LangChain run.
+    id: str
     model: str
+    purpose: Purpose
     duration_s: float
-    # The input and output tokens; None if the provider did not report them.
-    tokens: tuple[int, int] | None = None
+    # None if the provider did not report them.
+    tokens: CallTokens | None = None
     # The type of the exception if the call failed, else empty.
     error: str = ""
+
+
+class _Begun(NamedTuple):
+    """A call that has not ended. `at` is in seconds of the monotonic clock."""
+
+    at: float
+    model: str
+    purpose: Purpose
 
 
 class _Streamed:
@@ -75,9 +98,18 @@ class ModelStream(ModelFailures):
     # An error in the sink is an error of the run, not a line in LangChain's log.
     raise_error = True
 
-    def __init__(self, sink: Callable[[StreamPart], None], said: Said | None = None) -> None:
+    def __init__(
+        self,
+        sink: Callable[[StreamPart], None],
+        said: Said | None = None,
+        on_ended: Callable[[ModelCall], None] = lambda call: None,
+        purpose: Purpose = "answer",
+    ) -> None:
+        """`on_ended` gets each call that has ended, in the event loop's thread; `purpose` is that of visible calls."""
         super().__init__()
         self._sink = sink
+        self._on_ended = on_ended
+        self._purpose = purpose
         # Limits the output of the run's models.
         self._said = said or Said()
         # The event loop and its thread; a model may run in another thread.
@@ -87,8 +119,8 @@ class ModelStream(ModelFailures):
         self._calls: dict[UUID, _Call] = {}
         # The calls that have sent a token.
         self._streamed: dict[UUID, _Streamed] = {}
-        # The start and the model's name of each call that has not ended.
-        self._begun: dict[UUID, tuple[float, str]] = {}
+        # The calls that have not ended.
+        self._begun: dict[UUID, _Begun] = {}
         # The calls that have ended, for the metrics.
         self.ended: list[ModelCall] = []
         # Whether the run is over.
@@ -101,6 +133,15 @@ class ModelStream(ModelFailures):
     def running(self) -> int:
         """The number of calls that have not ended."""
         return len(self._begun)
+
+    @property
+    def unended(self) -> list[ModelCall]:
+        """The calls that have not ended, as those of a run that ends without them."""
+        now = time.monotonic()
+        return [
+            ModelCall(str(run_id), begun.model, begun.purpose, now - begun.at, error="Unended")
+            for run_id, begun in self._begun.items()
+        ]
 
     def cut(self) -> None:
         """End the run. A model in a thread, which can't be cancelled, ends at its next token or call."""
@@ -127,12 +168,24 @@ class ModelStream(ModelFailures):
         """
         if self._is_cut:
             self._end_thread()
-        self._begun[run_id] = (time.monotonic(), str((metadata or {}).get("ls_model_name") or _UNKNOWN))
         is_hidden = not HIDDEN_TAGS.isdisjoint(tags or ())
         is_shown = TAG_NOSTREAM not in (tags or ()) and not _is_internal(metadata or {})
+        self._begin_call(run_id, metadata or {}, is_seen=is_shown and not is_hidden)
         if metadata is not None and (is_hidden or is_shown):
             # A provider may give its id only to some chunks of a message; the run id is the same for all.
             self._calls[run_id] = (_namespace(metadata), {**metadata, "run_id": str(run_id), IS_HIDDEN: is_hidden})
+
+    def on_llm_start(
+        self,
+        serialized: dict[str, Any],
+        prompts: list[str],
+        *,
+        run_id: UUID,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """A call of a model without messages begins; none of its text is shown."""
+        self._begin_call(run_id, metadata or {}, is_seen=False)
 
     @property
     def on_llm_new_token(self) -> Callable[..., Any]:
@@ -193,20 +246,34 @@ class ModelStream(ModelFailures):
             self._streamed.pop(run_id, None)
 
     def model_called(self, run_id: UUID | None) -> str:
-        _, model = self._begun.get(run_id, (0.0, "")) if run_id is not None else (0.0, "")
-        return "" if model == _UNKNOWN else model
+        begun = self._begun.get(run_id) if run_id is not None else None
+        return "" if begun is None or begun.model == _UNKNOWN else begun.model
+
+    def _begin_call(self, run_id: UUID, metadata: Mapping[str, Any], *, is_seen: bool) -> None:
+        model = str(metadata.get("ls_model_name") or _UNKNOWN)
+        unseen: Purpose = "summary" if _summarizes(metadata) else "internal"
+        self._begun[run_id] = _Begun(time.monotonic(), model, self._purpose if is_seen else unseen)
 
     def _note_end(self, run_id: UUID, message: AIMessage | None, error: str = "") -> None:
-        began, model = self._begun.pop(run_id, (time.monotonic(), _UNKNOWN))
-        usage = usage_of(message) if message is not None else None
-        self.ended.append(
-            ModelCall(
-                model=(model_of(message) if message is not None else None) or model,
-                duration_s=time.monotonic() - began,
-                tokens=(usage.input_tokens or 0, usage.output_tokens or 0) if usage is not None else None,
-                error=error,
-            )
+        begun = self._begun.pop(run_id, None)
+        if begun is None:
+            # A limit has refused the call before it began.
+            return
+        call = ModelCall(
+            id=str(run_id),
+            model=(model_of(message) if message is not None else None) or begun.model,
+            purpose=begun.purpose,
+            duration_s=time.monotonic() - begun.at,
+            tokens=_tokens_of(message) if message is not None else None,
+            error=error,
         )
+        self.ended.append(call)
+        if threading.get_ident() == self._thread:
+            self._on_ended(call)
+        else:
+            # After the event loop's end it is of no use: a thread may outlive it.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._on_ended, call)
 
     def _end_thread(self) -> None:
         if threading.get_ident() != self._thread:
@@ -222,7 +289,18 @@ class ModelStream(ModelFailures):
 
 def _is_internal(metadata: Mapping[str, Any]) -> bool:
     """Whether LangChain's middleware makes this call for itself, such as to summarize the conversation."""
-    return metadata.get("lc_source") == "summarization" or internal_call_metadata().items() <= metadata.items()
+    return _summarizes(metadata) or internal_call_metadata().items() <= metadata.items()
+
+
+def _summarizes(metadata: Mapping[str, Any]) -> bool:
+    return metadata.get("lc_source") == "summarization"
+
+
+def _tokens_of(message: AIMessage) -> CallTokens | None:
+    usage = usage_of(message)
+    if usage is None:
+        return None
+    return CallTokens(usage.input_tokens or 0, usage.output_tokens or 0, cached_input_of(message))
 
 
 def _namespace(metadata: Mapping[str, Any]) -> tuple[str, ...]:

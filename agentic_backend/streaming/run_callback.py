@@ -12,7 +12,7 @@ from langchain_core.outputs import LLMResult
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.call_limits import CallLimits
 from agentic_backend.streaming.in_flight import InFlight, Kind
-from agentic_backend.streaming.model_stream import ModelStream
+from agentic_backend.streaming.model_stream import ModelCall, ModelStream
 from agentic_backend.streaming.said import Said
 
 
@@ -20,9 +20,14 @@ class RunCallback(ModelStream):
     """Owned by one run; `sink` gets the parts of models' messages (see ModelStream)."""
 
     def __init__(
-        self, sink: Callable[[StreamPart], None], said: Said, call_limits: CallLimits, clock: Callable[[], float]
+        self,
+        sink: Callable[[StreamPart], None],
+        said: Said,
+        call_limits: CallLimits,
+        clock: Callable[[], float],
+        on_ended: Callable[[ModelCall], None] = lambda call: None,
     ) -> None:
-        super().__init__(sink, said)
+        super().__init__(sink, said, on_ended)
         self._call_limits = call_limits
         self._clock = clock
         self.in_flight = InFlight(clock())
@@ -48,9 +53,10 @@ class RunCallback(ModelStream):
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
-        **_: Any,
+        **kwargs: Any,
     ) -> None:
         self._call_limits.on_llm_start(serialized, prompts, run_id=run_id)
+        super().on_llm_start(serialized, prompts, run_id=run_id, **kwargs)
         self._begin(run_id, parent_run_id, Kind.MODEL)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:

@@ -17,6 +17,9 @@ from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.life import Life, Phase
 from agentic_backend.exchange.outbox import Outbox
 from agentic_backend.exchange.writer import ExchangeWriter, QueryWriter, StoreWriter
+from agentic_backend.kpi import Kpi
+from agentic_backend.policy.prices import Prices
+from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.protocol.events import Activity, Delta, ErrorInfo, ExchangeError, ExchangeEvent, Final, Stream
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, ToolResultPart, text_of
@@ -216,7 +219,7 @@ async def test_the_final_has_all_messages_and_comes_behind_the_error(tmp_path: P
 async def test_a_query_is_placed_from_rank_0_and_stored_nowhere(tmp_path: Path) -> None:
     async with aclosing(await SqliteStore.open(tmp_path / "store.db", timeout_s=10)) as store:
         log = ExchangeLog(None, "q")
-        outbox = Outbox(QueryWriter(store, "q"), log, Life(), no_checkpoint)
+        outbox = Outbox(QueryWriter(store, UsageLedger(store, Prices(), Kpi()), "q"), log, Life(), no_checkpoint)
         outbox.accept([message("one"), delta("x")])
         await outbox.write()
         outbox.accept_last([message("two")])

@@ -22,6 +22,8 @@ from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.exchange.writer import QueryWriter
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.prices import Prices
+from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.protocol.messages import Channel, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -61,7 +63,7 @@ class DrivenRun:
         self.graph_run = GraphRun(start, self.context, exchange_services(store))
         self._life = Life()
         self._outbox = Outbox(
-            QueryWriter(store, exchange_id),
+            QueryWriter(store, UsageLedger(store, Prices(), Kpi()), exchange_id),
             ExchangeLog(None, exchange_id),
             self._life,
             self._checkpoint_at,
@@ -136,8 +138,9 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
         kpi=Kpi(),
         limits=LimitsSettings(),
         tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
+        ledger=UsageLedger(store, Prices(), Kpi()),
         show_stored=show_stored,
-        on_answered=lambda session, opening: None,
+        on_answered=lambda session, opening, exchange: None,
     )
 
 

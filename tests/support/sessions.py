@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,11 @@ from agentic_backend.auth.user import Tokens, User
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.titles import TitlesSettings
+from agentic_backend.config.usage import PriceSettings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.prices import Prices
+from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.protocol.events import Final
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.broadcast import Alone, Broadcast
@@ -128,6 +131,7 @@ async def open_sessions(
     models: Mapping[str, BaseChatModel] | None = None,
     limits: LimitsSettings | None = None,
     titles: TitlesSettings | None = None,
+    prices: Sequence[PriceSettings] = (),
     cache_size: int = 8,
     grace_s: float = 0.2,
     keep_ended_bytes: int = 10_000_000,
@@ -145,6 +149,7 @@ async def open_sessions(
     limits, kpi, services = limits or LimitsSettings(), Kpi(), agent_services(**models or {})
     store = FailingStore(database or await SqliteStore.open(directory / "chat.sqlite3", timeout_s=5))
     factory = agent_factory(kpi=kpi, services=services, cache_size=cache_size)
+    ledger = UsageLedger(store.as_store, Prices(prices), kpi)
     relay = _relay(limits, broadcast or Alone(), keep_ended_bytes, grace_s)
     entries = [
         agent if isinstance(agent, CatalogAgent) else entry_of(agent, agent_id) for agent_id, agent in agents.items()
@@ -160,6 +165,7 @@ async def open_sessions(
         limits=limits,
         titles=titles or TitlesSettings(),
         tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
+        ledger=ledger,
     )
     try:
         async with open_services(wired, alone=alone):
@@ -167,6 +173,7 @@ async def open_sessions(
     finally:
         await relay.aclose()
         await factory.aclose()
+        await ledger.aclose()
         await store.real.aclose()
         await asyncio.sleep(0)
     left = asyncio.all_tasks() - before - {asyncio.current_task()}

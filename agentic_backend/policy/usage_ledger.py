@@ -1,0 +1,159 @@
+"""UsageLedger: makes a priced UsageRecord of each model call, and stores those that no exchange stores.
+
+An exchange of a session stores its records together with its messages (see Outbox). All others, such as those of
+titles, modules, summaries and queries, wait here, and a task that the ledger owns stores them in batches, so that
+nobody waits for it. They are lost if the process dies in that moment, or if the store stays away too long.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableConfig
+
+from agentic_backend.backoff import backoff
+from agentic_backend.errors import StoreUnavailable
+from agentic_backend.kpi import Kpi
+from agentic_backend.policy.prices import Prices
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord
+from agentic_backend.stores.trail import TrailRecord, UsageRecord
+from agentic_backend.streaming.model_stream import ModelCall, ModelStream, Purpose
+
+log = logging.getLogger(__name__)
+
+_WAITING_AT_MOST = 10_000
+_BATCH = 200
+_FIRST_RETRY_S, _LONGEST_RETRY_S = 0.2, 10.0
+_CLOSING_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Whose call of a model it is, and what it belongs to."""
+
+    user_id: str
+    group: str | None = None
+    session_id: str | None = None
+    exchange_id: str | None = None
+    agent_id: str | None = None
+
+    @classmethod
+    def of(cls, exchange: ExchangeRecord) -> "Payer":
+        policy = exchange.policy or ExchangePolicy()
+        return cls(
+            exchange.user_id,
+            paying_group(policy.groups, policy.scope),
+            exchange.session_id or None,
+            exchange.id,
+            exchange.agent_id,
+        )
+
+
+def paying_group(groups: Sequence[str] | frozenset[str], scope: dict[str, str]) -> str | None:
+    """The one group that pays: that of the scope, else the first of the user's by the alphabet, else none."""
+    return scope.get("group") or min(groups, default=None)
+
+
+class UsageLedger:
+    """One per process. `aclose` stores what waits, for a moment; the store must still be open then."""
+
+    def __init__(self, store: Store, prices: Prices, kpi: Kpi) -> None:
+        self._store = store
+        self._prices = prices
+        self._kpi = kpi
+        self._waiting: deque[UsageRecord] = deque()
+        """The records that are to be stored, the oldest first."""
+        self._storing: asyncio.Task[None] | None = None
+        """Runs while records wait."""
+        self.on_record: Callable[[UsageRecord], None] = lambda record: None
+        """Told of each record as soon as it is made."""
+
+    @property
+    def has_prices(self) -> bool:
+        return bool(self._prices)
+
+    def record_of(self, call: ModelCall, payer: Payer) -> UsageRecord:
+        """The record of a call that ends now; counts its cost in the metrics. Called once for each call."""
+        at = self._store.now() - timedelta(seconds=call.duration_s)
+        cost = None if call.tokens is None else self._prices.cost(call.model, call.tokens, at.date())
+        record = UsageRecord(
+            id=call.id,
+            at=at,
+            day=at.date().isoformat(),
+            user_id=payer.user_id,
+            group=payer.group,
+            session_id=payer.session_id,
+            exchange_id=payer.exchange_id,
+            agent_id=payer.agent_id,
+            purpose=call.purpose,
+            model=call.model,
+            input_tokens=None if call.tokens is None else call.tokens.input,
+            output_tokens=None if call.tokens is None else call.tokens.output,
+            cost=None if cost is None else cost.amount,
+            currency=None if cost is None else cost.currency,
+            priced_on=None if cost is None else cost.priced_on.isoformat(),
+        )
+        if cost is not None:
+            self._kpi.model_cost(call.model, cost.currency, cost.amount)
+        self.on_record(record)
+        return record
+
+    def keep(self, records: Sequence[TrailRecord]) -> None:
+        """Store the UsageRecords among `records` soon, in the background."""
+        self._waiting.extend(record for record in records if isinstance(record, UsageRecord))
+        if (lost := len(self._waiting) - _WAITING_AT_MOST) > 0:
+            for _ in range(lost):
+                self._waiting.popleft()
+            log.error("usage records are lost: too many wait for the store", extra={"lost": lost})
+        if self._waiting and self._storing is None:
+            self._storing = asyncio.create_task(self._store_all(), context=Context())
+
+    async def ask(
+        self, model: BaseChatModel, messages: Sequence[BaseMessage], payer: Payer, purpose: Purpose
+    ) -> AIMessage:
+        """Ask `model`, and record its calls, also if it fails or is cancelled. Raises what the model raises."""
+
+        def keep(call: ModelCall) -> None:
+            self.keep([self.record_of(call, payer)])
+
+        stream = ModelStream(lambda part: None, on_ended=keep, purpose=purpose)
+        config = RunnableConfig(callbacks=[stream])
+        answer: Any = await model.ainvoke(list(messages), config)
+        assert isinstance(answer, AIMessage)
+        return answer
+
+    async def aclose(self) -> None:
+        if self._storing is not None:
+            await asyncio.wait({self._storing}, timeout=_CLOSING_S)
+            self._storing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._storing
+        if self._waiting:
+            log.error("usage records are lost: the store is away", extra={"lost": len(self._waiting)})
+
+    async def _store_all(self) -> None:
+        delays = backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
+        try:
+            while self._waiting:
+                batch = [self._waiting[place] for place in range(min(_BATCH, len(self._waiting)))]
+                try:
+                    await self._store.add_trail(batch)
+                except StoreUnavailable:
+                    await asyncio.sleep(next(delays))
+                    continue
+                delays = backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
+                for record in batch:
+                    # The oldest may have made room for others meanwhile.
+                    if self._waiting and self._waiting[0] is record:
+                        self._waiting.popleft()
+        finally:
+            self._storing = None

@@ -35,7 +35,7 @@ class PriceSettings(Section):
 
 
 class BudgetSettings(Section):
-    cost: Amount = Field(description="What may be spent in each period.")
+    cost: Amount | None = Field(None, description="What may be spent in each period; `null` is any amount.")
     currency: Currency = Field("USD", description="The currency; what was spent in others does not count.")
     per: Literal["day", "month"] = Field("month", description="The period, which begins at midnight UTC.")
 

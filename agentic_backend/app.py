@@ -32,6 +32,8 @@ from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.opening import open_store, sqlite_file
 from agentic_backend.stores.sqlite.pages import watched_pages
 from agentic_backend.telemetry import LogTail
+from agentic_backend.transports.admin_api import AdminApi
+from agentic_backend.transports.admin_gate import AdminGate
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.classic_api import ClassicApi
 from agentic_backend.transports.door_services import DoorServices
@@ -111,7 +113,7 @@ async def open_application(
         )
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
-        parts = sessions.orchestrator, sessions.service, sessions.reports
+        parts = sessions.orchestrator, sessions.service, sessions.reports, sessions.admin_reads
         connections = OpenConnections(settings.limits)
         services = DoorServices(
             authenticator, tokens, agents, *parts, relay, connections, kpi, settings.limits, factory.secrets
@@ -127,10 +129,11 @@ async def open_application(
 
 def _routes(services: DoorServices) -> list[Route]:
     """The REST calls."""
-    calls = RestCalls(services.authenticator, services.tokens, services.limits)
+    calls = RestCalls(services.authenticator, services.tokens, services.limits, AdminGate(services.admin_reads))
     rest, exchanges = RestApi(calls, services), ExchangesApi(calls, services)
     classic, metrics = ClassicApi(calls, services), MetricsApi(calls, services)
-    return [*rest.routes(), *exchanges.routes(), *classic.routes(), *metrics.routes()]
+    admin = AdminApi(calls, services.admin_reads)
+    return [*rest.routes(), *exchanges.routes(), *classic.routes(), *metrics.routes(), *admin.routes()]
 
 
 def _factory(

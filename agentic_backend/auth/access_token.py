@@ -75,6 +75,7 @@ class AccessTokenVerifier:
             id=claims.sub,
             name=claims.preferred_username or claims.name or claims.sub,
             roles=roles,
+            is_admin=self._settings.admin_role in roles,
             expires_at=claims.exp,
         )
 

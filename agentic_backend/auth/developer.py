@@ -17,7 +17,7 @@ _TOKEN = re.compile(r"dev:(?P<name>[A-Za-z0-9][A-Za-z0-9_.@-]{0,63})(:(?P<expire
 class DeveloperAuthenticator:
     def __init__(self, user: str, clock: Callable[[], float] = time.time) -> None:
         # The user of clients without a token.
-        self._developer = User(id=user, name=user, roles=frozenset({"admin"}), is_developer=True)
+        self._developer = User(id=user, name=user, roles=frozenset({"admin"}), is_admin=True, is_developer=True)
         self._clock = clock
 
     @property

@@ -22,13 +22,15 @@ class User:
     scope: Mapping[str, str] = field(default_factory=dict)
     # Scopes by kind of which the token names several: the user may choose one for a session.
     scope_choices: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    # Whether the person has the role that the settings give to admins.
+    is_admin: bool = False
     # Whether the server runs in developer mode, where everybody is an author.
     is_developer: bool = False
 
     @property
     def sees_details(self) -> bool:
         """Whether errors tell this person the exception behind them."""
-        return self.is_developer or "admin" in self.roles
+        return self.is_developer or self.is_admin
 
 
 @dataclass(frozen=True, slots=True)

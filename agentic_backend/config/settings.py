@@ -112,6 +112,9 @@ class KeycloakSettings(Section):
     required_roles: tuple[NonEmpty, ...] = Field(
         (), strict=False, description="Roles, of the realm or the client, all of which a user needs to get in."
     )
+    admin_role: NonEmpty = Field(
+        "admin", description="The role, of the realm or the client, of those who may read what others say and spend."
+    )
     algorithms: tuple[SigningAlgorithm, ...] = Field(
         ("RS256",), strict=False, description="Algorithms that tokens may be signed with."
     )

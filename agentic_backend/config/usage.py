@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agentic_backend.config.setting_types import NonEmpty, Section
 
@@ -15,8 +15,6 @@ Amount = Annotated[float, Field(ge=0, le=1_000_000_000)]
 
 class PriceSettings(Section):
     """What a million tokens of some models cost from a day on."""
-
-    model_config = ConfigDict(validate_by_alias=True, validate_by_name=False)
 
     model: NonEmpty = Field(
         max_length=200, description="The models, as their provider names them; `*` stands for any characters."

@@ -70,7 +70,7 @@ class SessionService:
         """A page of sessions. Raises BadFrame, and RateLimited if too many searches run or one takes too long."""
         if not query.text:
             return await self._store.list_sessions(query)
-        async with self._searches.entered(query.user_id):
+        async with self._searches.entered(query.user_id or ""):
             return await self._store.list_sessions(query)
 
     async def get(self, user: User, session_id: str) -> Session:

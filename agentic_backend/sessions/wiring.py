@@ -16,6 +16,7 @@ from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.exchange_views import ExchangeViews
@@ -36,6 +37,7 @@ class WiredSessions:
     orchestrator: SessionOrchestrator
     service: SessionService
     reports: KpiReports
+    admin_reads: AdminReads
     maintenance: Maintenance
 
 
@@ -86,6 +88,7 @@ def wire_sessions(
         orchestrator=orchestrator,
         service=SessionService(store, agents, factory, relay, orchestrator, user_limits),
         reports=KpiReports(store),
+        admin_reads=AdminReads(store),
         maintenance=Maintenance(instance, store, relay, recovery=recovery, waiting=waiting, views=views, kpi=kpi),
     )
 

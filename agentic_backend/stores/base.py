@@ -130,9 +130,11 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class SessionQuery:
-    """`text` searches titles and message texts, case-insensitively. `cursor` is the `next_cursor` of another page."""
+    """The sessions of one user, or of all (None).
 
-    user_id: str
+    `text` searches titles and message texts, case-insensitively. `cursor` is the `next_cursor` of another page."""
+
+    user_id: str | None
     agent_id: str | None = None
     state: SessionState | None = None
     text: str | None = None
@@ -185,7 +187,7 @@ class Store(ItemStore, TrailStore, UsageStore, ChoreStore, Protocol):
     async def get_session(self, session_id: str) -> SessionRecord | None: ...
 
     async def list_sessions(self, query: SessionQuery) -> SessionPage:
-        """The user's sessions, the last updated first. Raises BadFrame if the cursor is invalid.
+        """The sessions, the last updated first. Raises BadFrame if the cursor is invalid.
 
         Raises RateLimited if a search exceeds the timeout of an operation; the store then stops it.
         """

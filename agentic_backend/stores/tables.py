@@ -202,6 +202,7 @@ SESSIONS = Table(
     of_session=False,
     indexes={
         "by_activity": ("user_id", "-updated_at", "-id"),
+        "by_time": ("-updated_at", "-id"),
         "empty": ("user_id", "next_rank"),
         "idle": ("state", "updated_at"),
     },

@@ -159,6 +159,7 @@ class AdminReadRecord:
     """The admin."""
     request_id: str
     path: str
+    """The method, the path and the query."""
     subject: str | None
     """The user, or the session, whose data was read; None for an overview."""
 

@@ -2,18 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agentic_backend.auth.user import Authenticator, User
+from agentic_backend.auth.user import Authenticator
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.sessions.bulkhead import Bulkhead
+from agentic_backend.transports.admin_gate import ADMIN_PREFIX, AdminGate, Call
 from agentic_backend.transports.credentials import tokens_of, user_of
 from agentic_backend.transports.sse import EventStream, drop_client
 
@@ -24,12 +25,13 @@ _WAIT_S = 5.0
 # The size of a slice of a response; the next slice waits until the client has read this one.
 _SLICE = 65_536
 
-Call = Callable[[Request, User], Awaitable[Response]]
-
 
 class RestCalls:
-    def __init__(self, authenticator: Authenticator, tokens: TokenCache, limits: LimitsSettings) -> None:
+    def __init__(
+        self, authenticator: Authenticator, tokens: TokenCache, limits: LimitsSettings, admins: AdminGate
+    ) -> None:
         self._authenticator = authenticator
+        self._admins = admins
         self._tokens = tokens
         self._send_timeout_s = limits.send_timeout_s
         self._at_once = Bulkhead(
@@ -40,10 +42,12 @@ class RestCalls:
         )
 
     def routes(self, prefix: str, calls: Iterable[tuple[str, str, Call]]) -> list[Route]:
-        """Authenticated routes for `calls`: method, path after `prefix`, call."""
-        return [Route(prefix + path, self._endpoint(call), methods=[method]) for method, path, call in calls]
+        """Authenticated routes for `calls`: method, path after `prefix`, call. Paths of admins are for admins only."""
+        placed = [(method, prefix + path, call) for method, path, call in calls]
+        return [Route(path, self._endpoint(path, call), methods=[method]) for method, path, call in placed]
 
-    def _endpoint(self, call: Call) -> ASGIApp:
+    def _endpoint(self, path: str, call: Call) -> ASGIApp:
+        call = self._admins.guarded(call) if path.startswith(ADMIN_PREFIX) else call
         return _Endpoint(self._authenticator, self._tokens, self._at_once, call, self._send_timeout_s)
 
 

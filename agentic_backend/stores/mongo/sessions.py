@@ -142,7 +142,8 @@ async def _page(database: Database, query: SessionQuery) -> SessionPage:
 async def _sessions_behind(
     database: Database, query: SessionQuery, place: tuple[datetime, str] | None, limit: int
 ) -> list[Document]:
-    conditions: Document = {"user_id": query.user_id}
+    # A session that is being deleted has no user.
+    conditions: Document = {"user_id": {"$ne": None} if query.user_id is None else query.user_id}
     if place is not None:
         at, session_id = rfc3339(place[0]), place[1]
         conditions["$or"] = [{"updated_at": {"$lt": at}}, {"updated_at": at, "_id": {"$lt": session_id}}]

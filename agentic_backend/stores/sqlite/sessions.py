@@ -84,7 +84,7 @@ class Sessions(Part):
 def _page(db: sqlite3.Connection, query: SessionQuery) -> SessionPage:
     # One row more than the page holds shows whether another page follows.
     parameters: dict[str, object] = {"user_id": query.user_id, "limit": query.limit + 1}
-    conditions = ["user_id = :user_id"]
+    conditions = ["true" if query.user_id is None else "user_id = :user_id"]
     if (place := query.place) is not None:
         conditions.append("(updated_at, id) < (:updated_at, :session_id)")
         parameters |= {"updated_at": rfc3339(place[0]), "session_id": place[1]}

@@ -1,0 +1,41 @@
+"""AdminGate: lets only admins call the paths below `/agentic/v1/admin`, and records each call before it is answered.
+
+RestCalls puts every route with such a path behind it, so that none can be forgotten.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agentic_backend.auth.user import User
+from agentic_backend.errors import Forbidden
+from agentic_backend.policy.admin_reads import AdminReads
+
+ADMIN_PREFIX = "/agentic/v1/admin/"
+
+Call = Callable[[Request, User], Awaitable[Response]]
+
+
+class AdminGate:
+    def __init__(self, reads: AdminReads) -> None:
+        self._reads = reads
+
+    def guarded(self, call: Call) -> Call:
+        """`call` for admins only. It raises Forbidden for others, and StoreUnavailable if it can't be recorded."""
+
+        async def guarded(request: Request, user: User) -> Response:
+            if not user.is_admin:
+                raise Forbidden
+            url = request.url
+            path = f"{request.method} {url.path}{url.query and f'?{url.query}'}"
+            await self._reads.note(user.id, path, _subject(request))
+            return await call(request, user)
+
+        return guarded
+
+
+def _subject(request: Request) -> str | None:
+    """The id in the path, else the user or the session that the query names."""
+    named = request.query_params
+    return request.path_params.get("id") or named.get("user_id") or named.get("session_id")

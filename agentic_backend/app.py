@@ -16,6 +16,7 @@ from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Authenticator
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.blocked_loop import watched_loop
+from agentic_backend.config.loading import load_chat_profiles
 from agentic_backend.config.settings import AuthSettings, Settings
 from agentic_backend.event_loop import event_loop_lag
 from agentic_backend.exchange.instance import Instance
@@ -70,8 +71,10 @@ async def open_application(
 
     `drain` may cut that wait short.
 
-    Raises CannotOpenStore, and StoreUnavailable if the store fails right after it is opened.
+    Raises ConfigError if a file that the settings name is invalid, CannotOpenStore, and StoreUnavailable if the store
+    fails right after it is opened.
     """
+    profiles = load_chat_profiles(settings)
     kpi, log_tail = Kpi(), LogTail(settings.log.packages)
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
@@ -108,6 +111,7 @@ async def open_application(
             kpi=kpi,
             limits=settings.limits,
             titles=settings.titles,
+            profiles=profiles,
             tokens=tokens,
             ledger=ledger,
         )

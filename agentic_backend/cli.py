@@ -10,7 +10,13 @@ from pathlib import Path
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels, ModelUnavailable, load_models
-from agentic_backend.config.loading import FLAGS, default_catalog, default_settings_file, load_settings
+from agentic_backend.config.loading import (
+    FLAGS,
+    default_catalog,
+    default_settings_file,
+    load_chat_profiles,
+    load_settings,
+)
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
@@ -37,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = load_settings(options.config or default_settings_file(), _overrides(options))
         catalog = settings.catalog or default_catalog()
-        agents = AgentManager.load(catalog, settings.models.keys(), {OPERATIONS, *settings.mcp_servers})
+        profiles = load_chat_profiles(settings)
+        servers = {OPERATIONS, *settings.mcp_servers}
+        agents = AgentManager.load(catalog, settings.models.keys(), servers, profiles.names)
         for problem in agents.problems:
             print(problem, file=sys.stderr)
         if options.command == "validate":
@@ -52,7 +60,7 @@ def _validate(settings: Settings, agents: AgentManager, *, build: bool) -> int:
     """Say what was checked and found; return the exit status."""
     served, problems = len(agents.served()), len(agents.problems)
     print(f"{_counted(served, 'agent')} can be served, {_counted(problems, 'problem')}")
-    checked = "Checked: the settings, the catalog's entries, the import of each class_path."
+    checked = "Checked: the settings, the chat profiles, the catalog's entries, the import of each class_path."
     if not build:
         print(f"{checked} Not checked: what --build does, which builds the agents, their models and MCP servers.")
         return 2 if agents.problems else 0

@@ -23,6 +23,7 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_approval import tools_of
 from agentic_backend.agents.tuning_fields import ignored, wrong
 from agentic_backend.auth.user import User
+from agentic_backend.config.chat_profiles import DEFAULT_PROFILE
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml
 from agentic_backend.config.validation_problems import near_miss
 from agentic_backend.errors import AgentNotFound, AgentUnavailable, Forbidden
@@ -92,14 +93,21 @@ class AgentManager:
         self.problems = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
 
     @classmethod
-    def load(cls, path: Path, models: Collection[str], mcp_servers: Collection[str] = ()) -> "AgentManager":
+    def load(
+        cls,
+        path: Path,
+        models: Collection[str],
+        mcp_servers: Collection[str] = (),
+        chat_profiles: Collection[str] = (DEFAULT_PROFILE,),
+    ) -> "AgentManager":
         """Read the catalog at `path` and import its agents.
 
-        `models` are the names that an entry's `model` may have, `mcp_servers` the ids that it may use.
+        `models` are the names that an entry's `model` may have, `mcp_servers` the ids that it may use, `chat_profiles`
+        the names that its `chat.profile` may have.
 
         Blocks during the imports. Raises ConfigError if no agent can be served.
         """
-        catalog = read_catalog(path, models, mcp_servers)
+        catalog = read_catalog(path, models, mcp_servers, chat_profiles)
         # Authors' modules are beside the catalog.
         import_also_from(path.parent)
         problems = list(catalog.problems)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from agentic_backend.config.chat_profiles import DEFAULT_PROFILE
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
 from agentic_backend.config.setting_types import PROVIDER_MODEL, Count, RunSeconds, Seconds
 from agentic_backend.config.validation_problems import near_miss, rule_broken, validation_problems
@@ -218,12 +219,19 @@ class _Known(NamedTuple):
 
     models: Collection[str]
     mcp_servers: Collection[str]
+    chat_profiles: Collection[str]
 
 
-def read_catalog(path: Path, models: Collection[str], mcp_servers: Collection[str] = ()) -> AgentsCatalog:
+def read_catalog(
+    path: Path,
+    models: Collection[str],
+    mcp_servers: Collection[str] = (),
+    chat_profiles: Collection[str] = (DEFAULT_PROFILE,),
+) -> AgentsCatalog:
     """The entries of the catalog at `path`.
 
-    `models` are the names that an entry's `model` may have, `mcp_servers` the ids that it may use.
+    `models` are the names that an entry's `model` may have, `mcp_servers` the ids that it may use, `chat_profiles` the
+    names that its `chat.profile` may have.
 
     Raises ConfigError if the file is not YAML or has no list `agents`.
     """
@@ -237,8 +245,9 @@ def read_catalog(path: Path, models: Collection[str], mcp_servers: Collection[st
         if key != "agents":
             problems.append(document.problem((key,), f"unknown key {key!r}; only 'agents' stands here", at_key=True))
     entries: list[CatalogEntry] = []
+    known = _Known(models, mcp_servers, chat_profiles)
     for index, value in enumerate(values):
-        entry, found = _read_entry(document, ("agents", index), value, _Known(models, mcp_servers), entries)
+        entry, found = _read_entry(document, ("agents", index), value, known, entries)
         entries.append(entry)
         problems += found
     return AgentsCatalog(document, entries, problems)
@@ -274,6 +283,10 @@ def _unknown_names(settings: AgentSettings, known: _Known) -> Iterator[tuple[Key
     if model is not None and model not in known.models and not re.fullmatch(PROVIDER_MODEL, model):
         hint = _hint(model, known.models)
         yield ("model",), f"there is no model {model!r}, nor is this a model such as 'openai:gpt-5.5'{hint}"
+    profile = settings.chat.profile
+    if profile is not None and profile not in known.chat_profiles:
+        hint = near_miss(profile, known.chat_profiles) or f"; there is {', '.join(sorted(known.chat_profiles))}"
+        yield ("chat", "profile"), f"there is no chat profile {profile!r}{hint}"
     for index, use in enumerate(settings.tuning.mcp_servers):
         if use.id not in known.mcp_servers:
             hint = _hint(use.id, known.mcp_servers)

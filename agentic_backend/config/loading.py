@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeGuard, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from agentic_backend.config.chat_profiles import ChatProfiles, read_chat_profiles
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, dotted, read_yaml
 from agentic_backend.config.setting_types import Section
 from agentic_backend.config.settings import Settings
@@ -237,6 +238,14 @@ def default_catalog() -> Path:
     if found is None:
         raise ConfigError([ConfigProblem(name, None, None, "", "there is no agents catalog; --catalog names one")])
     return found
+
+
+def load_chat_profiles(settings: Settings) -> ChatProfiles:
+    """The profiles of the settings' file, else of ./config/chat_profiles.yaml, else the built-in ones, which are those
+    of the shipped file. Raises ConfigError.
+    """
+    path = settings.chat_profiles.file or _first_file(Path("config", "chat_profiles.yaml"))
+    return read_chat_profiles(path, settings.models)
 
 
 _PACKAGE = Path(__file__).parent.parent

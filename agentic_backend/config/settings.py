@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from agentic_backend.config.chat_profiles import ChatProfilesSettings
 from agentic_backend.config.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.setting_types import (
@@ -280,6 +281,9 @@ class Settings(Section):
         BroadcastSettings(), description="How several instances on one database tell each other what they run."
     )
     relay: RelaySettings = Field(RelaySettings(), description="The logs that clients read events from.")
+    chat_profiles: ChatProfilesSettings = Field(
+        ChatProfilesSettings(), description="How much of a conversation agents are given, and when it is summarised."
+    )
     titles: TitlesSettings = Field(TitlesSettings(), description="The names of sessions.")
     prices: tuple[PriceSettings, ...] = Field(
         (),

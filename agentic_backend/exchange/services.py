@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user_tokens import TokenCache
+from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.recall import Recall
@@ -31,6 +32,8 @@ class ExchangeServices:
     limits: LimitsSettings
     tokens: TokenCache
     ledger: UsageLedger
+    profiles: ChatProfiles
+    """The chat profiles that sessions and asks may name."""
     show_stored: Callable[[ExchangeLog], Awaitable[bool]]
     """Shows in a log the end or the pause that is stored; returns False if the store has no such exchange."""
     on_answered: OnAnswered

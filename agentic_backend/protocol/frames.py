@@ -14,7 +14,6 @@ from agentic_backend.protocol.parts import Value
 
 LONGEST_TOKEN = 16_384
 Token = Annotated[str, Field(min_length=1, max_length=LONGEST_TOKEN)]
-ChatProfile = Literal["default"]
 LONGEST_ID = 128
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
 _FIELDS_AT_MOST = 32
@@ -68,7 +67,7 @@ class Ask(Frame):
     client_exchange_id: Id | None = None
     attachments: list[Id] = Field(default_factory=list, max_length=0)
     mode: Literal["chat", "query"] = "chat"
-    chat_profile: ChatProfile = "default"
+    chat_profile: Id | None = None
     runtime_context: dict[str, Any] = Field(default_factory=dict, repr=False)
     access_token: Token | None = Field(default=None, repr=False)
     refresh_token: Token | None = Field(default=None, repr=False)

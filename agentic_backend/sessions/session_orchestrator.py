@@ -35,7 +35,7 @@ from agentic_backend.sessions.turn import Turn
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import AlreadyAsked, Written
-from agentic_backend.stores.records import ExchangeRecord, MessageDraft, SessionRecord, place
+from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageDraft, SessionRecord, place
 
 
 class SessionOrchestrator:
@@ -55,6 +55,7 @@ class SessionOrchestrator:
         self._store = services.store
         self._relay = services.relay
         self._limits = services.limits
+        self._profiles = services.profiles
         self._agents = agents
         self._launcher = launcher
         self._views = views
@@ -73,6 +74,7 @@ class SessionOrchestrator:
         Raises a typed error if the ask is refused; nothing is then stored.
         """
         turn.check(self._limits)
+        self._profiles.check(turn.chat_profile)
         # An ask without a client's id gets a unique one, which can't be repeated.
         name = (user.id, turn.client_exchange_id or uuid4().hex)
         if (asked_before := self._relay.find_asked(*name)) is not None:
@@ -244,6 +246,7 @@ class SessionOrchestrator:
             first_rank=session.next_rank if session is not None else 0,
             started_at=max(now, session.updated_at) if session is not None else now,
             runtime_context=dict(turn.runtime_context),
+            policy=ExchangePolicy(chat_profile=turn.chat_profile) if turn.chat_profile is not None else None,
             owner=self._instance.id,
         )
 
@@ -301,7 +304,7 @@ class SessionOrchestrator:
             unnamed=True,
             created_at=now,
             updated_at=now,
-            chat_profile=turn.chat_profile,
+            chat_profile=turn.chat_profile or entry.settings.chat.profile or self._profiles.default_name,
             scope=dict(turn.scope),
             parent=turn.parent,
         )

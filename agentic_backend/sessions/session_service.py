@@ -10,6 +10,7 @@ from uuid import uuid4
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.auth.user import User
+from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.errors import Internal, SessionNotFound
 from agentic_backend.protocol.messages import ChatMessage, Session, SessionState
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -39,6 +40,7 @@ class SessionService:
         relay: Relay,
         orchestrator: SessionOrchestrator,
         user_limits: UserLimits,
+        profiles: ChatProfiles,
     ) -> None:
         self._store = store
         self._agents = agents
@@ -46,11 +48,14 @@ class SessionService:
         self._relay = relay
         self._orchestrator = orchestrator
         self._user_limits = user_limits
+        self.chat_profiles = profiles
+        """The chat profiles that clients may name."""
         content = "Too many of your searches go on; wait until some are answered."
         self._searches = Bulkhead(per_user=_SEARCHES_PER_USER, in_all=_SEARCHES, wait_s=_SEARCH_WAIT_S, content=content)
 
-    async def open(self, user: User, agent_id: str | None, title: str | None, chat_profile: str) -> Session:
-        """A new session. Raises AgentNotFound, AgentUnavailable, Forbidden or RateLimited."""
+    async def open(self, user: User, agent_id: str | None, title: str | None, chat_profile: str | None) -> Session:
+        """A new session. Raises AgentNotFound, AgentUnavailable, BadFrame, Forbidden or RateLimited."""
+        self.chat_profiles.check(chat_profile)
         agent, now = self._agents.get(agent_id, user), self._store.now()
         await self._user_limits.check_empty_sessions(user.id)
         session = SessionRecord(
@@ -61,7 +66,7 @@ class SessionService:
             unnamed=title is None,
             created_at=now,
             updated_at=now,
-            chat_profile=chat_profile,
+            chat_profile=chat_profile or agent.settings.chat.profile or self.chat_profiles.default_name,
         )
         await self._store.create_session(session)
         return session.shown()

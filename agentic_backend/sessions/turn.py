@@ -26,8 +26,8 @@ class Turn:
     """The id of the session; None opens a new one, unless it is a query."""
     agent_id: str | None = None
     """The id of the agent; None means the session's agent, or the catalog's default."""
-    chat_profile: str = "default"
-    """The chat profile of a new session."""
+    chat_profile: str | None = None
+    """The chat profile of this exchange, and of a new session; None means the session's, or the agent's."""
     scope: Mapping[str, str] = field(default_factory=dict)
     """Whose settings apply to a new session beside the user's: an id by the kind of scope, such as a class."""
     parent: Parent | None = None

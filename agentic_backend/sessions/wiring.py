@@ -8,6 +8,7 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.auth.user_tokens import TokenCache
+from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.event_loop import running
@@ -52,6 +53,7 @@ def wire_sessions(
     kpi: Kpi,
     limits: LimitsSettings,
     titles: TitlesSettings,
+    profiles: ChatProfiles,
     tokens: TokenCache,
     ledger: UsageLedger,
 ) -> WiredSessions:
@@ -66,6 +68,7 @@ def wire_sessions(
         limits=limits,
         tokens=tokens,
         ledger=ledger,
+        profiles=profiles,
         show_stored=views.refresh,
         on_answered=naming.name_after,
     )
@@ -86,7 +89,7 @@ def wire_sessions(
     )
     return WiredSessions(
         orchestrator=orchestrator,
-        service=SessionService(store, agents, factory, relay, orchestrator, user_limits),
+        service=SessionService(store, agents, factory, relay, orchestrator, user_limits, profiles),
         reports=KpiReports(store),
         admin_reads=AdminReads(store),
         maintenance=Maintenance(instance, store, relay, recovery=recovery, waiting=waiting, views=views, kpi=kpi),

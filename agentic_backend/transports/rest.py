@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user import User
+from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.messages import (
@@ -48,8 +49,17 @@ class AgentView(Value):
     default: bool
 
 
+class ChatProfileView(Value):
+    """A chat profile that a client may name. An agent's sessions have the agent's own unless one is named."""
+
+    name: str
+    description: str
+    default: bool
+
+
 class AgentsView(Value):
     agents: list[AgentView]
+    chat_profiles: list[ChatProfileView]
 
 
 class SessionsView(Value):
@@ -96,7 +106,8 @@ class RestApi:
     async def _list_agents(self, request: Request, user: User) -> Response:
         agents = self._door.agents.served_for(user)
         default = self._door.agents.get(None, user) if agents else None
-        return json_response(AgentsView(agents=[_agent_view(agent, agent is default) for agent in agents]))
+        shown = [_agent_view(agent, agent is default) for agent in agents]
+        return json_response(AgentsView(agents=shown, chat_profiles=_profile_views(self._door.sessions.chat_profiles)))
 
     async def _open(self, request: Request, user: User) -> Response:
         body = await body_of(request, OpenSession, self._door.limits.frame_bytes)
@@ -144,7 +155,12 @@ class RestApi:
             body = await body_of(request, SendMessage, self._door.limits.frame_bytes)
             parts = [TextPart(text=body.content)]
             session_id = request.path_params["id"]
-            turn = Turn(parts=parts, session_id=session_id, client_exchange_id=body.client_exchange_id)
+            turn = Turn(
+                parts=parts,
+                session_id=session_id,
+                client_exchange_id=body.client_exchange_id,
+                chat_profile=body.chat_profile,
+            )
             with self._door.connections.stream(user.id) as place:
                 exchange = await self._door.orchestrator.ask(user, turn, tokens_of(request, user), uuid4().hex)
                 events = exchange_events(self._door.relay, exchange, seconds_left(user))
@@ -162,6 +178,13 @@ class RestApi:
 
 def _is_control(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cs") and not character.isspace()
+
+
+def _profile_views(known: ChatProfiles) -> list[ChatProfileView]:
+    return [
+        ChatProfileView(name=name, description=profile.description, default=name == known.default_name)
+        for name, profile in sorted(known.profiles.items())
+    ]
 
 
 def _agent_view(agent: CatalogAgent, is_default: bool) -> AgentView:

@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
-from agentic_backend.protocol.frames import ChatProfile, Frame, HumanDecisions, Id, decode_object, first_problem
+from agentic_backend.protocol.frames import Frame, HumanDecisions, Id, decode_object, first_problem
 from agentic_backend.protocol.messages import SessionState
 
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
@@ -24,7 +24,7 @@ _FARTHEST_OFFSET = timedelta(hours=14)
 class OpenSession(Frame):
     agent_id: Id | None = None
     title: Title | None = None
-    chat_profile: ChatProfile = "default"
+    chat_profile: Id | None = None
 
 
 class RenameSession(Frame):
@@ -34,6 +34,7 @@ class RenameSession(Frame):
 class SendMessage(Frame):
     content: str = Field(min_length=1, repr=False)
     client_exchange_id: Id | None = None
+    chat_profile: Id | None = None
 
 
 class ResumeExchange(Frame):

@@ -236,3 +236,12 @@ def test_an_id_that_yaml_reads_as_no_text_is_one_problem(tmp_path: Path, word: s
     [problem] = told(found)
     assert problem.startswith("2:9: agents[0].id: expected an id of at most 64 letters")
     assert problem.endswith(f"found {shown}; put it in quotes")
+
+
+def test_an_unknown_chat_profile_is_a_problem_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.yaml"
+    path.write_text("agents:\n  - id: a\n    class_path: a:b\n    chat: {profile: compcat}\n")
+    [problem] = read_catalog(path, ["default"], chat_profiles=["default", "compact"]).problems
+    assert str(problem).endswith(
+        ":4:21: agents[0].chat.profile: there is no chat profile 'compcat'; did you mean 'compact'?"
+    )

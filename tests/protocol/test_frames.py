@@ -81,7 +81,7 @@ WRONG: dict[str, dict[str, list[Any]]] = {
         "client_exchange_id": ID,
         "attachments": [5, "a1", {}, ["a1"]],
         "mode": [5, "", "Chat", "stream"],
-        "chat_profile": ["brief", *ID],
+        "chat_profile": ID,
         "runtime_context": OBJECT,
         "access_token": TOKEN,
         "refresh_token": TOKEN,
@@ -200,7 +200,7 @@ def test_what_is_no_object_is_refused(value: object) -> None:
 def test_a_frame_without_type_is_an_ask() -> None:
     frame = parse_frame('{"message": "hello"}')
     assert frame == Ask(message="hello")
-    assert (frame.mode, frame.chat_profile, frame.runtime_context) == ("chat", "default", {})
+    assert (frame.mode, frame.chat_profile, frame.runtime_context) == ("chat", None, {})
     assert parse_frame('{"type": null, "message": "hello"}') == frame
     assert refusal({}) == "message: Field required"
 
@@ -226,10 +226,6 @@ def test_null_does_not_hide_an_unknown_field_or_another_name() -> None:
     assert refusal({"message": "hello", "wizard": None}) == "wizard: unknown field"
     for ids in ({"agent_id": None, "agent_name": "echo"}, {"agent_id": "echo", "agent_name": None}):
         assert parse_frame(json.dumps({"message": "hello"} | ids)) == Ask(message="hello", agent_id="echo")
-
-
-def test_an_unknown_chat_profile_is_refused_with_those_there_are() -> None:
-    assert refusal({"message": "hello", "chat_profile": "brief"}) == "chat_profile: Input should be 'default'"
 
 
 def test_bytes_are_read_as_text_is() -> None:

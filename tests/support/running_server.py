@@ -10,7 +10,7 @@ import yaml
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import load_models
-from agentic_backend.config.loading import load_settings
+from agentic_backend.config.loading import load_chat_profiles, load_settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.server.process import running
 
@@ -38,7 +38,8 @@ async def running_server(
     config.write_text(yaml.safe_dump({**FAST, "server": {"port": 0, "grace_s": 0.2}} | (settings or {})))
     catalog.write_text(yaml.safe_dump({"agents": [ASSISTANT, *(agents or [])]}))
     loaded = load_settings(config, {"data.directory": str(data)})
-    manager = AgentManager.load(catalog, loaded.models.keys(), {OPERATIONS, *loaded.mcp_servers})
+    servers = {OPERATIONS, *loaded.mcp_servers}
+    manager = AgentManager.load(catalog, loaded.models.keys(), servers, load_chat_profiles(loaded).names)
     models = load_models(loaded.models, loaded.openai_model)
     async with running(loaded, manager, models) as addresses:
         assert addresses.internal is not None

@@ -15,6 +15,7 @@ from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.auth.user_tokens import TokenCache
+from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.config.usage import PriceSettings
@@ -131,6 +132,7 @@ async def open_sessions(
     models: Mapping[str, BaseChatModel] | None = None,
     limits: LimitsSettings | None = None,
     titles: TitlesSettings | None = None,
+    profiles: ChatProfiles = BUILT_IN_PROFILES,
     prices: Sequence[PriceSettings] = (),
     cache_size: int = 8,
     grace_s: float = 0.2,
@@ -164,6 +166,7 @@ async def open_sessions(
         kpi=kpi,
         limits=limits,
         titles=titles or TitlesSettings(),
+        profiles=profiles,
         tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
         ledger=ledger,
     )

@@ -62,7 +62,7 @@ async def test_the_agents_that_can_be_asked(server: RunningServer) -> None:
         response = await http.get("/agents")
         assert response.status_code == 200
         agents = {agent["id"]: agent for agent in response.json()["agents"]}
-    assert list(response.json()) == ["agents"]
+    assert list(response.json()) == ["agents", "chat_profiles"]
     assert agents["echo"] == {
         "id": "echo",
         "name": "Echo",
@@ -106,7 +106,7 @@ async def test_a_session_is_opened_and_read_back(server: RunningServer) -> None:
         ({"title": ""}, 400, "bad_frame", "title:"),
         ({"title": "  "}, 400, "bad_frame", "title:"),
         ({"title": "t" * 201}, 400, "bad_frame", "title:"),
-        ({"chat_profile": "brief"}, 400, "bad_frame", "chat_profile: Input should be 'default'"),
+        ({"chat_profile": "brief"}, 400, "bad_frame", "chat_profile: there is no such profile"),
         ({"wizard": 1}, 400, "bad_frame", "wizard: unknown field"),
         ({"user_id": "bob"}, 400, "bad_frame", "user_id: unknown field"),
         ([], 400, "bad_frame", ""),

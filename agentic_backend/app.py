@@ -213,7 +213,8 @@ def _internal(settings: Settings, application: ASGIApp, kpi: Kpi) -> ASGIApp:
 
 def _authenticator(settings: AuthSettings, kpi: Kpi) -> AbstractAsyncContextManager[Authenticator]:
     if settings.mode == "developer":
-        return nullcontext(DeveloperAuthenticator(settings.developer.user))
+        developer = settings.developer
+        return nullcontext(DeveloperAuthenticator(developer.user, groups=developer.groups, scope=developer.scope))
     # Imported here, because the import takes a quarter of a second.
     from agentic_backend.auth.keycloak import keycloak_authenticator
 

@@ -9,12 +9,13 @@ client.
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import jwt
 import orjson
 from pydantic import BaseModel, Field, ValidationError
 
+from agentic_backend.auth.token_scopes import at_path, email_in, scopes_in, texts_in
 from agentic_backend.auth.user import User
 from agentic_backend.config.settings import KeycloakSettings
 from agentic_backend.errors import Forbidden, TokenExpired, Unauthenticated
@@ -65,21 +66,26 @@ class AccessTokenVerifier:
 
     def user_of(self, token: str, key: jwt.PyJWK) -> User:
         """The user of `token`. Raises Unauthenticated, TokenExpired, or Forbidden if a required role is missing."""
-        claims = self._claims(token, key)
+        payload, claims = self._claims(token, key)
         if not self._is_for_us(claims):
             raise Unauthenticated
         roles = frozenset(self._roles(claims))
         if not self._required_roles <= roles:
             raise Forbidden("You lack a role that this server asks for.")
+        scope, choices = scopes_in(payload, self._settings.scopes)
         return User(
             id=claims.sub,
             name=claims.preferred_username or claims.name or claims.sub,
             roles=roles,
             is_admin=self._settings.admin_role in roles,
             expires_at=claims.exp,
+            email=email_in(payload),
+            groups=texts_in(at_path(payload, self._settings.groups_claim)),
+            scope=scope,
+            scope_choices=choices,
         )
 
-    def _claims(self, token: str, key: jwt.PyJWK) -> _Claims:
+    def _claims(self, token: str, key: jwt.PyJWK) -> tuple[dict[str, Any], _Claims]:
         try:
             payload = jwt.decode(
                 token,
@@ -90,7 +96,7 @@ class AccessTokenVerifier:
                 # `_is_for_us` checks the audience, together with `azp`.
                 options={"require": ["exp", "iat", "sub"], "verify_aud": False, "enforce_minimum_key_length": True},
             )
-            return _Claims.model_validate(payload)
+            return payload, _Claims.model_validate(payload)
         except jwt.ExpiredSignatureError:
             raise TokenExpired from None
         except (jwt.PyJWTError, ValidationError):

@@ -6,7 +6,8 @@ one that expires at that Unix time, so that several users and an expiry can be t
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import TokenExpired, Unauthenticated
@@ -15,9 +16,18 @@ _TOKEN = re.compile(r"dev:(?P<name>[A-Za-z0-9][A-Za-z0-9_.@-]{0,63})(:(?P<expire
 
 
 class DeveloperAuthenticator:
-    def __init__(self, user: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        user: str,
+        clock: Callable[[], float] = time.time,
+        *,
+        groups: Collection[str] = (),
+        scope: Mapping[str, str] | None = None,
+    ) -> None:
+        """`groups` and `scope` are those of every user."""
+        self._groups, self._scope = frozenset(groups), dict(scope or {})
         # The user of clients without a token.
-        self._developer = User(id=user, name=user, roles=frozenset({"admin"}), is_admin=True, is_developer=True)
+        self._developer = replace(self._user(user), roles=frozenset({"admin"}), is_admin=True)
         self._clock = clock
 
     @property
@@ -35,7 +45,7 @@ class DeveloperAuthenticator:
         expires_at = float(token["expires"]) if token["expires"] else None
         if expires_at is not None and expires_at <= self._clock():
             raise TokenExpired
-        return User(id=token["name"], name=token["name"], expires_at=expires_at, is_developer=True)
+        return replace(self._user(token["name"]), expires_at=expires_at)
 
     async def refresh(self, refresh_token: str, user_id: str) -> Tokens:
         try:
@@ -45,6 +55,9 @@ class DeveloperAuthenticator:
         if user.id != user_id:
             raise Unauthenticated
         return Tokens(access_token=refresh_token, refresh_token=refresh_token, expires_at=user.expires_at)
+
+    def _user(self, name: str) -> User:
+        return User(id=name, name=name, groups=self._groups, scope=self._scope, is_developer=True)
 
     async def exchange(self, access_token: str, audience: str) -> Tokens:
         user = await self.authenticate(access_token)

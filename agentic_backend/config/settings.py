@@ -14,6 +14,8 @@ from pydantic import Field, field_validator, model_validator
 from agentic_backend.config.chat_profiles import ChatProfilesSettings
 from agentic_backend.config.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.mcp_servers import McpServerSettings
+from agentic_backend.config.policies import PoliciesSettings
+from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.setting_types import (
     PROVIDER_MODEL,
     AnyPath,
@@ -26,6 +28,8 @@ from agentic_backend.config.setting_types import (
     NonEmpty,
     Port,
     RealmUrl,
+    ScopeId,
+    ScopeName,
     Seconds,
     Section,
     SigningAlgorithm,
@@ -93,6 +97,10 @@ class DeveloperSettings(Section):
     allow_remote: bool = Field(
         False, description="Lets developer authentication listen on other addresses than loopback: trusts everybody."
     )
+    groups: tuple[NonEmpty, ...] = Field((), strict=False, description="The groups of every user.")
+    scope: dict[ScopeName, ScopeId] = Field(
+        {}, description="The scope of every user, such as `organisation: acme`, as a token's claims give it elsewhere."
+    )
 
 
 class KeycloakSettings(Section):
@@ -115,6 +123,14 @@ class KeycloakSettings(Section):
     )
     admin_role: NonEmpty = Field(
         "admin", description="The role, of the realm or the client, of those who may read what others say and spend."
+    )
+    groups_claim: NonEmpty = Field(
+        "groups", description="The claim, as a dotted path into the token, that lists the user's groups."
+    )
+    scopes: dict[ScopeName, NonEmpty] = Field(
+        {},
+        description="The claims that name the user's scope, as dotted paths into the token by kind: `organisation`, "
+        "`class`, `task`, `assignment`.",
     )
     algorithms: tuple[SigningAlgorithm, ...] = Field(
         ("RS256",), strict=False, description="Algorithms that tokens may be signed with."
@@ -293,6 +309,10 @@ class Settings(Section):
         "and `cached_input_per_million` tokens; `currency`; `from`, the first day of the price.",
     )
     budgets: BudgetsSettings = Field(BudgetsSettings(), description="How much users and groups may spend.")
+    sessions: SessionsSettings = Field(SessionsSettings(), description="How sessions end.")
+    policies: PoliciesSettings = Field(
+        PoliciesSettings(), description="What organisations, classes, tasks and assignments set."
+    )
     log: LogSettings = Field(LogSettings(), description="The server's log.")
 
     @field_validator("models")

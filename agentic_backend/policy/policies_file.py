@@ -13,14 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from agentic_backend.auth.user import User
 from agentic_backend.config.located_yaml import ConfigError, KeyPath, LocatedYaml, read_yaml
-from agentic_backend.config.setting_types import PROVIDER_MODEL, Count, RunSeconds, ScopeKind
+from agentic_backend.config.setting_types import PROVIDER_MODEL, Count, RunSeconds, ScopeId, ScopeKind
 from agentic_backend.config.validation_problems import near_miss, validation_problems
 
 # The year is a bound, not a use: a session that may last for good has no limit.
 SessionSeconds = Annotated[float, Field(gt=0, le=31_536_000)]
 PromptLine = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20_000)]
 Topic = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
-ScopeId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 
 FILES_KEYS: Mapping[str, str] = {
     "organisation": "organisations",

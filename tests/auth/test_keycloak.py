@@ -47,6 +47,17 @@ async def test_users_are_known_with_their_roles(keycloak: Keycloak) -> None:
     assert alice.expires_at is not None
 
 
+async def test_users_are_known_with_their_groups_and_scopes(keycloak: Keycloak) -> None:
+    scopes = {"organisation": "azp", "class": "realm_access.roles", "task": "no.such.claim"}
+    async with opened(keycloak, groups_claim="realm_access.roles", scopes=scopes) as authenticator:
+        token = (await keycloak.sign_in("alice"))["access_token"]
+        alice = await authenticator.authenticate(token)
+    assert "analyst" in alice.groups
+    assert alice.scope == {"organisation": CLIENT}
+    assert alice.scope_choices == {"class": alice.groups}
+    assert alice.email == "alice@example.org"
+
+
 async def test_other_tokens_of_keycloak_are_refused(keycloak: Keycloak) -> None:
     tokens = await keycloak.sign_in("alice")
     of_another_client = await keycloak.sign_in("alice", BRIEF_CLIENT)

@@ -34,7 +34,7 @@ from agentic_backend.stores.records import (
     MessageRecord,
     SessionRecord,
 )
-from agentic_backend.stores.trail import TrailRecord, TrailStore
+from agentic_backend.stores.trail import SummaryRecord, TrailRecord, TrailStore
 from agentic_backend.stores.usage_sums import UsageStore
 
 STATES_KEPT = 20
@@ -212,8 +212,16 @@ class Store(ItemStore, TrailStore, UsageStore, ChoreStore, Protocol):
         """
         ...
 
+    async def keep_summary(self, summary: SummaryRecord, session: SessionRecord) -> SessionRecord | None:
+        """Store the summary and make it the session's, if the session is as `session` has been read.
+
+        That is, if it is active and has the same next rank, summary, active exchange and owner. None if it has not:
+        then nothing is stored.
+        """
+        ...
+
     async def reset_state(self, session_id: str) -> SessionRecord | None:
-        """Delete the states of the session's graphs, and what an interrupted exchange could go on from.
+        """Delete the states of the session's graphs, its summaries, and what an interrupted exchange could go on from.
 
         `reset_rank` becomes the session's next rank. None if the session doesn't exist. Raises SessionBusy while an
         exchange runs or waits.

@@ -61,6 +61,10 @@ class SessionRecord:
     """The instance that may write for the active exchange: it began the exchange, or claimed it last."""
     reset_rank: int | None = None
     """The rank from which on messages are given to agents; None if the session's state was never reset."""
+    turn_count: int = 0
+    """The number of exchanges that have begun in the session."""
+    summary_id: str | None = None
+    """The SummaryRecord that stands for the session's earlier messages; None if none does."""
 
     def shown(self) -> Session:
         return Session(**{name: getattr(self, name) for name in _SHOWN_OF_SESSION})
@@ -252,6 +256,8 @@ class KpiRecord(Value):
     model: str | None
     tools: list[str]
     failed_tools: int
+    turn_number: int | None = None
+    """The place of the exchange in its session, from 1 on; None for a query, and in records of older servers."""
     prompt_tokens: dict[str, int] = Field(default_factory=dict)
 
 

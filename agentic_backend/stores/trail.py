@@ -135,7 +135,10 @@ class PromptRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRecord:
-    """What a model has made of a session's messages from `from_rank` up to, but without, `to_rank`."""
+    """What stands for a session's messages from `from_rank` up to, but without, `to_rank`: what a model made of them.
+
+    Where the model failed, `text` is what stood for the earlier ones before.
+    """
 
     id: str
     at: datetime
@@ -147,6 +150,14 @@ class SummaryRecord:
     tokens: int
     model: str
     chat_profile: str
+    turns: int = 0
+    """The turns that have left the context with it."""
+    tokens_before: int = 0
+    """The tokens of the history without it."""
+    tokens_after: int = 0
+    """The tokens of the history that is left, with it."""
+    dropped_from: int | None = None
+    """The first rank of the messages that `text` says nothing of, because the model failed; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

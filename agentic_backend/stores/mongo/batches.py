@@ -35,13 +35,16 @@ async def count_batch(
     held: Document,
     messages: Sequence[MessageRecord],
     changes: Document,
+    *,
+    begins: bool = False,
 ) -> Document | None:
     """Insert `messages` and count them; return the session after it, or None if `held` no longer holds.
 
     `held` are conditions on the session: its `_id`, its `next_rank` (the first message's rank) and its owner. The same
-    step applies `changes` to the session; among them its `updated_at`, which only grows.
+    step applies `changes` to the session; among them its `updated_at`, which only grows. `begins` says that an
+    exchange begins with them.
     """
-    batch = _Batch(database, held, messages, changes)
+    batch = _Batch(database, held, messages, changes, begins=begins)
     session = None
     if await batch.insert():
         session = await batch.count({"reserved_rank": {"$ne": held["next_rank"]}})
@@ -49,7 +52,7 @@ async def count_batch(
 
 
 async def _count_reserved(database: Database, held: Document, former: "_Batch") -> Document | None:
-    batch = _Batch(database, held, former.messages, former.changes)
+    batch = _Batch(database, held, former.messages, former.changes, begins=former.begins)
     expected = held
     while True:
         in_the_way = await former.batches_in_the_way()
@@ -78,9 +81,12 @@ class _Batch:
         held: Document,
         messages: Sequence[MessageRecord],
         changes: Document,
+        *,
+        begins: bool,
     ) -> None:
         self.messages = messages
         self.changes = changes
+        self.begins = begins
         self.token = uuid4().hex
         self._sessions, self._messages = database["sessions"], database["messages"]
         self._held = held
@@ -99,7 +105,8 @@ class _Batch:
         changes = {**self.changes, "next_rank": next_rank}
         # $max: another writer may have set a later time since the session was read.
         latest = {"updated_at": changes.pop("updated_at")}
-        update = {"$set": changes, "$max": latest, "$inc": {"message_count": len(self._documents)}}
+        counts = {"message_count": len(self._documents), "turn_count": int(self.begins)}
+        update = {"$set": changes, "$max": latest, "$inc": counts}
         return await self._sessions.find_one_and_update(held, update, return_document=ReturnDocument.AFTER)
 
     async def batches_in_the_way(self) -> list[str]:

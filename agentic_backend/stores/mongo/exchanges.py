@@ -150,7 +150,7 @@ class Exchanges(Part):
                     "active_exchange_id": found.active_exchange_id,
                 }
                 # Without `state_id`, no earlier state counts any more.
-                reset = {"$set": {"reset_rank": found.next_rank, "state_id": None}}
+                reset = {"$set": {"reset_rank": found.next_rank, "state_id": None, "summary_id": None}}
                 session = await database["sessions"].find_one_and_update(
                     as_read, reset, return_document=ReturnDocument.AFTER
                 )
@@ -160,6 +160,8 @@ class Exchanges(Part):
                 # Not those of an exchange that has begun meanwhile.
                 earlier = {"session_id": session_id, "rank": {"$lte": found.next_rank}}
                 await database["session_states"].delete_many(earlier)
+                summed_up = {"session_id": session_id, "to_rank": {"$lte": found.next_rank}}
+                await database["summaries"].delete_many(summed_up)
                 return session_in(session)
             return None
 
@@ -281,7 +283,7 @@ async def _open_in(database: Database, exchange: ExchangeRecord, opening: Messag
             at=at,
         )
         changes = {"active_exchange_id": exchange.id, "active_owner": exchange.owner, "updated_at": rfc3339(at)}
-        counted = await count_batch(database, held, messages, changes)
+        counted = await count_batch(database, held, messages, changes, begins=True)
         if counted is not None and (session := session_in(counted)) is not None:
             await _drop_checkpoint(database, counted, held["next_rank"])
             return Written(session, messages)
@@ -308,6 +310,7 @@ async def _open_with(
         updated_at=at,
         next_rank=new_session.next_rank + 1,
         message_count=new_session.message_count + 1,
+        turn_count=new_session.turn_count + 1,
     )
     await database["messages"].insert_many([document(MESSAGES, message, batch=exchange.id) for message in messages])
     await database["sessions"].insert_one(document(SESSIONS, session))

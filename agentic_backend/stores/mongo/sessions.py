@@ -16,9 +16,11 @@ from agentic_backend.protocol.messages import SessionState
 from agentic_backend.stores.base import PROOF_BYTES, SessionPage, SessionQuery, took_too_long
 from agentic_backend.stores.mongo.documents import Database, Document, document, session_in
 from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.trail import put_trail, remove_trail
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import folded, rfc3339
 from agentic_backend.stores.tables import SESSIONS, session_tables
+from agentic_backend.stores.trail import SummaryRecord
 
 _NEWEST_FIRST = [("updated_at", -1), ("_id", -1)]
 # Sessions per batch of a search.
@@ -84,6 +86,30 @@ class Sessions(Part):
             conditions["rank"] = {"$lte": up_to_rank}
         found = await database["session_states"].find(conditions).sort([("rank", -1)]).limit(1).to_list(None)
         return bytes(found[0]["state"]) if found else None
+
+    @operation
+    async def keep_summary(
+        self, database: Database, summary: SummaryRecord, session: SessionRecord
+    ) -> SessionRecord | None:
+        as_read = {
+            "_id": session.id,
+            "user_id": session.user_id,
+            "state": SessionState.ACTIVE.value,
+            "next_rank": session.next_rank,
+            "summary_id": session.summary_id,
+            "active_exchange_id": session.active_exchange_id,
+            "active_owner": session.active_owner,
+        }
+        async with self.turn(session.id):
+            # First, so that a session never names a summary that is not there.
+            await put_trail(database, [summary])
+            kept = await _set(database, as_read, {"summary_id": summary.id})
+            if kept is None and (found := await session_with(database, session.id)) is not None:
+                # It may be kept by an attempt whose answer was lost.
+                kept = found if found.summary_id == summary.id else None
+            if kept is None:
+                await remove_trail(database, [summary])
+            return kept
 
     @operation
     async def count_empty_sessions(self, database: Database, user_id: str) -> int:

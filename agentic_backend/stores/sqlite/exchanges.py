@@ -40,7 +40,7 @@ from agentic_backend.stores.trail import TrailRecord
 
 _ADMIT = f"""
     UPDATE sessions SET active_exchange_id = :exchange_id, active_owner = :owner, next_rank = next_rank + 1,
-        message_count = message_count + 1, updated_at = max(updated_at, :at)
+        message_count = message_count + 1, turn_count = coalesce(turn_count, 0) + 1, updated_at = max(updated_at, :at)
     WHERE id = :session_id AND user_id = :user_id AND state = 'active' AND active_exchange_id IS NULL
     RETURNING {columns(SESSIONS)}
 """
@@ -80,7 +80,7 @@ _END_EXCHANGE = """
 """
 
 _RESET = f"""
-    UPDATE sessions SET reset_rank = next_rank WHERE id = ? AND active_exchange_id IS NULL
+    UPDATE sessions SET reset_rank = next_rank, summary_id = NULL WHERE id = ? AND active_exchange_id IS NULL
     RETURNING {columns(SESSIONS)}
 """
 
@@ -172,6 +172,7 @@ class Exchanges(Part):
                 raise SessionBusy
             return None
         db.execute("DELETE FROM session_states WHERE session_id = ?", (session_id,))
+        db.execute("DELETE FROM summaries WHERE session_id = ?", (session_id,))
         db.execute(_DROP_CHECKPOINTS, (session_id,))
         return SESSIONS.record_of(row)
 

@@ -7,7 +7,9 @@ from agentic_backend.stores.base import PROOF_BYTES, SessionPage, SessionQuery
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import folded, rfc3339
 from agentic_backend.stores.sqlite.operations import Part, columns, count, first, insert, reads, select, writes
+from agentic_backend.stores.sqlite.trail import put_trail
 from agentic_backend.stores.tables import SESSIONS
+from agentic_backend.stores.trail import SummaryRecord
 
 _RENAME = f"""
     UPDATE sessions SET title = :title, search_title = :search_title, unnamed = FALSE
@@ -18,6 +20,13 @@ _RENAME = f"""
 _COMPLETE = """
     UPDATE sessions SET state = 'completed', ended_at = max(updated_at, :at), updated_at = max(updated_at, :at)
     WHERE id = :id AND state = 'active'
+"""
+
+_KEEP_SUMMARY = f"""
+    UPDATE sessions SET summary_id = :summary_id
+    WHERE id = :id AND state = 'active' AND next_rank = :next_rank AND summary_id IS :former
+        AND active_exchange_id IS :active_exchange_id AND active_owner IS :active_owner
+    RETURNING {columns(SESSIONS)}
 """
 
 _STATE = """
@@ -69,6 +78,24 @@ class Sessions(Part):
     def session_state(self, db: sqlite3.Connection, session_id: str, up_to_rank: int | None = None) -> bytes | None:
         row = db.execute(_STATE, {"session_id": session_id, "rank": up_to_rank}).fetchone()
         return None if row is None else row["state"]
+
+    @writes
+    def keep_summary(
+        self, db: sqlite3.Connection, summary: SummaryRecord, session: SessionRecord
+    ) -> SessionRecord | None:
+        values = {
+            "id": session.id,
+            "next_rank": session.next_rank,
+            "summary_id": summary.id,
+            "former": session.summary_id,
+            "active_exchange_id": session.active_exchange_id,
+            "active_owner": session.active_owner,
+        }
+        row = db.execute(_KEEP_SUMMARY, values).fetchone()
+        if row is None:
+            return None
+        put_trail(db, [summary])
+        return SESSIONS.record_of(row)
 
     @reads
     def count_empty_sessions(self, db: sqlite3.Connection, user_id: str) -> int:

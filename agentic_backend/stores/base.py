@@ -36,6 +36,7 @@ from agentic_backend.stores.records import (
 )
 from agentic_backend.stores.trail import SummaryRecord, TrailRecord, TrailStore
 from agentic_backend.stores.usage_sums import UsageStore
+from agentic_backend.stores.user_rows import UserStore
 
 STATES_KEPT = 20
 """The number of states that a session keeps of its graphs; a newer one replaces the oldest."""
@@ -181,7 +182,7 @@ def took_too_long() -> RateLimited:
     return RateLimited("That took too long; ask for less, or again in a moment.", retry_after_s=5)
 
 
-class Store(ItemStore, TrailStore, UsageStore, ChoreStore, Protocol):
+class Store(ItemStore, TrailStore, UsageStore, ChoreStore, UserStore, Protocol):
     async def create_session(self, session: SessionRecord) -> None: ...
 
     async def get_session(self, session_id: str) -> SessionRecord | None: ...

@@ -273,3 +273,12 @@ class ItemRecord:
     value_bytes: int
     created_at: datetime
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserDeletion:
+    """A deletion of all of a user's data, which began `at` a time and goes on at least `until` another."""
+
+    user_id: str
+    at: datetime
+    until: datetime

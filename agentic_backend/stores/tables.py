@@ -19,7 +19,14 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, 
 from pydantic import TypeAdapter
 
 from agentic_backend.protocol.parts import text_of
-from agentic_backend.stores.records import ExchangeRecord, ItemRecord, KpiRecord, MessageRecord, SessionRecord
+from agentic_backend.stores.records import (
+    ExchangeRecord,
+    ItemRecord,
+    KpiRecord,
+    MessageRecord,
+    SessionRecord,
+    UserDeletion,
+)
 from agentic_backend.stores.rows import Row, folded, json_text, rfc3339
 from agentic_backend.stores.trail import (
     AdminReadRecord,
@@ -74,8 +81,9 @@ class Table(Generic[R]):
     is unique, among the rows of one session if they belong to one. Rows `of_session` have a `session_id`, and are
     deleted with their session. `indexes` are columns by the name of their index; a leading `-` means descending.
     `renamed` maps fields to columns with another name. `searched` makes columns that are only searched. `modern`
-    upgrades a record that an older server has written. `time` is the column that says how old a
-    row is, for rows that are kept for some time only. `label` is the name of the rows in reports.
+    upgrades a record that an older server has written. `label` is the name of the rows in reports. `user` is the column
+    that says whose the rows are, which are deleted with all of the user's data. `time` is the column that says how old
+    a row is, where rows may be kept for some time only.
     """
 
     def __init__(
@@ -88,6 +96,7 @@ class Table(Generic[R]):
         key: tuple[str, ...] = ("id",),
         order: str | None = None,
         indexes: Mapping[str, tuple[str, ...]] | None = None,
+        user: str | None = None,
         time: str | None = None,
         renamed: Mapping[str, str] | None = None,
         searched: Callable[[R], Row] = lambda record: {},
@@ -102,6 +111,7 @@ class Table(Generic[R]):
         self.indexes = dict(indexes or {})
         if of_session and not any(columns[0] == "session_id" for columns in (key, *self.indexes.values())):
             self.indexes["by_session"] = ("session_id", self.order)
+        self.user = user
         self.time = time
         self._searched = searched
         self._modern = modern
@@ -200,6 +210,7 @@ SESSIONS = Table(
     "sessions",
     SessionRecord,
     of_session=False,
+    user="user_id",
     indexes={
         "by_activity": ("user_id", "-updated_at", "-id"),
         "by_time": ("-updated_at", "-id"),
@@ -212,6 +223,7 @@ EXCHANGES = Table(
     "exchanges",
     ExchangeRecord,
     of_session=True,
+    user="user_id",
     order="first_rank",
     renamed={"checkpoint": "checkpoint_record"},
     indexes={
@@ -236,6 +248,7 @@ KPI_RECORDS = WholeTable(
     label="KPI records",
     key=("exchange_id",),
     columns=("exchange_id", "user_id", "started_at"),
+    user="user_id",
     time="started_at",
     indexes={"by_time": ("started_at",), "by_user": ("user_id", "started_at")},
 )
@@ -244,6 +257,7 @@ ITEMS = Table(
     "items",
     ItemRecord,
     of_session=False,
+    user="owner",
     indexes={
         "by_time": ("owner", "-updated_at", "id"),
         "by_namespace": ("owner", "namespace"),
@@ -256,17 +270,22 @@ _OF_SESSION = _BY_TIME | {"by_session": ("session_id", "-at", "-id"), "by_user":
 _SUMMED = ("currency", "cost", "input_tokens", "output_tokens")
 """Behind the other columns of an index, so that a sum reads nothing but the index."""
 
-AUDITS = Table("message_audit", AuditRecord, of_session=True, label="audits", time="at", indexes=_OF_SESSION)
-EXTRACTIONS = Table("extractions", ExtractionRecord, of_session=True, time="at", indexes=_OF_SESSION)
-TOOL_CALLS = Table("tool_calls", ToolCallRecord, of_session=True, label="tool calls", time="at", indexes=_OF_SESSION)
+AUDITS = Table(
+    "message_audit", AuditRecord, of_session=True, label="audits", user="user_id", time="at", indexes=_OF_SESSION
+)
+EXTRACTIONS = Table("extractions", ExtractionRecord, of_session=True, user="user_id", time="at", indexes=_OF_SESSION)
+TOOL_CALLS = Table(
+    "tool_calls", ToolCallRecord, of_session=True, label="tool calls", user="user_id", time="at", indexes=_OF_SESSION
+)
 PROMPTS = Table(
     "prompts",
     PromptRecord,
     of_session=True,
+    user="user_id",
     time="at",
     indexes=_OF_SESSION | {"by_exchange": ("exchange_id", "-at", "-id")},
 )
-SUMMARIES = Table("summaries", SummaryRecord, of_session=True, time="at", indexes=_OF_SESSION)
+SUMMARIES = Table("summaries", SummaryRecord, of_session=True, user="user_id", time="at", indexes=_OF_SESSION)
 MODULE_ERRORS = Table(
     "module_errors", ModuleErrorRecord, of_session=False, label="failures of modules", time="at", indexes=_BY_TIME
 )
@@ -274,6 +293,7 @@ USAGE = Table(
     "usage",
     UsageRecord,
     of_session=False,
+    user="user_id",
     label="usage records",
     time="at",
     renamed={"group": "user_group"},
@@ -294,14 +314,20 @@ ADMIN_READS = Table(
     indexes=_BY_TIME | {"by_user": ("user_id", "-at", "-id"), "by_subject": ("subject", "-at", "-id")},
 )
 
+DELETIONS = Table("user_deletions", UserDeletion, of_session=False, label="deletions of users", key=("user_id",))
+
 TRAIL: dict[type[Any], Table[Any]] = {
     table.record: table
     for table in (AUDITS, EXTRACTIONS, TOOL_CALLS, PROMPTS, SUMMARIES, MODULE_ERRORS, USAGE, ADMIN_READS)
 }
 """The tables of the trail, by their record."""
 
-TABLES: list[Table[Any]] = [SESSIONS, EXCHANGES, MESSAGES, KPI_RECORDS, ITEMS, *TRAIL.values()]
+TABLES: list[Table[Any]] = [SESSIONS, EXCHANGES, MESSAGES, KPI_RECORDS, ITEMS, *TRAIL.values(), DELETIONS]
 """All tables, in the order of reports."""
+
+
+OUTLIVE_USERS = (MODULE_ERRORS, ADMIN_READS, DELETIONS)
+"""The tables whose rows stay when a user's data are deleted: they hold no text of the user."""
 
 
 def session_tables() -> list[Table[Any]]:

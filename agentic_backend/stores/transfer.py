@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import Checkpoint, KeptState
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
-from agentic_backend.stores.tables import EXCHANGES, SESSIONS, TABLES, Table, is_trail, session_tables
+from agentic_backend.stores.tables import DELETIONS, EXCHANGES, SESSIONS, TABLES, Table, is_trail, session_tables
 
 R = TypeVar("R")
 Place = str | int
@@ -26,7 +26,7 @@ class Counts(Counter[str]):
     """Numbers of rows, by the name of their table."""
 
     def __str__(self) -> str:
-        shown = [table for table in TABLES if self[table.name] or not is_trail(table)]
+        shown = [table for table in TABLES if self[table.name] or not (is_trail(table) or table is DELETIONS)]
         return ", ".join(f"{self[table.name]} {table.label}" for table in shown)
 
 

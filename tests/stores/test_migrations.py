@@ -60,6 +60,7 @@ async def test_an_empty_file_gets_the_newest_schema(tmp_path: Path) -> None:
         "summaries",
         "tool_calls",
         "usage",
+        "user_deletions",
     ]
 
 

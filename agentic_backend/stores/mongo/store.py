@@ -25,9 +25,10 @@ from agentic_backend.stores.mongo.sessions import Sessions, finish_deletions
 from agentic_backend.stores.mongo.settling import HalfBegun
 from agentic_backend.stores.mongo.trail import Trail
 from agentic_backend.stores.mongo.usage import Usage
+from agentic_backend.stores.mongo.users import Users
 
 
-class MongoStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Trail, Usage, Chores, Instances, Copies):
+class MongoStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Trail, Usage, Users, Chores, Instances, Copies):
     """Implements `Store`, and `Target` of a transfer; these document the methods of its parts."""
 
     def __init__(self, driver: MongoDriver, clock: Clock, half_begun: HalfBegun, connect: Connect) -> None:

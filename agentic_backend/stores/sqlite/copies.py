@@ -15,9 +15,15 @@ R = TypeVar("R")
 class Copies(Part):
     @lists
     def page(
-        self, db: sqlite3.Connection, table: Table[R], after: Place | None, limit: int, session_id: str | None = None
+        self,
+        db: sqlite3.Connection,
+        table: Table[R],
+        after: Place | None,
+        limit: int,
+        session_id: str | None = None,
+        user_id: str | None = None,
     ) -> list[R]:
-        conditions = {"session_id = ?": session_id, f"{table.order} > ?": after}
+        conditions = {"session_id = ?": session_id, f"{table.user} = ?": user_id, f"{table.order} > ?": after}
         given = {condition: value for condition, value in conditions.items() if value is not None}
         where = " AND ".join(given) or "true"
         return select(db, table, f"{where} ORDER BY {table.order} LIMIT ?", (*given.values(), limit))

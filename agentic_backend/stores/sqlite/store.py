@@ -29,9 +29,10 @@ from agentic_backend.stores.sqlite.migrations import migrate
 from agentic_backend.stores.sqlite.sessions import Sessions
 from agentic_backend.stores.sqlite.trail import Trail
 from agentic_backend.stores.sqlite.usage import Usage
+from agentic_backend.stores.sqlite.users import Users
 
 
-class SqliteStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Trail, Usage, Chores, Copies):
+class SqliteStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Trail, Usage, Users, Chores, Copies):
     """Implements `Store`, and `Source` of a transfer; these document the methods of its parts."""
 
     def __init__(self, closing: AsyncExitStack, wall: Callable[[], datetime], *connections: SqliteConnection) -> None:

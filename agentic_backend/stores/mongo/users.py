@@ -1,0 +1,73 @@
+"""All of a user's rows in MongoDB. Its server reuses the space of deleted documents, and ages its journals, itself."""
+
+from typing import Any, TypeVar
+
+from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, stored_name
+from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.records import UserDeletion
+from agentic_backend.stores.rows import rfc3339
+from agentic_backend.stores.tables import DELETIONS, Table
+
+R = TypeVar("R")
+
+
+class Users(Part):
+    @operation
+    async def page(
+        self,
+        database: Database,
+        table: Table[R],
+        after: str | int | None,
+        limit: int,
+        session_id: str | None = None,
+        user_id: str | None = None,
+    ) -> list[R]:
+        order = stored_name(table, table.order)
+        given = {"session_id": session_id, str(table.user): user_id}
+        conditions: Document = {name: value for name, value in given.items() if value is not None}
+        if after is not None:
+            conditions[order] = {"$gt": after}
+        found = database[table.name].find(conditions).sort(order, 1).limit(limit)
+        return [record_in(table, row) for row in await found.to_list(None)]
+
+    @operation
+    async def state_after(self, database: Database, session_id: str, rank: int) -> tuple[int, bytes] | None:
+        above = {"session_id": session_id, "rank": {"$gt": rank}}
+        rows = await database["session_states"].find(above).sort("rank", 1).limit(1).to_list(None)
+        return (rows[0]["rank"], bytes(rows[0]["state"])) if rows else None
+
+    @operation
+    async def sessions_to_delete(self, database: Database, user_id: str, limit: int) -> list[str]:
+        # A session without a user is being deleted, by a process that may be dead.
+        for user in (user_id, None):
+            found = await database["sessions"].find({"user_id": user}, {"_id": 1}).limit(limit).to_list(None)
+            if found:
+                return [row["_id"] for row in found]
+        # An exchange may have begun in a session that was never stored.
+        begun = database["exchanges"].find({"user_id": user_id}, {"session_id": 1}).limit(limit)
+        return sorted({row["session_id"] for row in await begun.to_list(None)})
+
+    @operation
+    async def delete_user_rows(self, database: Database, table: Table[Any], user_id: str, limit: int) -> int:
+        own = database[table.name].find({str(table.user): user_id}, {"_id": 1}).limit(limit)
+        if not (ids := [row["_id"] for row in await own.to_list(None)]):
+            return 0
+        return (await database[table.name].delete_many({"_id": {"$in": ids}})).deleted_count
+
+    @operation
+    async def keep_deletion(self, database: Database, deletion: UserDeletion) -> None:
+        kept = document(DELETIONS, deletion)
+        await database[DELETIONS.name].replace_one({"_id": kept["_id"]}, kept, upsert=True)
+
+    @operation
+    async def deletions(self, database: Database, limit: int = 1_000) -> list[UserDeletion]:
+        found = database[DELETIONS.name].find().sort("_id", 1).limit(limit)
+        return [record_in(DELETIONS, row) for row in await found.to_list(None)]
+
+    @operation
+    async def end_deletion(self, database: Database, deletion: UserDeletion) -> None:
+        as_read = {"_id": deletion.user_id, "until": rfc3339(deletion.until)}
+        await database[DELETIONS.name].delete_one(as_read)
+
+    async def erase(self) -> None:
+        pass

@@ -1,0 +1,55 @@
+"""All of a user's rows in SQLite."""
+
+import sqlite3
+from typing import Any
+
+from agentic_backend.stores.records import UserDeletion
+from agentic_backend.stores.rows import rfc3339
+from agentic_backend.stores.sqlite.operations import Part, insert, lists, reads, select, writes
+from agentic_backend.stores.tables import DELETIONS, Table
+
+
+class Users(Part):
+    @lists
+    def state_after(self, db: sqlite3.Connection, session_id: str, rank: int) -> tuple[int, bytes] | None:
+        above = "SELECT rank, state FROM session_states WHERE session_id = ? AND rank > ? ORDER BY rank LIMIT 1"
+        row = db.execute(above, (session_id, rank)).fetchone()
+        return None if row is None else (row["rank"], row["state"])
+
+    @lists
+    def sessions_to_delete(self, db: sqlite3.Connection, user_id: str, limit: int) -> list[str]:
+        return [row["id"] for row in db.execute("SELECT id FROM sessions WHERE user_id = ? LIMIT ?", (user_id, limit))]
+
+    @writes
+    def delete_user_rows(self, db: sqlite3.Connection, table: Table[Any], user_id: str, limit: int) -> int:
+        if table.of_session:
+            # Foreign keys have deleted them.
+            return 0
+        [key] = table.key
+        own = f"SELECT {key} FROM {table.name} WHERE {table.user} = ? LIMIT ?"
+        return db.execute(f"DELETE FROM {table.name} WHERE {key} IN ({own})", (user_id, limit)).rowcount
+
+    @writes
+    def keep_deletion(self, db: sqlite3.Connection, deletion: UserDeletion) -> None:
+        insert(db, DELETIONS, [deletion], replace=True)
+
+    @reads
+    def deletions(self, db: sqlite3.Connection, limit: int = 1_000) -> list[UserDeletion]:
+        return select(db, DELETIONS, "true ORDER BY user_id LIMIT ?", (limit,))
+
+    @writes
+    def end_deletion(self, db: sqlite3.Connection, deletion: UserDeletion) -> None:
+        as_read = (deletion.user_id, rfc3339(deletion.until))
+        db.execute("DELETE FROM user_deletions WHERE user_id = ? AND until = ?", as_read)
+
+    async def erase(self) -> None:
+        # Not as a transaction. A deletion leaves texts in free space and in the write-ahead log; `secure_delete` would
+        # leave fragments in pages that were split.
+        await self.writer.read("erase", _vacuum)
+
+
+def _vacuum(db: sqlite3.Connection) -> None:
+    db.execute("VACUUM")
+    # Returns a row that says whether a reader was in the way; then the next one truncates the log.
+    if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        raise sqlite3.OperationalError("a reader is in the way")

@@ -22,6 +22,7 @@ from agentic_backend.event_loop import event_loop_lag
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
 from agentic_backend.mcp.shared_sessions import SharedSessions
+from agentic_backend.policy.budgets import Budgets
 from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.broadcast import Alone, Broadcast
@@ -49,6 +50,7 @@ from agentic_backend.transports.repeats import bounded_records
 from agentic_backend.transports.rest import RestApi
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.sign_in import SignIn
+from agentic_backend.transports.usage_api import UsageApi
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
@@ -88,7 +90,7 @@ async def open_application(
         instance = Instance(settings.relay.lease_s)
         # The heartbeat covers the whole time in which exchanges can run.
         await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
-        ledger = UsageLedger(store, Prices(settings.prices), kpi)
+        ledger = UsageLedger(store, Prices(settings.prices), kpi, Budgets(store, settings.budgets))
         stack.push_async_callback(ledger.aclose)
         authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
         tokens = TokenCache(authenticator.refresh)
@@ -117,7 +119,7 @@ async def open_application(
         )
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
-        parts = sessions.orchestrator, sessions.service, sessions.reports, sessions.admin_reads
+        parts = sessions.orchestrator, sessions.service, sessions.reports, sessions.admin_reads, sessions.usage
         connections = OpenConnections(settings.limits)
         services = DoorServices(
             authenticator, tokens, agents, *parts, relay, connections, kpi, settings.limits, factory.secrets
@@ -136,8 +138,8 @@ def _routes(services: DoorServices) -> list[Route]:
     calls = RestCalls(services.authenticator, services.tokens, services.limits, AdminGate(services.admin_reads))
     rest, exchanges = RestApi(calls, services), ExchangesApi(calls, services)
     classic, metrics = ClassicApi(calls, services), MetricsApi(calls, services)
-    admin = AdminApi(calls, services.admin_reads)
-    return [*rest.routes(), *exchanges.routes(), *classic.routes(), *metrics.routes(), *admin.routes()]
+    apis = rest, exchanges, classic, metrics, UsageApi(calls, services.usage), AdminApi(calls, services.admin_reads)
+    return [route for api in apis for route in api.routes()]
 
 
 def _factory(

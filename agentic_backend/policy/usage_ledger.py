@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,6 +22,7 @@ from langchain_core.runnables import RunnableConfig
 from agentic_backend.backoff import backoff
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.budgets import Budgets
 from agentic_backend.policy.prices import Prices
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord
@@ -58,7 +59,7 @@ class Payer:
         )
 
 
-def paying_group(groups: Sequence[str] | frozenset[str], scope: dict[str, str]) -> str | None:
+def paying_group(groups: Iterable[str], scope: Mapping[str, str]) -> str | None:
     """The one group that pays: that of the scope, else the first of the user's by the alphabet, else none."""
     return scope.get("group") or min(groups, default=None)
 
@@ -66,25 +67,21 @@ def paying_group(groups: Sequence[str] | frozenset[str], scope: dict[str, str]) 
 class UsageLedger:
     """One per process. `aclose` stores what waits, for a moment; the store must still be open then."""
 
-    def __init__(self, store: Store, prices: Prices, kpi: Kpi) -> None:
+    def __init__(self, store: Store, prices: Prices, kpi: Kpi, budgets: Budgets | None = None) -> None:
         self._store = store
-        self._prices = prices
+        self.prices = prices
         self._kpi = kpi
+        self.budgets = budgets or Budgets(store)
+        """Told of what each call has cost."""
         self._waiting: deque[UsageRecord] = deque()
         """The records that are to be stored, the oldest first."""
         self._storing: asyncio.Task[None] | None = None
         """Runs while records wait."""
-        self.on_record: Callable[[UsageRecord], None] = lambda record: None
-        """Told of each record as soon as it is made."""
-
-    @property
-    def has_prices(self) -> bool:
-        return bool(self._prices)
 
     def record_of(self, call: ModelCall, payer: Payer) -> UsageRecord:
         """The record of a call that ends now; counts its cost in the metrics. Called once for each call."""
         at = self._store.now() - timedelta(seconds=call.duration_s)
-        cost = None if call.tokens is None else self._prices.cost(call.model, call.tokens, at.date())
+        cost = None if call.tokens is None else self.prices.cost(call.model, call.tokens, at.date())
         record = UsageRecord(
             id=call.id,
             at=at,
@@ -104,7 +101,7 @@ class UsageLedger:
         )
         if cost is not None:
             self._kpi.model_cost(call.model, cost.currency, cost.amount)
-        self.on_record(record)
+        self.budgets.add(record)
         return record
 
     def keep(self, records: Sequence[TrailRecord]) -> None:
@@ -132,11 +129,11 @@ class UsageLedger:
         return answer
 
     async def aclose(self) -> None:
-        if self._storing is not None:
-            await asyncio.wait({self._storing}, timeout=_CLOSING_S)
-            self._storing.cancel()
+        if (storing := self._storing) is not None:
+            await asyncio.wait({storing}, timeout=_CLOSING_S)
+            storing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._storing
+                await storing
         if self._waiting:
             log.error("usage records are lost: the store is away", extra={"lost": len(self._waiting)})
 

@@ -5,7 +5,7 @@ exchange is theirs.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -14,6 +14,7 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import (
     ApprovalNotFound,
+    BudgetExceeded,
     ExchangeNotFound,
     RateLimited,
     SessionBusy,
@@ -22,6 +23,7 @@ from agentic_backend.errors import (
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.policy.usage_ledger import paying_group
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, Session
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -63,6 +65,7 @@ class SessionOrchestrator:
         self._resumption = resumption
         self._recovery = recovery
         self._user_limits = user_limits
+        self._budgets = services.ledger.budgets
         self._ask_rate = AskRate(services.limits.asks_per_minute, asyncio.get_running_loop().time)
         """Limits the recent asks of each user."""
         self._admissions: dict[tuple[str, str], asyncio.Task[ExchangeLog]] = {}
@@ -81,7 +84,7 @@ class SessionOrchestrator:
             return await self.view(user, asked_before.exchange_id)
         try:
             return await self._begin_once(name, user, turn, tokens, request_id)
-        except (TooManyRuns, RateLimited):
+        except (TooManyRuns, RateLimited, BudgetExceeded):
             # The limits don't apply to a repeated ask.
             stored = await self._store.find_exchange(*name) if turn.client_exchange_id is not None else None
             if stored is None:
@@ -103,14 +106,22 @@ class SessionOrchestrator:
     async def human_resume(
         self, user: User, session_id: str | None, exchange_id: str, payload: HumanDecisions, tokens: Tokens | None
     ) -> ExchangeLog:
-        """Decide on the requests of a waiting exchange, and return its log. Raises as WaitingExchanges.decide does."""
-        return await self._admit(user, lambda: self._waiting.decide(user, session_id, exchange_id, payload, tokens))
+        """Decide on the requests of a waiting exchange, and return its log. Raises as WaitingExchanges.decide does, and
+        BudgetExceeded: the exchange goes on waiting.
+        """
+
+        async def decide() -> ExchangeLog:
+            await self._check_budget(user, {})
+            return await self._waiting.decide(user, session_id, exchange_id, payload, tokens)
+
+        return await self._admit(user, decide)
 
     async def resume(self, user: User, exchange_id: str, tokens: Tokens | None, request_id: str) -> ExchangeLog:
         """Resume an interrupted exchange, and return the new log. Raises as Resumption.resume does, and TooManyRuns."""
 
         async def resume() -> ExchangeLog:
             await self._user_limits.check_waiting(user.id)
+            await self._check_budget(user, {})
             return await self._resumption.resume(user, exchange_id, tokens, request_id)
 
         return await self._admit(user, resume)
@@ -189,6 +200,10 @@ class SessionOrchestrator:
             self._relay.stop_elsewhere(record.id)
         return True
 
+    async def _check_budget(self, user: User, scope: Mapping[str, str]) -> None:
+        """Raise BudgetExceeded if the user, or the group that pays in this scope, has spent its budget."""
+        await self._budgets.check(user.id, paying_group(user.groups, {**scope, **user.scope}))
+
     async def _admit(self, user: User, work: Callable[[], Coroutine[Any, Any, ExchangeLog]]) -> ExchangeLog:
         # Shielded: the work completes even if its client disconnects.
         return await asyncio.shield(self._relay.admit(user.id, work))
@@ -196,6 +211,7 @@ class SessionOrchestrator:
     async def _begin(self, user: User, turn: Turn, tokens: Tokens | None, request_id: str) -> ExchangeLog:
         self._ask_rate.count(user.id)
         if turn.mode == "query":
+            await self._check_budget(user, turn.scope)
             return self._launcher.launch(self._query(user, turn, request_id), tokens)
         exchange_id = uuid4().hex
         try:
@@ -219,6 +235,7 @@ class SessionOrchestrator:
         """Begin the exchange in a session. Raises what `begin_exchange` raises, and TooManyRuns."""
         await self._user_limits.check_waiting(user.id)
         session, entry = await self._session_for(user, turn)
+        await self._check_budget(user, session.scope)
         record = self._record(exchange_id, user, turn, request_id, agent_id=entry.settings.id, session=session)
         _check_context(entry, record)
         written = await self._store_beginning(record, turn.message, session if turn.session_id is None else None)

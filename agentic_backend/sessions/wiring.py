@@ -19,6 +19,7 @@ from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.policy.usage_ledger import UsageLedger
+from agentic_backend.policy.usage_reports import UsageReports
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.kpi_report import KpiReports
@@ -39,6 +40,7 @@ class WiredSessions:
     service: SessionService
     reports: KpiReports
     admin_reads: AdminReads
+    usage: UsageReports
     maintenance: Maintenance
 
 
@@ -92,6 +94,7 @@ def wire_sessions(
         service=SessionService(store, agents, factory, relay, orchestrator, user_limits, profiles),
         reports=KpiReports(store),
         admin_reads=AdminReads(store),
+        usage=UsageReports(store, ledger.prices),
         maintenance=Maintenance(instance, store, relay, recovery=recovery, waiting=waiting, views=views, kpi=kpi),
     )
 

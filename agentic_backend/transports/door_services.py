@@ -9,6 +9,7 @@ from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
+from agentic_backend.policy.usage_reports import UsageReports
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.kpi_report import KpiReports
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
@@ -25,6 +26,7 @@ class DoorServices:
     sessions: SessionService
     reports: KpiReports
     admin_reads: AdminReads
+    usage: UsageReports
     relay: Relay
     connections: OpenConnections
     kpi: Kpi

@@ -184,7 +184,7 @@ async def test_a_call_that_a_crash_has_left_is_closed_by_whoever_ends_the_exchan
     async with serve({"working": holding(hold)}) as own:
         log = await begun_work(own, hold)
         record = await own.record(log.exchange_id)
-        closing = Closing(own.store.real, own.relay, Kpi(), lambda session, opening: None)
+        closing = Closing(own.store.real, own.relay, Kpi(), lambda *_: None)
         await closing.close(record, INTERRUPTED)
         [closed] = await calls_of(own, session_id=log.session_id or "")
         assert (closed.id, closed.state, closed.name) == (f"{log.exchange_id}.1", "error", "work")

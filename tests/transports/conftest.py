@@ -1,11 +1,17 @@
 """What the tests of the transports may use: a tool that is held, and a realm that signs tokens."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
+from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support import wire_agents
 from support.held_agents import Hold
 from support.signing_realm import SigningRealm, signing_realm
+
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.sqlite import SqliteStore
 
 
 @pytest.fixture
@@ -21,3 +27,26 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
 async def realm() -> AsyncIterator[SigningRealm]:
     async with signing_realm() as realm:
         yield realm
+
+
+@pytest.fixture(params=["sqlite", *ON_MONGODB])
+async def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
+    """The URL of a database of each kind, for a server of the test's own."""
+    if request.param == "sqlite":
+        yield f"sqlite:{tmp_path / 'chat.sqlite3'}"
+    else:
+        async with fresh_database(server_url(request.param, request)) as url:
+            yield url
+
+
+@pytest.fixture
+async def store(store_url: str) -> AsyncIterator[Store]:
+    """The database at `store_url`."""
+    mongodb = store_url.startswith("mongodb")
+    store: Store = (
+        await MongoStore.open(store_url, timeout_s=10)
+        if mongodb
+        else await SqliteStore.open(Path(store_url.removeprefix("sqlite:")), timeout_s=10)
+    )
+    yield store
+    await store.aclose()

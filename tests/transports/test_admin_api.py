@@ -7,7 +7,6 @@ from typing import Any
 
 import httpx
 import pytest
-from services.mongodb import ON_MONGODB, fresh_database, server_url
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,7 +23,6 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.protocol.parts import Value
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import AdminReadRecord, AuditRecord, ExtractionRecord, TrailQuery
 from agentic_backend.transports.admin_gate import ADMIN_PREFIX, AdminGate
@@ -34,33 +32,10 @@ from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS, json_resp
 PATHS = ["/admin/sessions", "/admin/sessions/s/audit", "/admin/exchanges/e/prompt", "/admin/reads"]
 
 
-@pytest.fixture(params=["sqlite", *ON_MONGODB])
-async def url(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
-    """The URL of the server's database."""
-    if request.param == "sqlite":
-        yield f"sqlite:{tmp_path / 'chat.sqlite3'}"
-    else:
-        async with fresh_database(server_url(request.param, request)) as url:
-            yield url
-
-
 @pytest.fixture
-async def server(url: str, tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=ENTRIES, settings={"store": {"url": url}}) as server:
+async def server(store_url: str, tmp_path: Path) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path, agents=ENTRIES, settings={"store": {"url": store_url}}) as server:
         yield server
-
-
-@pytest.fixture
-async def store(server: RunningServer, url: str) -> AsyncIterator[Store]:
-    """The server's database."""
-    mongodb = url.startswith("mongodb")
-    store: Store = (
-        await MongoStore.open(url, timeout_s=10)
-        if mongodb
-        else await SqliteStore.open(Path(url.removeprefix("sqlite:")), timeout_s=10)
-    )
-    yield store
-    await store.aclose()
 
 
 async def ask(server: RunningServer, message: str, token: str) -> dict[str, Any]:

@@ -1,0 +1,114 @@
+"""Each call of a model leaves one record with its cost, whatever it was for and however it ended."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.chat_client import PATIENCE_S, ChatClient, Event, chat
+from support.running_server import FAST, RunningServer, running_server
+from support.usage_agents import ENTRIES
+
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.trail import TrailQuery, UsageRecord
+
+PRICE = {"model": "off*", "input_per_million": 1_000_000, "output_per_million": 2_000_000, "from": "2026-01-01"}
+SETTINGS = {**FAST, "prices": [PRICE], "titles": {"enabled": False}}
+
+
+@pytest.fixture
+async def server(store_url: str, tmp_path: Path) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path, agents=ENTRIES, settings={**SETTINGS, "store": {"url": store_url}}) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: RunningServer) -> AsyncIterator[ChatClient]:
+    async with chat(server.address, token="dev:alice") as client:
+        yield client
+
+
+async def records(store: Store, **where: Any) -> list[UsageRecord]:
+    return (await store.trail(TrailQuery(UsageRecord, where))).records
+
+
+async def records_of(store: Store, event: Event, number: int) -> list[UsageRecord]:
+    """The records of an exchange, once there are so many; at the end no more than that."""
+    async with asyncio.timeout(PATIENCE_S):
+        while len(await records(store, exchange_id=event["exchange_id"])) < number:
+            await asyncio.sleep(0.02)
+    found = await records(store, exchange_id=event["exchange_id"])
+    assert len(found) == number
+    return found
+
+
+def check(record: UsageRecord, **values: Any) -> None:
+    expected = {"user_id": "alice", "agent_id": "assistant", "purpose": "answer"} | values
+    assert {name: getattr(record, name) for name in expected} == expected
+
+
+async def test_an_answer_with_a_tool_leaves_a_priced_record_of_each_call(client: ChatClient, store: Store) -> None:
+    final = (await client.ask("What is 17 * 23?"))[-1]
+    found = await records_of(store, final, 2)
+    for record in found:
+        check(record, session_id=final["session_id"], model="offline", currency="USD", priced_on="2026-01-01")
+        assert record.input_tokens and record.output_tokens
+        assert record.cost == record.input_tokens + 2 * record.output_tokens
+        assert record.day == record.at.date().isoformat()
+    assert sum(record.input_tokens or 0 for record in found) == final["usage"]["input_tokens"]
+    assert sum(record.output_tokens or 0 for record in found) == final["usage"]["output_tokens"]
+
+
+async def test_calls_that_nobody_sees_are_recorded(client: ChatClient, store: Store) -> None:
+    final = (await client.ask("hello", agent_id="aside"))[-1]
+    found = await records_of(store, final, 3)
+    assert Counter(record.purpose for record in found) == {"answer": 1, "internal": 2}
+    assert all(record.cost for record in found)
+
+
+async def test_a_call_in_a_thread_is_recorded(client: ChatClient, store: Store) -> None:
+    [record] = await records_of(store, (await client.ask("hello", agent_id="whole"))[-1], 1)
+    check(record, agent_id="whole")
+    assert record.cost
+
+
+async def test_a_call_that_fails_has_unknown_tokens(client: ChatClient, store: Store) -> None:
+    [record] = await records_of(store, (await client.ask("fail at once"))[-1], 1)
+    check(record, input_tokens=None, output_tokens=None, cost=None, currency=None, priced_on=None)
+
+
+async def test_a_call_that_is_stopped_has_unknown_tokens(client: ChatClient, store: Store) -> None:
+    running = await client.running("count down slowly from 100", words=1)
+    await client.send({"type": "stop", "session_id": running["session_id"]})
+    [record] = await records_of(store, await client.until("final"), 1)
+    check(record, input_tokens=None, cost=None)
+
+
+async def test_a_record_is_stored_though_no_message_follows_soon(client: ChatClient, store: Store) -> None:
+    await client.send({"message": "hello", "agent_id": "long-aside"})
+    begun = await client.receive()
+    [record] = await records_of(store, begun, 1)
+    check(record, agent_id="long-aside", purpose="internal")
+    await client.send({"type": "stop", "session_id": begun["session_id"]})
+    await records_of(store, await client.until("final"), 1)
+
+
+async def test_a_query_leaves_records_without_a_session(client: ChatClient, store: Store) -> None:
+    final = (await client.ask("What is 17 * 23?", mode="query"))[-1]
+    for record in await records_of(store, final, 2):
+        check(record, session_id=None)
+        assert record.cost
+
+
+async def test_a_title_leaves_a_record(store_url: str, store: Store, tmp_path: Path) -> None:
+    settings = {**SETTINGS, "titles": {"enabled": True}, "store": {"url": store_url}}
+    async with running_server(tmp_path, settings=settings) as server:
+        async with chat(server.address, token="dev:alice") as client:
+            final = (await client.ask("hello"))[-1]
+            await client.named(final["session_id"])
+        found = await records_of(store, final, 2)
+    [title] = [record for record in found if record.purpose == "title"]
+    check(title, purpose="title", session_id=final["session_id"])
+    assert title.cost

@@ -14,7 +14,7 @@ from langgraph.pregel import Pregel
 from agentic_backend.agents.agent_flow import AgentFlow, AgentServices, CompiledGraph, GraphFlow, graph_store
 from agentic_backend.agents.agent_manager import CatalogAgent, is_flow_class
 from agentic_backend.agents.class_path import ClassPathError
-from agentic_backend.agents.factory_arguments import Offer, bound
+from agentic_backend.agents.factory_arguments import Offer, bound, wanted_by
 from agentic_backend.agents.graph_context import wrong_fields
 from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.agents.managed_graph import ManagedGraph
@@ -54,13 +54,16 @@ async def _instantiate(entry: CatalogAgent, services: AgentServices, context: Ru
         return target(entry.settings, services, context)
     if isinstance(target, Pregel):
         return GraphFlow(entry.settings, services, context, _graph_of(target, entry))
-    made = await _call(cast(Any, target), entry, services, context)
+    factory = cast(Any, target)
+    made = await _call(factory, entry, services, context)
+    asks = any(wanted.kind == "model" for wanted in wanted_by(factory))
+    model = services.models.get(entry.settings.model) if asks else None
     if not isinstance(made, AbstractAsyncContextManager | AbstractContextManager):
-        return GraphFlow(entry.settings, services, context, _graph_of(made, entry))
+        return GraphFlow(entry.settings, services, context, _graph_of(made, entry), model=model)
     managed = ManagedGraph(made, entry.settings.id)
     graph = await managed.enter()
     try:
-        return GraphFlow(entry.settings, services, context, _graph_of(graph, entry), managed)
+        return GraphFlow(entry.settings, services, context, _graph_of(graph, entry), managed, model)
     except BaseException:
         await managed.aclose()
         raise

@@ -74,6 +74,8 @@ class AgentFlow:
     tool_names: ClassVar[Sequence[str]] = ()
     # The pydantic model of `tuning.fields`, if the class declares one: entries are checked against it at the start.
     Fields: ClassVar[type[BaseModel] | None] = None
+    # Whether the graph takes the run's system prompt with `prompt_middleware`.
+    takes_run_prompt: bool = False
 
     def __init__(self, settings: AgentSettings, services: AgentServices, context: RuntimeContext) -> None:
         # The agent's catalog entry.
@@ -83,6 +85,8 @@ class AgentFlow:
         self.services = services
         # Set by `async_init` if the agent uses MCP servers; closed by `aclose`.
         self.mcp: MCPRuntime | None = None
+        # The model that the agent has asked for.
+        self._asked_for: BaseChatModel | None = None
 
     @property
     def tuning(self) -> AgentTuning:
@@ -100,7 +104,17 @@ class AgentFlow:
 
     def chat_model(self) -> BaseChatModel:
         """The chat model that the catalog entry names, or the server's default one."""
-        return self.services.models.get(self.settings.model)
+        self._asked_for = self.services.models.get(self.settings.model)
+        return self._asked_for
+
+    @property
+    def answering_model(self) -> BaseChatModel | None:
+        """The chat model that the agent answers with, as far as the server knows; None if it has a model of its own.
+
+        It is the one that the agent has asked for, or that its catalog entry names.
+        """
+        named = self.settings.model
+        return self.services.models.get(named) if self._asked_for is None and named is not None else self._asked_for
 
     def approval_middleware(self) -> list[AgentMiddleware[Any, Any, Any]]:
         """The middleware that asks a person before a tool runs that `require_approval` of the catalog entry names.
@@ -112,7 +126,8 @@ class AgentFlow:
     def system_prompt(self) -> str | None:
         """The agent's own part of the system prompt, read at the start of each run.
 
-        `prompt_middleware()` passes it to the model. None if the graph has its own prompt, or none.
+        `prompt_middleware()` passes it to the model, with what else belongs into the prompt. None if the graph has its
+        own prompt, or none: what else there is then stands in front of its messages, as a system message.
         """
         return None
 
@@ -121,6 +136,7 @@ class AgentFlow:
 
         Put it after `approval_middleware()` in create_agent(middleware=[…]), instead of `system_prompt=`.
         """
+        self.takes_run_prompt = True
         return RunPrompt(self.settings.id, self.system_prompt)
 
     async def async_init(self) -> None:
@@ -230,8 +246,11 @@ class GraphFlow(AgentFlow):
         context: RuntimeContext,
         graph: CompiledGraph,
         managed: ManagedGraph | None = None,
+        model: BaseChatModel | None = None,
     ) -> None:
+        """`model` is the one that the graph's function was given, if it has asked for one."""
         super().__init__(settings, services, context)
+        self._asked_for = model
         self._graph = graph
         self._managed = managed
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph._internal._constants import CONFIG_KEY_RUNTIME
@@ -78,7 +78,9 @@ async def _answer(expert: AgentFlow, question: str) -> str:
     try:
         async with _bounded(expert.settings):
             state = await expert.get_compiled_graph().ainvoke(
-                {"messages": [HumanMessage(question)]}, config, context=expert.graph_context()
+                {"messages": [*_prompt_messages(expert), HumanMessage(question)]},
+                config,
+                context=expert.graph_context(),
             )
     except GraphBubbleUp:
         # Not a failure: the graph pauses for a person.
@@ -95,6 +97,11 @@ async def _answer(expert: AgentFlow, question: str) -> str:
     if not text:
         raise ToolException(f"The agent '{expert.settings.id}' gave no answer.")
     return text
+
+
+def _prompt_messages(expert: AgentFlow) -> list[SystemMessage]:
+    text = expert.runtime_context.prompt_messages.get(expert.settings.id)
+    return [SystemMessage(text)] if text is not None else []
 
 
 def _said(state: Mapping[str, Any]) -> str:

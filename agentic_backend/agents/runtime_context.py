@@ -32,6 +32,8 @@ class RuntimeContext:
     run_id: str = ""
     # The system prompts of this run by agent id, for the agent and its crew.
     system_prompts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # What stands in front of the messages of those of them whose graphs have their own prompt, by agent id.
+    prompt_messages: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.run_id = self.run_id or self.exchange_id

@@ -13,7 +13,7 @@ from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.lasting_graphs import unpack_lasting
 from agentic_backend.agents.paused_graph import PausedGraph
 from agentic_backend.errors import CheckpointMissing
-from agentic_backend.exchange.recall import Memory
+from agentic_backend.exchange.given_history import GivenHistory
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.streaming.held_back import HeldBack
 from agentic_backend.streaming.interrupts import interrupt_id_of, is_refusal, resume_values
@@ -36,20 +36,27 @@ class GraphInput:
 
 
 async def from_opening(
-    start: ExchangeStart, warm: WarmAgent, memory: Memory, question: BaseMessage, *, run_id: str, now: float
+    start: ExchangeStart,
+    warm: WarmAgent,
+    history: GivenHistory,
+    question: BaseMessage,
+    *,
+    graphs: bytes,
+    run_id: str,
+    now: float,
 ) -> GraphInput:
-    """The input of a first run: `question` is the user's message."""
-    channels: dict[str, Any] = {**memory.channels}
-    left, given = memory.left_messages, [*memory.unseen_messages, question]
+    """The input of a first run: `question` is the user's message, `graphs` the memory of subgraphs that have one."""
+    channels: dict[str, Any] = {**history.channels}
+    left, given = history.left, [*history.unseen, question]
     messages = [*left, *given]
     if left and warm.flow.adds_messages:
         # Where the graph has them already, its reducer does not run over them again.
-        channels["messages"] = left
+        channels["messages"] = list(left)
     else:
         given = messages
     checkpoints = ExchangeCheckpoints(channels, run_id=run_id)
-    if memory.kept.graphs:
-        await asyncio.to_thread(_add_lasting, checkpoints, memory.kept.graphs, warm)
+    if graphs:
+        await asyncio.to_thread(_add_lasting, checkpoints, graphs, warm)
     known = [message for message in messages if isinstance(message, BaseMessage)]
     return GraphInput({"messages": given}, checkpoints, _transcoder(start, warm, known, now))
 

@@ -25,13 +25,14 @@ from agentic_backend.agents.call_limits import CallLimits, Spent, steps_exceeded
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.errors import AgenticError, Internal, LimitReached
+from agentic_backend.exchange.context_assembly import ContextAssembly
 from agentic_backend.exchange.ending import left_open
 from agentic_backend.exchange.graph_input import Given, from_opening, from_resume_point, paused_graph
 from agentic_backend.exchange.outbox import Outbox
-from agentic_backend.exchange.prompt_assembly import PromptAssembly
 from agentic_backend.exchange.recall import Memory
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.policy.prompt_assembly import tokens_by_section
 from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
@@ -205,15 +206,17 @@ class GraphRun:
         checkpoints: ExchangeCheckpoints | None,
         on_exceeded: Callable[[LimitReached], None],
     ) -> StartedRun:
-        start, window = self._start, self._start.agent.settings.chat.history_exchanges
-        window = self._services.limits.history_exchanges if window is None else window
-        memory = await self._services.recall.restore(warm, start.session, start.opening.rank, window, start.log_fields)
-        prompt = PromptAssembly(warm.agents, start.opening)
-        self._context.system_prompts = prompt.system_prompts
+        start = self._start
+        assembly = ContextAssembly(start, warm, self._services)
+        await self._take_prompt(assembly, outbox)
         if start.resume_point is None or checkpoints is None:
-            run_id = self._context.run_id
-            graph_input = await from_opening(start, warm, memory, prompt.question, run_id=run_id, now=self._clock())
+            memory, history = await assembly.history()
+            run_id, graphs = self._context.run_id, memory.kept.graphs
+            graph_input = await from_opening(
+                start, warm, history, assembly.question, graphs=graphs, run_id=run_id, now=self._clock()
+            )
         else:
+            memory = await assembly.memory()
             graph_input = await from_resume_point(start, start.resume_point, warm, checkpoints, now=self._clock())
             outbox.accept(graph_input.transcoder.announce_anew(self._clock()))
         checkpoints, transcoder = graph_input.checkpoints, graph_input.transcoder
@@ -227,6 +230,13 @@ class GraphRun:
         if call_limits.exceeded is not None:
             raise call_limits.exceeded
         return self.started
+
+    async def _take_prompt(self, assembly: ContextAssembly, outbox: Outbox) -> None:
+        """Give the agents the prompts of this run, and record these with the exchange."""
+        prompt, sections = assembly.prompt, await assembly.sections()
+        self._context.system_prompts, self._context.prompt_messages = prompt.system_prompts, prompt.prompt_messages
+        self.prompt_tokens = tokens_by_section(sections.get(self._start.agent.settings.id, ()))
+        outbox.record(assembly.records(sections))
 
     def _call_limits(self, checkpoints: ExchangeCheckpoints, on_exceeded: Callable[[LimitReached], None]) -> CallLimits:
         loop = asyncio.get_running_loop()

@@ -1,12 +1,15 @@
 """The messages that a graph left: made fit for the next exchange. Pure.
 
 They stay as the graph left them, with two exceptions: their order is one that providers accept (see history), and they
-are cut to a number of exchanges. The opening message of an exchange is recognized by its id (see content.to_langchain).
+are cut to a number of exchanges. The opening message of an exchange is recognized by its id (see content.to_langchain),
+and so is what the server put in front of them: each run gets that anew.
 """
 
 import re
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -18,10 +21,14 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from agentic_backend.policy.context_window import PastExchange, Summary
 from agentic_backend.streaming.short_forms import message_of
 
-_OPENING_ID = re.compile(r"[^:\s]+:\d+")
+_STORED_ID = re.compile(r"[^:\s]+:\d+")
 _NO_RESULT = "The tool gave no result."
+_PROMPT_ID, _SUMMARY_ID = "agentic-prompt", "agentic-summary"
+
+SUMMARY = "Summary of the earlier conversation, which is not shown here:\n\n{}"
 
 
 def as_left(messages: Any) -> list[Any] | None:
@@ -37,20 +44,59 @@ def as_left(messages: Any) -> list[Any] | None:
     return left if _is_in_order(left) else _in_order(left)
 
 
-def last_exchanges(messages: Sequence[Any], count: int) -> list[Any]:
-    """The messages of the last `count` exchanges, after what the graph itself put in front, such as a summary.
+def prompt_message(text: str) -> SystemMessage:
+    """What the server adds to the prompt of a graph that has its own."""
+    return SystemMessage(text, id=_PROMPT_ID)
 
-    `messages` are in the order of `as_left`: no person's message stands between a call and its result.
 
-    If the graph kept no opening message, each message of a person begins an exchange.
+def summary_message(summary: Summary) -> HumanMessage:
+    """What stands for the exchanges that were summarised; from the user, as LangChain's SummarizationMiddleware has it:
+    some providers accept system messages only at the beginning.
     """
+    return HumanMessage(SUMMARY.format(summary.text), id=_SUMMARY_ID)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftMessages:
+    """`front` is what the graph itself put in front of the exchanges, such as a summary of its own."""
+
+    front: Sequence[Any]
+    exchanges: Sequence[PastExchange]
+
+
+def divided(messages: Sequence[Any]) -> LeftMessages:
+    """The messages that a graph left, by exchange, without what the server put in front.
+
+    `messages` are in the order of `as_left`: no person's message stands between a call and its result. If the graph
+    kept no opening message, each message of a person begins an exchange.
+    """
+    messages = [one for one in messages if not _is_the_servers(one)]
     front = _length_of_front(messages)
     persons = [place for place in range(front, len(messages)) if isinstance(messages[place], HumanMessage)]
     begins = [place for place in persons if _is_opening(messages[place])] or persons
-    if count > 0 and len(begins) <= count:
+    # What stands before the first of them belongs to it.
+    begins = begins or ([front] if front < len(messages) else [])
+    starts = [front, *begins[1:], len(messages)] if begins else []
+    ranks = [first_rank_of(messages[place]) for place in begins]
+    exchanges = [PastExchange(rank, messages[a:b]) for rank, (a, b) in zip(ranks, pairwise(starts), strict=True)]
+    return LeftMessages(messages[:front], exchanges)
+
+
+def last_exchanges(messages: Sequence[Any], count: int) -> list[Any]:
+    """The messages of the last `count` exchanges, after what the graph itself put in front."""
+    left = divided(messages)
+    if 0 < count and len(left.exchanges) <= count:
         return list(messages)
-    cut = begins[-count] if count > 0 else len(messages)
-    return [*messages[:front], *messages[cut:]]
+    last = left.exchanges[-count:] if count > 0 else ()
+    return [*left.front, *(message for exchange in last for message in exchange.messages)]
+
+
+def first_rank_of(message: Any) -> int | None:
+    """The rank of the stored message that a message was made of; None if its id doesn't tell."""
+    message_id = message.id if isinstance(message, BaseMessage) else None
+    if message_id is None or not _STORED_ID.fullmatch(message_id):
+        return None
+    return int(message_id.rpartition(":")[2])
 
 
 def _message(one: Any) -> Any:
@@ -71,7 +117,11 @@ def _length_of_front(messages: Sequence[Any]) -> int:
 
 
 def _is_opening(message: BaseMessage) -> bool:
-    return message.id is not None and _OPENING_ID.fullmatch(message.id) is not None
+    return message.id is not None and _STORED_ID.fullmatch(message.id) is not None
+
+
+def _is_the_servers(message: Any) -> bool:
+    return isinstance(message, BaseMessage) and message.id in (_PROMPT_ID, _SUMMARY_ID)
 
 
 def _calls_of(message: Any) -> list[str]:

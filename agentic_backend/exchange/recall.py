@@ -59,20 +59,12 @@ class Memory:
     # The packed states of all agents of the session, by agent id, the last one used at the end.
     states: Mapping[str, bytes] = field(default_factory=dict)
 
-    @property
-    def channels(self) -> dict[str, Packed]:
-        """The channels that the graph left; the private ones of middleware only beside all messages that it left."""
-        is_whole = len(self.left_messages) == len(self.left)
+    def channels(self, *, is_whole: bool) -> Mapping[str, Packed]:
+        """The channels that the graph left.
+
+        The private ones of middleware belong to all messages that it left, so they come only with these (`is_whole`).
+        """
         return {**self.kept.channels, **(self.kept.private if is_whole else {})}
-
-    @property
-    def left_messages(self) -> list[Any]:
-        """The messages that the graph left, as many of their exchanges as the window has room for."""
-        return last_exchanges(self.left, self.window - len(self.unseen)) if self.left else []
-
-    @property
-    def unseen_messages(self) -> list[BaseMessage]:
-        return [message for exchange in self.unseen for message in exchange]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from agentic_backend.exchange.recall import Recall
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.writer import ExchangeWriter, QueryWriter, StoreWriter
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
@@ -34,6 +35,8 @@ class ExchangeServices:
     ledger: UsageLedger
     profiles: ChatProfiles
     """The chat profiles that sessions and asks may name."""
+    token_counts: TokenCounts
+    """How many tokens texts and messages have for a model."""
     show_stored: Callable[[ExchangeLog], Awaitable[bool]]
     """Shows in a log the end or the pause that is stored; returns False if the store has no such exchange."""
     on_answered: OnAnswered

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.policy.effective import Effective
 from agentic_backend.protocol.messages import TokenUsage
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageRecord, SessionRecord
 
@@ -38,6 +39,8 @@ class ExchangeStart:
 
     Unknown, so False, if nobody has asked for this run.
     """
+    effective: Effective = field(default_factory=Effective)
+    """What applies to the exchange in its scope."""
 
     @property
     def stored(self) -> Sequence[MessageRecord]:

@@ -1,7 +1,7 @@
 """ContextWindow: how much of a session's past fits beside the system prompt and the question. Pure.
 
 Whole exchanges are taken, the newest first, so that no call is ever separated from its result. A past of any length
-fits: what doesn't is left out. Only a question that has no room of its own is refused.
+fits, because the rest of it is left out. Only a question that has no room of its own is refused.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ RESERVE_TOKENS = 800
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands for the session's messages below `to_rank`."""
+    """What stands for the session's messages below `to_rank`. Without a `text`, these are just left out."""
 
     text: str = field(repr=False)
     to_rank: int
@@ -63,25 +63,35 @@ class ContextWindow:
     ) -> Sequence[PastExchange]:
         """The last of `past`, which is in order, that fit into `room`; `count` tells the tokens of a message.
 
-        Messages of exchanges that are left out are not counted, except those of the first that does not fit.
+        An exchange that would not fit alone is left out, and the ones before it are taken: so a message that was
+        refused for its length takes no history away. What is older than the first one that no longer fits is not
+        counted.
         """
-        messages, begin = 0, len(past)
-        while begin > 0 and len(past) - begin < self.exchanges:
-            one = past[begin - 1]
-            if room is None:
-                messages += len(one.messages)
-                if messages > MOST_MESSAGES and begin < len(past):
-                    break
-            elif (room := _rest(room, one, count)) < 0:
+        found: list[PastExchange] = []
+        rest, messages = room, 0
+        for one in reversed(past):
+            if len(found) >= self.exchanges:
                 break
-            begin -= 1
-        return past[begin:]
+            if room is None or rest is None:
+                messages += len(one.messages)
+                if messages > MOST_MESSAGES and found:
+                    break
+            else:
+                tokens = _tokens_of(one, room, count)
+                if tokens > room:
+                    continue
+                if tokens > rest:
+                    break
+                rest -= tokens
+            found.append(one)
+        return found[::-1]
 
 
-def _rest(room: int, exchange: PastExchange, count: Callable[[Any], int]) -> int:
-    """The room that is left beside the exchange; negative if it does not fit."""
+def _tokens_of(exchange: PastExchange, most: int, count: Callable[[Any], int]) -> int:
+    """The tokens of the exchange; of one that has more than `most`, not all are counted."""
+    tokens = 0
     for message in exchange.messages:
-        room -= count(message)
-        if room < 0:
+        tokens += count(message)
+        if tokens > most:
             break
-    return room
+    return tokens

@@ -18,6 +18,7 @@ from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
+from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.policy.usage_reports import UsageReports
 from agentic_backend.relay.relay import Relay
@@ -71,6 +72,7 @@ def wire_sessions(
         tokens=tokens,
         ledger=ledger,
         profiles=profiles,
+        token_counts=TokenCounts(),
         show_stored=views.refresh,
         on_answered=naming.name_after,
     )

@@ -13,6 +13,7 @@ from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user_tokens import TokenCache
+from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.exchange.graph_run import GraphRun
 from agentic_backend.exchange.instance import Instance
@@ -23,6 +24,7 @@ from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.exchange.writer import QueryWriter
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.prices import Prices
+from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.protocol.messages import Channel, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
@@ -139,6 +141,8 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
         limits=LimitsSettings(),
         tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
         ledger=UsageLedger(store, Prices(), Kpi()),
+        profiles=BUILT_IN_PROFILES,
+        token_counts=TokenCounts(),
         show_stored=show_stored,
         on_answered=lambda session, opening, exchange: None,
     )

@@ -1,0 +1,93 @@
+"""ContextAssembly: what a run's models are given: the system prompts, the past that fits beside them, the question."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from langchain_core.messages import BaseMessage
+
+from agentic_backend.agents.agent_factory import WarmAgent
+from agentic_backend.exchange.given_history import GivenHistory, HistoryLimits, given_history
+from agentic_backend.exchange.recall import Memory
+from agentic_backend.exchange.services import ExchangeServices
+from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.policy.context_window import ContextWindow
+from agentic_backend.policy.prompt_assembly import PromptAssembly, added_sections
+from agentic_backend.policy.token_counts import context_tokens
+from agentic_backend.stores.trail import PromptRecord, PromptSection
+from agentic_backend.streaming.content import to_langchain
+
+# So many messages are counted approximately in about a millisecond, which is little more than a thread costs.
+_FEW = 256
+
+
+class ContextAssembly:
+    """Made for one run of the leased agent `warm`."""
+
+    def __init__(self, start: ExchangeStart, warm: WarmAgent, services: ExchangeServices) -> None:
+        self._start = start
+        self._warm = warm
+        self._services = services
+        model, settings = warm.flow.answering_model, start.agent.settings
+        self._counter = services.token_counts.of(model)
+        """Counts as the answering model does."""
+        exchanges = settings.chat.history_exchanges
+        exchanges = services.limits.history_exchanges if exchanges is None else exchanges
+        self._window = ContextWindow(context_tokens(model), exchanges)
+        additions = start.record.policy.prompt_additions if start.record.policy is not None else ()
+        self.prompt = PromptAssembly(warm.agents, added_sections(start.effective.prompts, additions))
+        self.question: BaseMessage = to_langchain(start.opening)
+        """The user's message; its id is the same in every run of the exchange and in the session's later ones."""
+
+    async def sections(self) -> Mapping[str, list[PromptSection]]:
+        """The sections of the prompts with their tokens, by agent id."""
+        texts = [section.text for prompt in self.prompt.prompts for section in prompt.sections]
+        if self._counter.is_slow and not all(map(self._counter.knows, texts)):
+            return await asyncio.to_thread(self.prompt.sized, self._counter)
+        return self.prompt.sized(self._counter)
+
+    def records(self, sections: Mapping[str, list[PromptSection]]) -> Sequence[PromptRecord]:
+        """The prompts as they are stored with the exchange; those of a query are not stored."""
+        start = self._start
+        return [
+            PromptRecord(
+                # The same if the run goes on elsewhere, so that it is stored once.
+                id=f"{start.record.id}:{agent_id}",
+                at=self._services.store.now(),
+                session_id=start.session.id,
+                exchange_id=start.record.id,
+                user_id=start.record.user_id,
+                agent_id=agent_id,
+                sections=own,
+            )
+            for agent_id, own in sections.items()
+            if start.session is not None
+        ]
+
+    async def memory(self) -> Memory:
+        """What the session keeps of its past."""
+        start, window = self._start, self._window.exchanges
+        return await self._services.recall.restore(
+            self._warm, start.session, start.opening.rank, window, start.log_fields
+        )
+
+    async def history(self) -> tuple[Memory, GivenHistory]:
+        """What the session keeps of its past, and what of it fits. Raises ContextTooLong before anything is read."""
+        is_slow = self._counter.is_slow and self._window.tokens is not None
+        room = await asyncio.to_thread(self._room) if is_slow else self._room()
+        memory = await self.memory()
+        limits = HistoryLimits(self._window, room, self._counter.of_message)
+        prompt = self.prompt.prompt_messages.get(self._start.agent.settings.id)
+        if not (is_slow or _is_long(memory)):
+            return memory, given_history(memory, limits, prompt=prompt)
+        # In a thread, because all that fits is counted.
+        return memory, await asyncio.to_thread(given_history, memory, limits, prompt=prompt)
+
+    def _room(self) -> int | None:
+        if self._window.tokens is None:
+            return None
+        prompt = self._counter.of_text(self.prompt.text_of(self._start.agent.settings.id))
+        return self._window.room(prompt, self._counter.of_message(self.question))
+
+
+def _is_long(memory: Memory) -> bool:
+    return len(memory.left) + sum(map(len, memory.unseen)) > _FEW

@@ -64,6 +64,11 @@ export class Api {
     });
   }
 
+  /** What the session has cost by exchange: `{priced, sums, truncated}`. */
+  costs(sessionId) {
+    return this.#call("GET", "usage", { query: { session_id: sessionId, by: "exchange_id" } });
+  }
+
   async #call(method, path, { query = {}, body } = {}) {
     const { response, answer } = await this.#fetch(method, this.#url(path, query), body).catch(() => {
       throw new ApiError();

@@ -14,6 +14,16 @@ export function formatDuration(milliseconds) {
   return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
 }
 
+/** A cost in each of its currencies, as in "$0.0012"; "" without any. */
+export const formatCosts = (costs) =>
+  costs
+    .map(({ amount, currency }) => {
+      // Most exchanges cost less than a cent.
+      const digits = amount > 0 && amount < 1 ? { maximumSignificantDigits: 2 } : {};
+      return new Intl.NumberFormat(undefined, { style: "currency", currency, ...digits }).format(amount);
+    })
+    .join(" + ");
+
 const DAY_MS = 86_400_000;
 const UNITS = [
   ["day", DAY_MS],

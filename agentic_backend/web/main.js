@@ -6,6 +6,7 @@ import { html, render } from "./components/html.js";
 import { SigningIn, SignInFailed } from "./components/sign-in.js";
 import { Connection } from "./connection.js";
 import { Conversation } from "./conversation.js";
+import { Costs, noCosts } from "./costs.js";
 import { sessionInAddress } from "./location.js";
 import { nothingOpen } from "./open-state.js";
 import { Sessions, noSessions } from "./sessions.js";
@@ -33,6 +34,7 @@ function openChat(signIn) {
     agentId: null,
     sessions: noSessions,
     conversation: nothingOpen,
+    costs: noCosts,
     drafts: signIn.user ? takeDrafts(signIn.user.id) : {},
     connection: { phase: "connecting", notice: null },
   });
@@ -70,6 +72,7 @@ function openChat(signIn) {
     chooseAgent: (agentId) => store.set({ agentId }),
     signOut: () => signIn.signOut(),
   };
+  new Costs(api, store);
   store.subscribe((state) => render(html`<${Page} state=${state} actions=${actions} />`, page));
 
   connection.connect();

@@ -255,3 +255,20 @@ async def eventually_writes(http: httpx.AsyncClient, session_id: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while "active_exchange_id" not in (await http.get(f"/sessions/{session_id}")).json():
             await asyncio.sleep(0.02)
+
+
+async def test_a_killed_server_has_kept_the_usage_of_every_call_that_had_ended(directory: Path) -> None:
+    """Each call has one record, also after what was interrupted is resumed."""
+    async with serving(cwd=directory) as server, chat(server.address) as client:
+        seen = await begin(client, "wait 50 seconds", "tool_call")
+        await kill(server)
+    async with serving(cwd=directory) as server, chat(server.address) as client:
+        exchange_id = seen["exchange_id"]
+        kept = await get(server, f"/usage?exchange_id={exchange_id}&by=purpose,model")
+        assert [(each["keys"], each["calls"]) for each in kept["sums"]] == [
+            ({"purpose": "answer", "model": "offline"}, 1)
+        ]
+        assert kept["sums"][0]["output_tokens"] > 0
+        assert (await client.ask("hello", session_id=seen["session_id"]))[-1]["status"] == "ok"
+        again = await get(server, f"/usage?exchange_id={exchange_id}&by=purpose,model")
+        assert again["sums"] == kept["sums"]

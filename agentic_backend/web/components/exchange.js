@@ -1,7 +1,7 @@
 /** One exchange: the question, everything that it caused, and how it ended. */
 
 import { askedText, isSilent, outcome, timeline } from "../timeline.js";
-import { formatAhead, formatCount, formatDuration, formatTime } from "../format.js";
+import { formatAhead, formatCosts, formatCount, formatDuration, formatTime } from "../format.js";
 import { Approval } from "./approval.js";
 import { ApproveAll } from "./approve-all.js";
 import { useNow } from "./clock.js";
@@ -13,8 +13,8 @@ import { LinkChip, Parts, markdownOf } from "./parts.js";
 import { Thought } from "./thought.js";
 import { ToolCard } from "./tool-card.js";
 
-/** `conversation` takes what the user does about the exchange; see Conversation. */
-export const Exchange = memo(({ exchange, isLast, agentName, conversation }) => {
+/** `conversation` takes what the user does about the exchange; see Conversation. `costs` are known once it has ended. */
+export const Exchange = memo(({ exchange, costs, isLast, agentName, conversation }) => {
   const items = timeline(exchange);
   const ending = outcome(exchange);
   const mayGoOn = isLast && ending && askedText(exchange);
@@ -24,6 +24,7 @@ export const Exchange = memo(({ exchange, isLast, agentName, conversation }) => 
     <${ApproveAll} exchange=${exchange} onDecide=${(made) => conversation.decide(exchange, made)} />
     ${(exchange.progress || isSilent(exchange)) && html`<${Working} exchange=${exchange} agentName=${agentName} />`}
     <${Ending} ending=${ending} />
+    ${costs?.length > 0 && html`<p class="cost" data-testid="cost">${formatCosts(costs)}</p>`}
   </section>`;
 });
 

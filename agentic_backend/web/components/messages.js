@@ -9,7 +9,7 @@ import { Icon } from "./icons.js";
 /** This near to its end the view counts as being there, in pixels. */
 const NEAR = 80;
 
-export function Messages({ open: { sessionId, transcript }, agentName, actions: { conversation } }) {
+export function Messages({ open: { sessionId, transcript }, costs, agentName, actions: { conversation } }) {
   const { exchanges, firstRank } = transcript;
   const { view, content, atEnd, toEnd } = useFollowedEnd(
     sessionId,
@@ -33,6 +33,7 @@ export function Messages({ open: { sessionId, transcript }, agentName, actions: 
           (exchange, index) => html`<${Exchange}
             key=${exchange.key}
             exchange=${exchange}
+            costs=${costs[exchange.id]}
             isLast=${index === exchanges.length - 1}
             agentName=${agentName}
             conversation=${conversation}

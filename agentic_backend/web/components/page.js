@@ -2,6 +2,7 @@
 
 import { ongoing } from "../transcript.js";
 import { NEW } from "../conversation.js";
+import { formatCosts } from "../format.js";
 import { Composer } from "./composer.js";
 import { ConnectionNotice } from "./connection-notice.js";
 import { html, useCallback, useEffect, useState } from "./html.js";
@@ -14,6 +15,7 @@ export function Page({ state, actions }) {
   const [drawer, setDrawer] = useState(false);
   const closeDrawer = useCallback(() => setDrawer(false), []);
   const { agents, conversation: open, sessions, connection } = state;
+  const total = state.costs.sessionId === open.sessionId ? formatCosts(state.costs.total) : "";
   const agentName = useCallback((id) => agents.find((agent) => agent.id === id)?.name ?? id, [agents]);
   const title = open.session?.title ?? "";
 
@@ -54,6 +56,7 @@ export function Page({ state, actions }) {
         ${
           open.session && html`<span class="tag" data-testid="session-agent">${agentName(open.session.agent_id)}</span>`
         }
+        ${total && html`<span class="head-cost" data-testid="session-cost" title="Cost of this conversation">${total}</span>`}
       </header>
       <${ConnectionNotice} connection=${connection} onConnect=${actions.connect} />
       <${Body} state=${state} actions=${actions} agentName=${agentName} />
@@ -62,7 +65,7 @@ export function Page({ state, actions }) {
   </div>`;
 }
 
-function Body({ state: { conversation: open, agents, agentId, agentsError }, actions, agentName }) {
+function Body({ state: { conversation: open, costs, agents, agentId, agentsError }, actions, agentName }) {
   if (open.loadError) {
     return html`<div class="center" role="alert">
       <p>${open.loadError}</p>
@@ -81,7 +84,7 @@ function Body({ state: { conversation: open, agents, agentId, agentsError }, act
       actions=${actions}
     />`;
   }
-  return html`<div class="messages-area"><${Messages} open=${open} agentName=${agentName} actions=${actions} /></div>`;
+  return html`<div class="messages-area"><${Messages} open=${open} costs=${costs.byExchange} agentName=${agentName} actions=${actions} /></div>`;
 }
 
 function Foot({ state: { conversation: open, drafts }, actions }) {

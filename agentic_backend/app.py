@@ -116,6 +116,7 @@ async def open_application(
             profiles=profiles,
             tokens=tokens,
             ledger=ledger,
+            permissions=settings.permissions,
         )
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))

@@ -36,6 +36,14 @@ async def _measure(kpi: Kpi) -> None:
         kpi.event_loop_lag(max(0.0, clock() - began - _EVERY_S))
 
 
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that runs in this thread, if any."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def is_cancelled() -> bool:
     """Whether the current task was cancelled, even if no CancelledError was raised.
 

@@ -20,6 +20,7 @@ from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.agents.managed_graph import ManagedGraph
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_approval import require_gates
+from agentic_backend.agents.tool_guard import guard_tools
 from agentic_backend.agents.workflow_graph import graph_of, is_workflow, takes_messages
 from agentic_backend.errors import AgentUnavailable
 
@@ -37,6 +38,7 @@ async def build(entry: CatalogAgent, services: AgentServices, context: RuntimeCo
         await expert.async_init()
         _require_servable(expert)
         require_gates(member.settings, expert.get_compiled_graph())
+        guard_tools(expert.get_compiled_graph())
         crew[member.settings.id] = expert
     agent = await _instantiate(entry, services, context)
     built.insert(0, agent)
@@ -46,6 +48,7 @@ async def build(entry: CatalogAgent, services: AgentServices, context: RuntimeCo
         await agent.async_init()
     _require_servable(agent)
     require_gates(entry.settings, agent.get_compiled_graph(), [expert.get_compiled_graph() for expert in crew.values()])
+    guard_tools(agent.get_compiled_graph())
 
 
 async def _instantiate(entry: CatalogAgent, services: AgentServices, context: RuntimeContext) -> AgentFlow:

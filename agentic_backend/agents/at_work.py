@@ -49,6 +49,12 @@ def at_work_for(expert_id: str) -> Iterator[None]:
         yield
 
 
+def agent_at_work() -> str | None:
+    """The id of the agent that the caller works for; None outside of an exchange."""
+    work = _at_work.get()
+    return None if work is None else work.agent_id
+
+
 def found_at_work(context: Context) -> AtWork | None:
     """Whom a task with this context works for."""
     work = context.get(_at_work)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from agentic_backend.config.chat_profiles import DEFAULT_PROFILE
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
+from agentic_backend.config.permissions import ToolNeeds
 from agentic_backend.config.setting_types import PROVIDER_MODEL, Count, RunSeconds, Seconds
 from agentic_backend.config.validation_problems import near_miss, rule_broken, validation_problems
 
@@ -159,6 +160,9 @@ class AgentSettings(CatalogPart):
     access: AgentAccess = Field(AgentAccess(), description="Who may use the agent.")
     require_approval: RequireApproval = Field(
         (), description="Tools, by name or by pattern, that a person has to approve of at each call."
+    )
+    permissions: ToolNeeds = Field(
+        {}, description="Permissions that tools need, such as `{send_*: [mail:write:self]}`, by name or by pattern."
     )
     auto_resume: bool = Field(
         False, description="Whether what a crash has interrupted goes on by itself: the agent can be run again."

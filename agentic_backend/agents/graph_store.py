@@ -26,6 +26,7 @@ from langgraph.store.base import (
 )
 
 from agentic_backend.errors import LimitReached
+from agentic_backend.event_loop import running_loop
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.items import ItemBounds, ItemQuery, item_id
 from agentic_backend.stores.records import ItemRecord
@@ -59,7 +60,7 @@ class GraphStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run the operations from a thread. Raises InvalidStateError in the event loop, which would wait for itself."""
-        if _running_loop() is self._loop:
+        if running_loop() is self._loop:
             raise asyncio.InvalidStateError(
                 "The store was called without await in the event loop: use `await store.aget(…)`, `aput(…)`, "
                 "`asearch(…)` there, or make the node or the tool a plain function."
@@ -72,7 +73,7 @@ class GraphStore(BaseStore):
             raise
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        if _running_loop() is self._loop:
+        if running_loop() is self._loop:
             return await self._run(list(ops))
         # An author's own event loop, in a thread.
         async with asyncio.timeout(_PATIENCE_S):
@@ -263,10 +264,3 @@ def _pairs(condition: MatchCondition, place: tuple[str, ...]) -> Iterator[tuple[
     if condition.match_type == "suffix":
         return zip(reversed(condition.path), reversed(place), strict=False)
     return zip(condition.path, place, strict=False)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -4,15 +4,18 @@ A graph gets it as LangGraph's `context`, or a context of its own schema (see gr
 in both cases. It never goes through `configurable`, which checkpoints store in clear text.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from langgraph.runtime import get_runtime
 
+from agentic_backend.agents.permissions import EVERYTHING, Permissions
 from agentic_backend.auth.user_tokens import UserTokens
+from agentic_backend.event_loop import running_loop
 
 
 @dataclass(slots=True)
@@ -34,6 +37,14 @@ class RuntimeContext:
     system_prompts: Mapping[str, str] = field(default_factory=dict, repr=False)
     # What stands in front of the messages of those of them whose graphs have their own prompt, by agent id.
     prompt_messages: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # What the user may do.
+    permissions: Permissions = EVERYTHING
+    # The names of the tools that the user may not use, by agent id, for the agent and its crew.
+    withheld_tools: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
+    # Passes a tool's name and text to the modules, and returns the text that a model sees; None if no module wants it.
+    filter_tool_result: Callable[[str, str], Awaitable[str]] | None = field(default=None, repr=False)
+    # The server's event loop, where all that the context offers runs.
+    loop: asyncio.AbstractEventLoop | None = field(default_factory=running_loop, repr=False)
 
     def __post_init__(self) -> None:
         self.run_id = self.run_id or self.exchange_id

@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from agentic_backend.config.permissions import ToolNeeds
 from agentic_backend.config.setting_types import AnyPath, HeaderName, HttpUrl, Seconds, Section, VariableName
 from agentic_backend.config.validation_problems import rule_broken
 
@@ -65,6 +66,10 @@ class McpServerSettings(Section):
         False,
         description="Whether all agents and users of one process share one session with the server, and so one "
         "program of `stdio`; not for a server that is told the user's token.",
+    )
+
+    permissions: ToolNeeds = Field(
+        {}, description="Permissions that the server's tools need, by the tool's name or by a pattern of names."
     )
 
     @model_validator(mode="after")

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from agentic_backend.config.chat_profiles import ChatProfilesSettings
 from agentic_backend.config.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.mcp_servers import McpServerSettings
+from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.config.policies import PoliciesSettings
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.setting_types import (
@@ -312,6 +313,9 @@ class Settings(Section):
     sessions: SessionsSettings = Field(SessionsSettings(), description="How sessions end.")
     policies: PoliciesSettings = Field(
         PoliciesSettings(), description="What organisations, classes, tasks and assignments set."
+    )
+    permissions: PermissionsSettings = Field(
+        PermissionsSettings(), description="What users may do by way of agents' tools."
     )
     log: LogSettings = Field(LogSettings(), description="The server's log.")
 

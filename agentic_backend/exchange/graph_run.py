@@ -24,6 +24,7 @@ from agentic_backend.agents.at_work import AtWork, at_work
 from agentic_backend.agents.call_limits import CallLimits, Spent, steps_exceeded
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.agents.tool_guard import withheld_tools
 from agentic_backend.errors import AgenticError, Internal, LimitReached
 from agentic_backend.exchange.context_assembly import ContextAssembly
 from agentic_backend.exchange.ending import left_open
@@ -209,6 +210,7 @@ class GraphRun:
         start = self._start
         assembly = ContextAssembly(start, warm, self._services)
         await self._take_prompt(assembly, outbox)
+        self._context.withheld_tools = withheld_tools(warm.agents, self._context.permissions)
         if start.resume_point is None or checkpoints is None:
             memory, history = await assembly.history()
             run_id, graphs = self._context.run_id, memory.kept.graphs

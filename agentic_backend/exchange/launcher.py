@@ -2,8 +2,10 @@
 
 import logging
 
+from agentic_backend.agents.permissions import Permissions
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
+from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.exchange.exchange import Exchange
 from agentic_backend.exchange.graph_run import GraphRun
 from agentic_backend.exchange.services import ExchangeServices
@@ -14,8 +16,10 @@ log = logging.getLogger(__name__)
 
 
 class ExchangeLauncher:
-    def __init__(self, services: ExchangeServices) -> None:
+    def __init__(self, services: ExchangeServices, permissions: PermissionsSettings) -> None:
         self._services = services
+        self._permissions = permissions
+        """What the users with each role may do."""
 
     def launch(
         self, start: ExchangeStart, tokens: Tokens | None, exchange_log: ExchangeLog | None = None
@@ -31,9 +35,19 @@ class ExchangeLauncher:
             agent_id=record.agent_id,
             client=record.runtime_context,
             tokens=user_tokens,
+            permissions=self._permissions_of(start),
         )
         graph_run = GraphRun(start, context, self._services)
         exchange_log = exchange_log or relay.new_log(start.session_id, record.id, record.user_id)
         relay.start(Exchange(start, graph_run, exchange_log, self._services))
         log.info("exchange started" if start.resume_point is None else "exchange continues", extra=start.log_fields)
         return exchange_log
+
+    def _permissions_of(self, start: ExchangeStart) -> Permissions:
+        """What the user may do in this run, by the roles at the ask."""
+        policy = start.record.policy
+        agents = [start.agent, *start.agent.crew]
+        return Permissions(
+            self._permissions.granted_to(policy.roles if policy is not None else ()),
+            {agent.settings.id: agent.settings.permissions for agent in agents},
+        )

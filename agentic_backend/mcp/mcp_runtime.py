@@ -7,6 +7,7 @@ agent, and so to one user's conversation, except with servers whose settings say
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Protocol
 
@@ -101,12 +102,20 @@ class MCPRuntime:
             await self.aclose()
             raise
         self._tools = langchain_tools(
-            offers, lambda: self._agent.runtime_context, model_sees_images=_sees_images(self._agent.chat_model())
+            offers,
+            lambda: self._agent.runtime_context,
+            self._needed,
+            model_sees_images=_sees_images(self._agent.chat_model()),
         )
 
     def get_tools(self) -> list[BaseTool]:
         """The tools of all servers, for a model to bind and a ToolNode to run. They outlive a server's restart."""
         return list(self._tools)
+
+    def _needed(self, server_id: str, tool: str) -> list[str]:
+        """The permissions that the settings say a server's tool needs."""
+        permissions = self._agent.services.mcp_servers[server_id].permissions
+        return [need for pattern, needed in permissions.items() if fnmatchcase(tool, pattern) for need in needed]
 
     async def aclose(self) -> None:
         """Close the agent's own sessions concurrently, and end the processes that were started for them."""

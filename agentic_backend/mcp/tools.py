@@ -25,6 +25,7 @@ from mcp import ClientSession
 from mcp.shared.session import ProgressFnT
 from mcp.types import CallToolResult, Tool
 
+from agentic_backend.config.permissions import PERMISSIONS
 from agentic_backend.mcp import distinct_names, tool_name
 from agentic_backend.mcp.results import readable
 from agentic_backend.mcp.server_session import ServerSession
@@ -50,12 +51,17 @@ class HasIdempotencyKeys(Protocol):
 
 
 def langchain_tools(
-    offers: Sequence[tuple[ServerSession, Tool]], run: Callable[[], HasIdempotencyKeys], *, model_sees_images: bool
+    offers: Sequence[tuple[ServerSession, Tool]],
+    run: Callable[[], HasIdempotencyKeys],
+    needed: Callable[[str, str], Sequence[str]],
+    *,
+    model_sees_images: bool,
 ) -> list[BaseTool]:
     """A LangChain tool for each MCP tool. Tools with the same name get their server's id as a prefix.
 
     If that isn't enough, because names differ only in what providers don't accept, they also get a number. `run`
-    returns the current run, whose keys the calls carry.
+    returns the current run, whose keys the calls carry; `needed` returns the permissions that a tool needs, by the
+    server's id and the server's name of the tool.
     """
     tools: list[BaseTool] = []
     for (session, tool), name in zip(offers, _names(offers), strict=True):
@@ -66,7 +72,7 @@ def langchain_tools(
             tool_interceptors=[partial(_readable_only, model_sees_images)],
             server_name=session.server_id,
         )
-        tools.append(McpTool.adapting(cast(StructuredTool, adapted), name))
+        tools.append(McpTool.adapting(cast(StructuredTool, adapted), name, needed(session.server_id, tool.name)))
     return tools
 
 
@@ -90,14 +96,15 @@ class McpTool(BaseTool):
     """The adapter's tool, which calls the server."""
 
     @classmethod
-    def adapting(cls, adapted: StructuredTool, name: str) -> "McpTool":
+    def adapting(cls, adapted: StructuredTool, name: str, needed: Sequence[str]) -> "McpTool":
         told = adapted.handle_tool_error
         assert callable(told), "the adapter tells the model of errors"
         return cls(
             name=name,
             description=adapted.description,
             args_schema=adapted.args_schema,
-            metadata=adapted.metadata,
+            # A server's own metadata says nothing of permissions.
+            metadata={**(adapted.metadata or {}), PERMISSIONS: list(needed)},
             handle_tool_error=lambda error: _as_text(told(error)),
             adapted=adapted,
         )

@@ -124,6 +124,7 @@ class Resumption:
             started_at=max(self._store.now(), session.updated_at),
             resumes=old.id,
             runtime_context=old.runtime_context,
+            policy=old.policy,
             decisions=old.decisions,
             owner=self._instance.id,
         )

@@ -263,7 +263,13 @@ class SessionOrchestrator:
             first_rank=session.next_rank if session is not None else 0,
             started_at=max(now, session.updated_at) if session is not None else now,
             runtime_context=dict(turn.runtime_context),
-            policy=ExchangePolicy(chat_profile=turn.chat_profile) if turn.chat_profile is not None else None,
+            policy=ExchangePolicy(
+                name=user.name,
+                email=user.email,
+                roles=sorted(user.roles),
+                groups=sorted(user.groups),
+                chat_profile=turn.chat_profile,
+            ),
             owner=self._instance.id,
         )
 

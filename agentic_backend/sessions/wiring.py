@@ -10,6 +10,7 @@ from agentic_backend.agents.models import ChatModels
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.event_loop import running
 from agentic_backend.exchange.closing import Closing
@@ -59,6 +60,7 @@ def wire_sessions(
     profiles: ChatProfiles,
     tokens: TokenCache,
     ledger: UsageLedger,
+    permissions: PermissionsSettings,
 ) -> WiredSessions:
     naming = Titles(models, store, relay, kpi, ledger, titles, limits.titles_timeout_s)
     views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, naming.name_after)
@@ -76,7 +78,7 @@ def wire_sessions(
         show_stored=views.refresh,
         on_answered=naming.name_after,
     )
-    launcher = ExchangeLauncher(services)
+    launcher = ExchangeLauncher(services, permissions)
     waiting = WaitingExchanges(services, agents, launcher, views, closing)
     resumption = Resumption(services, agents, launcher)
     user_limits = UserLimits(store, limits)

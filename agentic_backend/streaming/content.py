@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from pydantic import TypeAdapter, ValidationError
 
 from agentic_backend.agents.provider_responses import standard_blocks
+from agentic_backend.agents.result_marks import BACKGROUND, FORBIDDEN
 from agentic_backend.protocol.messages import Channel, FinishReason, Role, TokenUsage
 from agentic_backend.protocol.parts import (
     ImageUrlPart,
@@ -46,12 +47,6 @@ LONGEST_TEXT = 2 * 1024 * 1024
 
 LONGEST_RESULT = 1024 * 1024
 """Characters of a tool's result, of a call's arguments, and of the JSON of a structured response."""
-
-FORBIDDEN = "forbidden"
-"""Marks the result of a call that the user may not make: what the user lacks."""
-
-BACKGROUND = "background"
-"""Marks the result of a call that goes on running: the id of its work."""
 
 # Parts that a tool shows beside its result.
 _MOST_PARTS = 64
@@ -227,7 +222,7 @@ def result_of(message: ToolMessage, latency_ms: int | None) -> ToolResultPart:
 
 
 def marks_of(message: ToolMessage) -> dict[str, Any]:
-    """What the server has noted about a result, as the extras of its row: see FORBIDDEN and BACKGROUND."""
+    """What the server has noted about a result, as the extras of its row."""
     return {
         name: message.additional_kwargs[name] for name in (FORBIDDEN, BACKGROUND) if name in message.additional_kwargs
     }

@@ -11,6 +11,7 @@ from langchain_core.outputs import LLMResult
 
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.call_limits import CallLimits
+from agentic_backend.agents.tool_guard import require_permission
 from agentic_backend.streaming.in_flight import InFlight, Kind
 from agentic_backend.streaming.model_stream import ModelCall, ModelStream
 from agentic_backend.streaming.said import Said
@@ -78,10 +79,13 @@ class RunCallback(ModelStream):
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tool_call_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        self._call_limits.on_tool_start(serialized, input_str, run_id=run_id, tool_call_id=tool_call_id)
         name = str((serialized or {}).get("name", ""))
+        # A node may call a tool without a ToolNode, whose guard gives the model a failed result instead.
+        require_permission(name, metadata)
+        self._call_limits.on_tool_start(serialized, input_str, run_id=run_id, tool_call_id=tool_call_id)
         self._begin(run_id, parent_run_id, Kind.TOOL, name, is_called=tool_call_id is not None)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:

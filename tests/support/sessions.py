@@ -17,6 +17,7 @@ from agentic_backend.auth.user import Tokens, User
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.config.usage import PriceSettings
 from agentic_backend.exchange.instance import Instance
@@ -134,6 +135,7 @@ async def open_sessions(
     titles: TitlesSettings | None = None,
     profiles: ChatProfiles = BUILT_IN_PROFILES,
     prices: Sequence[PriceSettings] = (),
+    permissions: PermissionsSettings | None = None,
     cache_size: int = 8,
     grace_s: float = 0.2,
     keep_ended_bytes: int = 10_000_000,
@@ -169,6 +171,7 @@ async def open_sessions(
         profiles=profiles,
         tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
         ledger=ledger,
+        permissions=permissions or PermissionsSettings(),
     )
     try:
         async with open_services(wired, alone=alone):

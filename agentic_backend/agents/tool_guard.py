@@ -1,0 +1,159 @@
+"""ToolGuard: what happens around every call of a tool by a graph's ToolNode, whoever has built the graph.
+
+A call that the run's user has no permission for is refused with a failed result, before a person is asked to approve
+of it; what a tool returns passes the modules before a model sees it. Invariant: each ToolNode of a served graph has the
+guard, which is set once, because graphs are shared; who calls is known only at the call.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+from langchain_core.messages import ToolMessage
+from langchain_core.messages.tool import ToolCall
+from langchain_core.tools import BaseTool
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Command
+
+from agentic_backend.agents.agent_flow import AgentFlow
+from agentic_backend.agents.at_work import agent_at_work
+from agentic_backend.agents.channel_forms import Graph
+from agentic_backend.agents.permissions import Permissions
+from agentic_backend.agents.result_marks import FORBIDDEN
+from agentic_backend.agents.runtime_context import RuntimeContext, find_context
+from agentic_backend.errors import Forbidden
+
+_LONGEST_WAIT_S = 120.0
+"""How long a thread waits for the modules, which have shorter timeouts."""
+
+Result = TypeVar("Result")
+
+
+def guard_tools(graph: Graph) -> None:
+    """Guard every ToolNode of `graph` and of its subgraphs."""
+    for node in _tool_nodes(graph):
+        if not getattr(node, "is_guarded", False):
+            # Not by `wrap_tool_call`: the wrappers of middleware, such as the one that asks a person, come after this.
+            node._run_one = _guarded(node, node._run_one)  # type: ignore[method-assign]
+            node._arun_one = _guarded_async(node, node._arun_one)  # type: ignore[method-assign, assignment]
+            node.is_guarded = True  # type: ignore[attr-defined]
+
+
+def withheld_tools(agents: Sequence[AgentFlow], permissions: Permissions) -> Mapping[str, frozenset[str]]:
+    """The names of the tools that the user may not use, by agent id."""
+    if permissions.granted is None:
+        return {}
+    return {one.settings.id: _withheld(one.get_compiled_graph(), one.settings.id, permissions) for one in agents}
+
+
+def _withheld(graph: Graph, agent_id: str, permissions: Permissions) -> frozenset[str]:
+    tools = {name: tool for node in _tool_nodes(graph) for name, tool in node.tools_by_name.items()}
+    return frozenset(name for name, tool in tools.items() if permissions.lacking(agent_id, name, tool.metadata))
+
+
+def require_permission(name: str, metadata: Mapping[str, Any] | None) -> None:
+    """Raise Forbidden if the run's user may not use a tool. For tools that a node calls without a ToolNode."""
+    if lacking := _lacking(find_context(), name, metadata):
+        raise Forbidden(_refusal(name, lacking))
+
+
+def _tool_nodes(graph: Graph) -> Iterator[ToolNode]:
+    yield from (node.bound for node in graph.nodes.values() if isinstance(node.bound, ToolNode))
+    for _, inner in graph.get_subgraphs():
+        yield from _tool_nodes(cast(Graph, inner))
+
+
+def _guarded(node: ToolNode, run: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(call: ToolCall, *args: Any, **kwargs: Any) -> Any:
+        context = find_context()
+        refused = _refused(context, call, node.tools_by_name)
+        if refused is not None:
+            return refused
+        result = run(call, *args, **kwargs)
+        if context is None or context.filter_tool_result is None or context.loop is None:
+            return result
+        filtering = asyncio.run_coroutine_threadsafe(_filtered(context, call["name"], result), context.loop)
+        return filtering.result(_LONGEST_WAIT_S)
+
+    return guarded
+
+
+def _guarded_async(node: ToolNode, run: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    async def guarded(call: ToolCall, *args: Any, **kwargs: Any) -> Any:
+        context = find_context()
+        refused = _refused(context, call, node.tools_by_name)
+        if refused is not None:
+            return refused
+        result = await run(call, *args, **kwargs)
+        if context is None or context.filter_tool_result is None:
+            return result
+        if context.loop is asyncio.get_running_loop() or context.loop is None:
+            return await _filtered(context, call["name"], result)
+        # An author's own event loop, in a thread.
+        filtering = asyncio.run_coroutine_threadsafe(_filtered(context, call["name"], result), context.loop)
+        async with asyncio.timeout(_LONGEST_WAIT_S):
+            return await asyncio.wrap_future(filtering)
+
+    return guarded
+
+
+def _refused(context: RuntimeContext | None, call: ToolCall, tools: Mapping[str, BaseTool]) -> ToolMessage | None:
+    """The failed result of a call that the user may not make."""
+    name = call["name"]
+    tool = tools.get(name)
+    lacking = _lacking(context, name, tool.metadata if tool is not None else None)
+    if not lacking:
+        return None
+    return ToolMessage(
+        _refusal(name, lacking),
+        name=name,
+        tool_call_id=call["id"],
+        status="error",
+        additional_kwargs={FORBIDDEN: lacking},
+    )
+
+
+def _lacking(context: RuntimeContext | None, name: str, metadata: Mapping[str, Any] | None) -> list[str]:
+    if context is None or context.permissions.granted is None:
+        return []
+    return context.permissions.lacking(agent_at_work() or context.agent_id, name, metadata)
+
+
+def _refusal(name: str, lacking: Collection[str]) -> str:
+    return f"The user may not use the tool '{name}': it needs the permission {', '.join(lacking)}."
+
+
+async def _filtered(context: RuntimeContext, name: str, result: Any) -> Any:
+    """`result` with its texts as the modules leave them."""
+    assert context.filter_tool_result is not None
+    if isinstance(result, list):
+        return [await _filtered(context, name, each) for each in result]
+    if isinstance(result, Command) and isinstance(result.update, dict):
+        # A tool that hands over to another agent returns its result among the state's messages.
+        changed = {key: await _filtered_messages(context, name, value) for key, value in result.update.items()}
+        return replace(result, update=changed)
+    if isinstance(result, ToolMessage):
+        return result.model_copy(update={"content": await _filtered_content(context, name, result.content)})
+    return result
+
+
+async def _filtered_messages(context: RuntimeContext, name: str, value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [await _filtered(context, name, each) if isinstance(each, ToolMessage) else each for each in value]
+
+
+async def _filtered_content(context: RuntimeContext, name: str, content: str | Sequence[Any]) -> Any:
+    assert context.filter_tool_result is not None
+    if isinstance(content, str):
+        return await context.filter_tool_result(name, content)
+    blocks: list[Any] = []
+    for block in content:
+        if isinstance(block, str):
+            blocks.append(await context.filter_tool_result(name, block))
+        elif isinstance(block, dict) and isinstance(block.get("text"), str):
+            blocks.append(block | {"text": await context.filter_tool_result(name, block["text"])})
+        else:
+            blocks.append(block)
+    return blocks

@@ -1,0 +1,37 @@
+"""The settings `permissions`: what the users with each role may do by way of tools."""
+
+from collections.abc import Collection
+from typing import Annotated
+
+from pydantic import Field
+
+from agentic_backend.config.setting_types import NonEmpty, Section
+
+EVERYBODY = "*"
+
+PERMISSIONS = "permissions"
+"""The key of a tool's metadata that has the permissions that it needs."""
+
+Permission = Annotated[
+    str,
+    Field(
+        pattern=r"^[\w.*-]+(:[\w.*-]+){0,7}$",
+        json_schema_extra={"expected": "a permission such as 'todos:write:self', or a pattern such as 'todos:*:self'"},
+    ),
+]
+ToolNeeds = dict[NonEmpty, Annotated[tuple[Permission, ...], Field(strict=False)]]
+"""The permissions that tools need, by the tool's name or by a pattern of names."""
+
+
+class PermissionsSettings(Section):
+    roles: dict[NonEmpty, Annotated[tuple[Permission, ...], Field(strict=False)]] = Field(
+        {},
+        description="The permissions of the users with each role, as patterns such as `todos:*:self`; those under `*` "
+        "are everybody's. Without any role, everybody may use every tool.",
+    )
+
+    def granted_to(self, roles: Collection[str]) -> frozenset[str] | None:
+        """The patterns of what a user with these roles may do; None is everything."""
+        if not self.roles:
+            return None
+        return frozenset(one for role in (*roles, EVERYBODY) for one in self.roles.get(role, ()))

@@ -1,0 +1,345 @@
+"""Permissions: whose graph it is, a tool that the user may not use isn't offered, and its call is refused."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.tools import StructuredTool, tool
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from pydantic import Field
+from support.recorded_agents import context_of, entry_of
+from support.sessions import USER, Sessions, open_sessions, until
+from support.turn_model import Turn, TurnModel, call
+
+from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
+from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.agents.leader_flow import NO_CREW, LeaderFlow
+from agentic_backend.agents.offered_tools import AllowedTools, with_allowed_tools
+from agentic_backend.agents.permissions import Permissions, needs
+from agentic_backend.agents.runtime_context import make_current
+from agentic_backend.agents.tool_guard import guard_tools
+from agentic_backend.auth.user import User
+from agentic_backend.config.permissions import PermissionsSettings
+from agentic_backend.protocol.frames import Decision, HumanDecisions
+from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
+
+STUDENT = replace(USER, roles=frozenset({"student"}))
+TEACHER = User(id="tess", name="Tess", roles=frozenset({"teacher"}))
+ROLES = PermissionsSettings(roles={"*": ("notes:read:self",), "student": ("todos:*:self",), "teacher": ("*",)})
+
+Graph = Callable[[Sequence[Any], "Offered"], Any]
+
+
+class Ran(list[str]):
+    """The tools that have run."""
+
+    def tool(self, name: str, *needed: str) -> StructuredTool:
+        async def run() -> str:
+            self.append(name)
+            return f"{name} is done"
+
+        made = StructuredTool.from_function(coroutine=run, name=name, description=name)
+        return needs(*needed)(made) if needed else made
+
+
+class Offered(TurnModel):
+    """Calls both tools, whatever it is offered, and notes what that is."""
+
+    offered: list[list[str]] = Field(default_factory=list)
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+        return self.bind(tools=[{"type": "function", "function": {"name": one.name}} for one in tools])
+
+    def _note(self, options: Mapping[str, Any]) -> None:
+        self.offered.append([one["function"]["name"] for one in options.get("tools", ())])
+
+    def _generate(self, *args: Any, **kwargs: Any) -> Any:
+        self._note(kwargs)
+        return super()._generate(*args, **kwargs)
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> Any:
+        self._note(kwargs)
+        async for chunk in super()._astream(*args, **kwargs):
+            yield chunk
+
+
+def model(*names: str) -> Offered:
+    calls = [call(name, f"c-{name}") for name in names]
+    made = Offered(turns=[Turn(calls=calls), Turn("done")], offered=[])
+    with_allowed_tools(made)
+    return made
+
+
+def of_create_agent(tools: Sequence[Any], said_by: Offered) -> CompiledGraph:
+    return create_agent(said_by, tools=list(tools))
+
+
+def of_tool_node(tools: Sequence[Any], said_by: Offered) -> CompiledGraph:
+    """A loop of an author's own, whose model is bound when the graph is built."""
+    bound = said_by.bind_tools(tools)
+
+    async def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [await bound.ainvoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", answer).add_node("tools", ToolNode(list(tools)))
+    graph.add_edge(START, "answer").add_edge("tools", "answer")
+    graph.add_conditional_edges("answer", lambda state: "tools" if state["messages"][-1].tool_calls else "__end__")
+    return graph.compile()
+
+
+def of_subgraph(tools: Sequence[Any], said_by: Offered) -> CompiledGraph:
+    graph = StateGraph(MessagesState)
+    graph.add_node("inner", of_create_agent(tools, said_by)).add_edge(START, "inner")
+    return graph.compile()
+
+
+def of_crew(tools: Sequence[Any], said_by: Offered) -> CatalogAgent:
+    """A leader whose expert has the tools."""
+
+    class Leader(LeaderFlow):
+        async def async_init(self, crew: Mapping[str, AgentFlow] = NO_CREW) -> None:
+            asks = TurnModel(turns=[Turn(calls=[call("ask_expert", "a1", question="?")]), Turn("done")])
+            self._graph = create_agent(asks, tools=self.delegation_tools(crew))
+
+        def get_compiled_graph(self) -> CompiledGraph:
+            return self._graph
+
+    expert = entry_of(of_create_agent(tools, said_by), "expert")
+    return replace(entry_of(Leader, "agent", type="leader", crew=["expert"]), crew=[expert])
+
+
+async def records(sessions: Sessions, session_id: str | None) -> dict[str, ToolCallRecord]:
+    page = await sessions.store.real.trail(TrailQuery(ToolCallRecord, {"session_id": session_id or ""}))
+    return {record.name: record for record in page.records}
+
+
+@pytest.mark.parametrize("graph", [of_create_agent, of_tool_node, of_subgraph, of_crew])
+async def test_a_tool_that_the_user_may_not_use_is_neither_offered_nor_run(graph: Graph, tmp_path: Path) -> None:
+    ran, said_by = Ran(), model("mine", "grade")
+    tools = [ran.tool("mine", "todos:write:self"), ran.tool("grade", "grades:write:all")]
+    async with open_sessions(tmp_path, {"agent": graph(tools, said_by)}, permissions=ROLES) as sessions:
+        log = await sessions.begin("go", user=STUDENT)
+        await log.wait_ended()
+        assert ran == ["mine"]
+        assert said_by.offered == [["mine"], ["mine"]]
+        found = await records(sessions, log.session_id)
+        assert (found["mine"].state, found["grade"].state) == ("success", "forbidden")
+        assert found["grade"].error is not None and "grades:write:all" in found["grade"].error
+        refused = [part for message in log.messages for part in message.parts if part.type == "tool_result"][-1]
+        assert refused.type == "tool_result"
+        assert log.final is not None and log.final.status == "ok"
+
+
+@pytest.mark.parametrize("graph", [of_create_agent, of_tool_node, of_subgraph, of_crew])
+@pytest.mark.parametrize("permissions", [ROLES, PermissionsSettings()])
+async def test_who_may_do_everything_gets_everything(
+    graph: Graph, permissions: PermissionsSettings, tmp_path: Path
+) -> None:
+    ran, said_by = Ran(), model("mine", "grade")
+    tools = [ran.tool("mine", "todos:write:self"), ran.tool("grade", "grades:write:all")]
+    async with open_sessions(tmp_path, {"agent": graph(tools, said_by)}, permissions=permissions) as sessions:
+        log = await sessions.begin("go", user=TEACHER)
+        await log.wait_ended()
+        assert sorted(ran) == ["grade", "mine"]
+        assert said_by.offered[0] == ["mine", "grade"]
+
+
+async def test_users_of_one_graph_get_their_own_tools(tmp_path: Path) -> None:
+    """All sessions share a compiled graph."""
+    ran = Ran()
+
+    class Asked(Offered):
+        def _note(self, options: Mapping[str, Any]) -> None:
+            self._said = 1
+            super()._note(options)
+
+    said_by = Asked(turns=[Turn(), Turn("done")], offered=[])
+    with_allowed_tools(said_by)
+    graph = of_create_agent([ran.tool("grade", "grades:write:all")], said_by)
+    async with open_sessions(tmp_path, {"agent": graph}, permissions=ROLES) as sessions:
+        for user in (STUDENT, TEACHER, STUDENT):
+            await (await sessions.begin("go", user=user)).wait_ended()
+    assert said_by.offered == [[], ["grade"], []]
+
+
+async def test_the_catalog_says_what_tools_of_a_graph_need(tmp_path: Path) -> None:
+    ran, said_by = Ran(), model("send_mail", "look")
+    entry = entry_of(
+        of_create_agent([ran.tool("send_mail"), ran.tool("look")], said_by),
+        "agent",
+        permissions={"send_*": ["mail:write:self"]},
+    )
+    async with open_sessions(tmp_path, {"agent": entry}, permissions=ROLES) as sessions:
+        await (await sessions.begin("go", user=STUDENT)).wait_ended()
+    assert (ran, said_by.offered[0]) == (["look"], ["look"])
+
+
+async def test_nobody_is_asked_to_approve_of_a_call_that_the_user_may_not_make(tmp_path: Path) -> None:
+    ran = Ran()
+
+    class Careful(AgentFlow):
+        async def async_init(self) -> None:
+            self._graph = create_agent(
+                model("mine", "grade"),
+                tools=[ran.tool("mine", "todos:write:self"), ran.tool("grade", "grades:write:all")],
+                middleware=self.approval_middleware(),
+            )
+
+        def get_compiled_graph(self) -> CompiledGraph:
+            return self._graph
+
+    entry = entry_of(Careful, "agent", require_approval=["*"])
+    async with open_sessions(tmp_path, {"agent": entry}, permissions=ROLES) as sessions:
+        log = await sessions.begin("go", user=STUDENT)
+        asked = await until(log, "awaiting_human")
+        assert [request["name"] for request in asked["payload"]["requests"]] == ["mine"]
+        await sessions.orchestrator.stop(STUDENT, log.session_id, None)
+        await log.wait_ended()
+
+
+async def test_a_node_that_calls_a_tool_itself_fails_where_the_user_may_not_use_it(tmp_path: Path) -> None:
+    ran = Ran()
+    grade = ran.tool("grade", "grades:write:all")
+
+    async def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(await grade.ainvoke({}))]}
+
+    graph = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile()
+    async with open_sessions(tmp_path, {"agent": graph}, permissions=ROLES) as sessions:
+        refused, allowed = [await sessions.begin("go", user=user) for user in (STUDENT, TEACHER)]
+        await refused.wait_ended()
+        await allowed.wait_ended()
+        assert refused.final is not None and refused.final.error is not None
+        assert refused.final.error.code == "forbidden"
+        assert allowed.final is not None and allowed.final.status == "ok"
+    assert ran == ["grade"]
+
+
+async def test_who_resumes_has_the_permissions_of_the_ask(tmp_path: Path) -> None:
+    """The run goes on from the store, where the roles are kept."""
+    ran = Ran()
+
+    class Asks(AgentFlow):
+        async def async_init(self) -> None:
+            self._graph = create_agent(
+                model("mine", "grade"),
+                tools=[ran.tool("mine", "todos:write:self"), ran.tool("grade", "grades:write:all")],
+                middleware=self.approval_middleware(),
+            )
+
+        def get_compiled_graph(self) -> CompiledGraph:
+            return self._graph
+
+    entry = entry_of(Asks, "agent", require_approval=["mine"])
+    async with open_sessions(tmp_path, {"agent": entry}, permissions=ROLES) as sessions:
+        log = await sessions.begin("go", user=STUDENT)
+        [request] = (await until(log, "awaiting_human"))["payload"]["requests"]
+        approval = Decision(call_id=request["call_id"], args_sha256=request["args_sha256"], action="approve")
+        log = await sessions.orchestrator.human_resume(
+            STUDENT, log.session_id, log.exchange_id, HumanDecisions(decisions=[approval]), None
+        )
+        await log.wait_ended()
+        found = await records(sessions, log.session_id)
+        assert (found["mine"].state, found["grade"].state) == ("success", "forbidden")
+    assert ran == ["mine"]
+
+
+async def test_the_modules_see_what_a_tool_returns_before_the_model() -> None:
+    ran = Ran()
+    model = TurnModel(turns=[Turn(calls=[call("look", "c1")]), Turn("done")])
+    graph = create_agent(model, tools=[ran.tool("look")])
+
+    async def marked(name: str, text: str) -> str:
+        return f"[{name}: {text}]"
+
+    guard_tools(graph)
+    guard_tools(graph)
+    context = context_of("s")
+    context.filter_tool_result = marked
+    make_current(context)
+    state = await graph.ainvoke({"messages": [("user", "go")]}, context=context)
+    assert [message.text for message in state["messages"]] == ["go", "", "[look: look is done]", "done"]
+
+
+def granted(*patterns: str) -> Permissions:
+    return Permissions(frozenset(patterns))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "lacking"),
+    [
+        ([], ["todos:write:self"]),
+        (["todos:write:self"], []),
+        (["todos:*:self"], []),
+        (["*"], []),
+        (["todos:read:*", "todos:write"], ["todos:write:self"]),
+        (["Todos:*"], ["todos:write:self"]),
+    ],
+)
+def test_patterns_grant_what_they_match(patterns: Sequence[str], lacking: Sequence[str]) -> None:
+    assert granted(*patterns).lacking("a", "t", {"permissions": ["todos:write:self"]}) == lacking
+
+
+def test_what_is_declared_wrongly_is_granted_to_no_pattern_of_less_than_everything() -> None:
+    assert granted("todos:*").lacking("a", "t", {"permissions": "todos:write"}) == []
+    assert granted("todos:*").lacking("a", "t", {"permissions": [1]}) == ["[1]"]
+
+
+def test_a_decorated_tool_keeps_what_it_declares() -> None:
+    @needs("todos:read:self")
+    @needs("todos:write:self")
+    @tool
+    def add() -> str:
+        """Add."""
+        return ""
+
+    assert add.metadata == {"permissions": ["todos:write:self", "todos:read:self"]}
+    assert granted("todos:write:self").lacking("a", "add", add.metadata) == ["todos:read:self"]
+
+
+FORMS: list[Any] = [
+    {"type": "function", "function": {"name": "grade"}},
+    {"type": "function", "name": "grade"},
+    {"name": "grade", "input_schema": {}},
+    {"toolSpec": {"name": "grade"}},
+    {"function_declarations": [{"name": "grade"}]},
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("choice", ["grade", {"type": "function", "function": {"name": "grade"}}, "auto"])
+async def test_every_provider_s_form_is_understood(form: Any, choice: Any) -> None:
+    seen: list[Mapping[str, Any]] = []
+
+    class Sees(TurnModel):
+        def _generate(self, *args: Any, **kwargs: Any) -> Any:
+            seen.append(kwargs)
+            return super()._generate(*args, **kwargs)
+
+    made: BaseChatModel = with_allowed_tools(Sees(turns=[Turn("a"), Turn("b")], streams=False))
+    context = context_of("s")
+    context.withheld_tools = {context.agent_id: frozenset({"grade"})}
+    make_current(context)
+    other = {"type": "function", "function": {"name": "mine"}}
+    made.invoke("go", tools=[form, other], tool_choice=choice)
+    made.invoke("go", tools=[form], tool_choice=choice, temperature=0)
+    assert seen[0]["tools"] == [other]
+    assert ("tool_choice" in seen[0]) is (choice == "auto")
+    assert {"tools", "tool_choice"} & seen[1].keys() == set()
+
+
+async def test_the_middleware_leaves_out_tools_of_a_model_of_the_graph_s_own(tmp_path: Path) -> None:
+    ran, own = Ran(), Offered(turns=[Turn("done")], offered=[])
+    graph = create_agent(
+        own, tools=[ran.tool("grade", "grades:write:all"), ran.tool("look")], middleware=[AllowedTools()]
+    )
+    async with open_sessions(tmp_path, {"agent": graph}, permissions=ROLES) as sessions:
+        await (await sessions.begin("go", user=STUDENT)).wait_ended()
+    assert own.offered == [["look"]]

@@ -106,7 +106,9 @@ class Recall:
         unseen: list[list[BaseMessage]] = []
         rows: Sequence[MessageRecord] = ()
         if window and unseen_from < before_rank:
-            rows = await self._store.last_exchanges(session.id, window, HISTORY_BYTES)
+            # No more than the graph has not seen: an exchange has at least one message.
+            count = min(window, before_rank - unseen_from)
+            rows = await self._store.last_exchanges(session.id, count, HISTORY_BYTES)
             unseen = restore_exchanges([row for row in rows if row.rank >= unseen_from])
         _log_restored("cold", window, len(rows), began, log_fields)
         return Memory(window, before_rank, reset_rank, kept, left if window else [], unseen, states)

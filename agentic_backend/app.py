@@ -51,6 +51,7 @@ from agentic_backend.transports.rest import RestApi
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.sign_in import SignIn
 from agentic_backend.transports.usage_api import UsageApi
+from agentic_backend.transports.user_data_api import UserDataApi
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
@@ -121,9 +122,10 @@ async def open_application(
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
         parts = sessions.orchestrator, sessions.service, sessions.reports, sessions.admin_reads, sessions.usage
+        user_data = sessions.user_export, sessions.user_deletions
         connections = OpenConnections(settings.limits)
         services = DoorServices(
-            authenticator, tokens, agents, *parts, relay, connections, kpi, settings.limits, factory.secrets
+            authenticator, tokens, agents, *parts, *user_data, relay, connections, kpi, settings.limits, factory.secrets
         )
         readiness = Readiness(store, relay, authenticator, pages)
         yield Application(
@@ -139,7 +141,8 @@ def _routes(services: DoorServices) -> list[Route]:
     calls = RestCalls(services.authenticator, services.tokens, services.limits, AdminGate(services.admin_reads))
     rest, exchanges = RestApi(calls, services), ExchangesApi(calls, services)
     classic, metrics = ClassicApi(calls, services), MetricsApi(calls, services)
-    apis = rest, exchanges, classic, metrics, UsageApi(calls, services.usage), AdminApi(calls, services.admin_reads)
+    usage, admin = UsageApi(calls, services.usage), AdminApi(calls, services.admin_reads)
+    apis = rest, exchanges, classic, metrics, usage, admin, UserDataApi(calls, services)
     return [route for api in apis for route in api.routes()]
 
 

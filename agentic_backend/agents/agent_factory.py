@@ -7,7 +7,7 @@ agent to close, and stopping an exchange does not cancel a close.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,6 +34,7 @@ class WarmAgent:
 
     # The session's id (None for a query) and the agent's id.
     key: Key
+    user_id: str = ""
     # The agent itself and, behind a leader, its crew; empty until they are built.
     agents: Sequence[AgentFlow] = ()
     # The session's history and graph states after its last exchange with this agent; set by the exchanges.
@@ -74,6 +75,7 @@ class AgentFactory:
         Raises AgentUnavailable if it can't be built.
         """
         warm = self._take((context.session_id, entry.settings.id))
+        warm.user_id = context.user_id
         try:
             async with warm.building:
                 if warm.users == 1 and any(agent.has_ended for agent in warm.agents):
@@ -88,10 +90,17 @@ class AgentFactory:
 
     async def teardown_session_agents(self, session_id: str) -> None:
         """Close the session's agents one by one; an agent in use closes after its last lease."""
+        await self._teardown(lambda warm: warm.key[0] == session_id)
+
+    async def teardown_user_agents(self, user_id: str) -> None:
+        """The same for all of a user's agents."""
+        await self._teardown(lambda warm: warm.user_id == user_id)
+
+    async def _teardown(self, goes: Callable[[WarmAgent], bool]) -> None:
         for warm in self._in_use.values():
-            if warm.key[0] == session_id:
+            if goes(warm):
                 warm.keep = False
-        idle = [self._idle.pop(key) for key in [key for key in self._idle if key[0] == session_id]]
+        idle = [self._idle.pop(warm.key) for warm in list(self._idle.values()) if goes(warm)]
         self._count()
         # Shielded: agents that have left the cache must close even if the caller is cancelled.
         await asyncio.shield(self._close([agent for warm in idle for agent in warm.agents]))

@@ -16,6 +16,7 @@ from agentic_backend.config.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.config.policies import PoliciesSettings
+from agentic_backend.config.retention import RetentionSettings
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.setting_types import (
     PROVIDER_MODEL,
@@ -317,6 +318,7 @@ class Settings(Section):
     permissions: PermissionsSettings = Field(
         PermissionsSettings(), description="What users may do by way of agents' tools."
     )
+    retention: RetentionSettings = Field(RetentionSettings(), description="How long what is stored is kept.")
     log: LogSettings = Field(LogSettings(), description="The server's log.")
 
     @field_validator("models")

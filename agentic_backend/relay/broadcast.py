@@ -4,6 +4,7 @@ The store is the source of truth: nothing is lost if a broadcast arrives late or
 an instance also works while the broadcast is unavailable.
 """
 
+from collections.abc import Collection
 from typing import Protocol
 
 from agentic_backend.protocol.messages import Session
@@ -52,6 +53,10 @@ class Broadcast(Protocol):
         """Ask the exchange's owner to stop it."""
         ...
 
+    def forget(self, exchange_ids: Collection[str]) -> None:
+        """Remove what it holds of exchanges that are being deleted."""
+        ...
+
 
 class Alone:
     """The broadcast of a single instance: does nothing."""
@@ -68,3 +73,5 @@ class Alone:
     def changed(self, session: Session) -> None: ...
 
     def stop(self, exchange_id: str) -> None: ...
+
+    def forget(self, exchange_ids: Collection[str]) -> None: ...

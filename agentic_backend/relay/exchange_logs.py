@@ -5,6 +5,7 @@ exchanges are kept for a limited time, within a limit on their total size.
 """
 
 import contextlib
+from collections.abc import Collection, Sequence
 from weakref import WeakValueDictionary
 
 from cachetools import LRUCache, TTLCache
@@ -52,7 +53,16 @@ class ExchangeLogs:
 
     def evict_session(self, session_id: str) -> None:
         """Remove the session's logs; a reader may still hold one."""
-        for exchange_id in [id for id, log in self._logs.items() if log.session_id == session_id]:
+        self._evict([id for id, log in self._logs.items() if log.session_id == session_id])
+
+    def evict_users(self, user_ids: Collection[str]) -> None:
+        """Remove the users' logs and the ids that their clients gave; a reader may still hold a log."""
+        self._evict([id for id, log in self._logs.items() if log.user_id in user_ids])
+        for name in [name for name in self._ids if name[0] in user_ids]:
+            del self._ids[name]
+
+    def _evict(self, exchange_ids: Sequence[str]) -> None:
+        for exchange_id in exchange_ids:
             del self._logs[exchange_id]
             # A log whose time is over was removed already.
             self._kept.pop(exchange_id, None)

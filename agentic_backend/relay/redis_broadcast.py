@@ -7,7 +7,7 @@ connection and reconnects without limit; the tasks that publish, read and listen
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 
 from redis.asyncio import Redis
@@ -79,6 +79,11 @@ class RedisBroadcast:
 
     def stop(self, exchange_id: str) -> None:
         self._publisher.stop(exchange_id)
+
+    def forget(self, exchange_ids: Collection[str]) -> None:
+        for exchange_id in exchange_ids:
+            self._mirrors.end(exchange_id)
+        self._publisher.forget(exchange_ids)
 
     async def run(self) -> None:
         """Stay connected until cancelled."""

@@ -11,6 +11,7 @@ be compacted; a log is published later only if something else has kept it alive.
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from itertools import islice
 from weakref import WeakValueDictionary
 
@@ -41,6 +42,7 @@ _RENEW_AFTER_S = 60
 _LOGS_PER_ROUND, _TOLD_AT_MOST = 200, 10_000
 # Longer than it takes to notice a dead connection and to reconnect.
 _STOPS_AT_MOST, _STOP_TOLD_AGAIN_S = 1_000, 30
+_FORGOTTEN_AT_MOST = 100_000
 _ANEW = -1
 
 
@@ -71,6 +73,8 @@ class RedisPublisher:
         """The published logs with unsent events, oldest first."""
         self._told: deque[bytes] = deque(maxlen=_TOLD_AT_MOST)
         """The unsent control messages."""
+        self._forgotten: deque[str] = deque(maxlen=_FORGOTTEN_AT_MOST)
+        """The keys of the streams to delete."""
         self._stops: TTLCache[str, StopWanted] = TTLCache(_STOPS_AT_MOST, _STOP_TOLD_AGAIN_S)
         """Recent requests to stop, by exchange id: they are repeated to instances that join."""
         self._is_sending = False
@@ -83,7 +87,7 @@ class RedisPublisher:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is left to send, or nothing can be sent."""
-        return not self._connected or not (self._due or self._told or self._is_sending)
+        return not self._connected or not (self._due or self._told or self._forgotten or self._is_sending)
 
     def publish(self, log: ExchangeLog) -> None:
         self._let_go(log.exchange_id)
@@ -107,6 +111,11 @@ class RedisPublisher:
         """Ask the exchange's owner to stop it; repeated for a while to instances that join."""
         told = self._stops[exchange_id] = StopWanted(exchange_id=exchange_id)
         self.tell(told)
+
+    def forget(self, exchange_ids: Iterable[str]) -> None:
+        """Delete the streams of these exchanges. If Redis stays away, they end by their time to live."""
+        self._forgotten.extend(map(stream_of, exchange_ids))
+        self._wanted.set()
 
     def tell_again(self) -> None:
         """Send again which exchanges run here and which are to be stopped; instances that know ignore it."""
@@ -197,13 +206,28 @@ class RedisPublisher:
             self._wanted.set()
         for message in told:
             pipeline.publish(control_channel, message)
+        forgotten = self._add_deletions(pipeline)
         if not len(pipeline):
             return
         results = await pipeline.execute(raise_on_error=False)
         for _ in told:
             self._told.popleft()
+        self._has_deleted(forgotten)
         for publication, events, place in sent:
             self._sent(publication, events, results[place])
+
+    def _add_deletions(self, pipeline: Pipeline) -> int:
+        """Add deletions of streams to the pipeline; how many."""
+        forgotten = list(islice(self._forgotten, _LOGS_PER_ROUND))
+        if forgotten:
+            pipeline.delete(*forgotten)
+        return len(forgotten)
+
+    def _has_deleted(self, count: int) -> None:
+        for _ in range(count):
+            self._forgotten.popleft()
+        if self._forgotten:
+            self._wanted.set()
 
     def _add(self, pipeline: Pipeline, publication: _Publication) -> tuple[list[ExchangeEvent], slice]:
         """Add the log's new events to the pipeline; return them and the slice of their results."""

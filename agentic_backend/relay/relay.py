@@ -8,12 +8,12 @@ the logs of exchanges on other instances. The relay also holds the logs (`Exchan
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
-from agentic_backend.errors import AgenticError, ShuttingDown, TooManyRuns
+from agentic_backend.errors import AgenticError, RateLimited, ShuttingDown, TooManyRuns
 from agentic_backend.protocol.messages import Session
 from agentic_backend.relay.broadcast import Broadcast
 from agentic_backend.relay.drain import Drain
@@ -29,6 +29,7 @@ Result = TypeVar("Result")
 # messages, cancelled tasks, and the close of connections. Together they fit into the two seconds that a server has.
 _DRAIN_S, _LAST_WORDS_S, _CANCEL_S, _LEAVE_S = 0.3, 0.7, 0.1, 0.3
 _NAMES = 10_000
+_LEAVING_S = 60
 
 
 class RunningExchange(Protocol):
@@ -99,6 +100,8 @@ class Relay:
             names=_NAMES + max_running,
             compact_after=compact_after,
         )
+        self._leaving: frozenset[str] = frozenset()
+        """The users whose data are being deleted."""
         self._max_running = max_running
         self._running_per_user = running_per_user
         self._grace_s = grace_s
@@ -138,10 +141,13 @@ class Relay:
     def admit(self, user_id: str, begin: Callable[[], Coroutine[Any, Any, Result]]) -> asyncio.Task[Result]:
         """Run `begin`, which starts an exchange of the user or refuses it; until it ends it counts as an exchange.
 
-        Raises ShuttingDown or TooManyRuns if no exchange may start now.
+        Raises ShuttingDown or TooManyRuns if no exchange may start now, and RateLimited while the user's data are being
+        deleted.
         """
         if self.draining:
             raise ShuttingDown(retry_after_s=1)
+        if user_id in self._leaving:
+            raise RateLimited("Your data are being deleted; ask again in a minute.", retry_after_s=_LEAVING_S)
         if len(self._running) + len(self._admissions) >= self._max_running:
             raise TooManyRuns(retry_after_s=1)
         if self._running_per_user is not None and self._running_of(user_id) >= self._running_per_user:
@@ -244,9 +250,19 @@ class Relay:
         """Ask the exchange's owner to stop it."""
         self._broadcast.stop(exchange_id)
 
-    def evict_session(self, session_id: str) -> None:
-        """Remove the logs of a session that is being deleted; its exchanges have ended."""
+    def evict_session(self, session_id: str, exchange_ids: Collection[str]) -> None:
+        """Remove the logs of a session that is being deleted, here and in the broadcast; its exchanges have ended."""
         self._logs.evict_session(session_id)
+        self._broadcast.forget(exchange_ids)
+
+    def forget_users(self, user_ids: Collection[str]) -> None:
+        """Stop what runs here of these users, remove their logs, and admit nothing of theirs until the next call."""
+        self._leaving = frozenset(user_ids)
+        for exchange in list(self._running.values()):
+            if exchange.log.user_id in self._leaving:
+                exchange.stop()
+        if self._leaving:
+            self._logs.evict_users(self._leaving)
 
     def session_changed(self, session: Session) -> None:
         self.changed_elsewhere(session)

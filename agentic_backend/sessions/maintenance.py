@@ -1,8 +1,8 @@
 """Maintenance: keeps the exchanges of this instance alive, and ends those that other instances left behind.
 
 `wiring.open_sessions` owns the task of its loops. They give up exchanges that another instance took over, store
-partial texts, end exchanges that run nowhere or have waited too long, and compare clocks. Each continues however often
-the store fails.
+partial texts, end exchanges that run nowhere or have waited too long, let go of users whose data are being deleted,
+and compare clocks. Each continues however often the store fails.
 """
 
 import asyncio
@@ -33,6 +33,7 @@ _PARTIALS_AT_ONCE = 50
 _LOOK_EVERY_S = 1.0
 # Logs of waiting exchanges are refreshed less often: nothing is urgent while a person decides.
 _LOOKS_PER_LOOK_AT_WAITING = 15
+_LOOK_AT_DELETIONS_EVERY_S = 5.0
 COMPARE_CLOCKS_EVERY_S = 10.0
 # A skew does no harm to exchanges, but it confuses readers of the log, affects tokens, and hints at a broken machine.
 _TOLERATED_SKEW_S = 5.0
@@ -49,6 +50,7 @@ class Maintenance:
         waiting: WaitingExchanges,
         views: ExchangeViews,
         kpi: Kpi,
+        look_at_deletions: Callable[[], Awaitable[None]],
     ) -> None:
         self._instance = instance
         self._store = store
@@ -57,6 +59,7 @@ class Maintenance:
         self._waiting = waiting
         self._views = views
         self._kpi = kpi
+        self._look_at_deletions = look_at_deletions
         self._look_every_s = min(_LOOK_EVERY_S, instance.lease_s / 3)
         self._census = Census(instance.lease_s, 2 * self._look_every_s, asyncio.get_running_loop().time)
         self._living: set[str] = set()
@@ -73,6 +76,7 @@ class Maintenance:
             loops.create_task(_forever("keep partial texts", _PARTIALS_EVERY_S, self._keep_partials))
             loops.create_task(_forever("end what is left", self._look_every_s, self._end_left))
             loops.create_task(_forever("look after exchanges", self._look_every_s, self._look_after))
+            loops.create_task(_forever("forget users", _LOOK_AT_DELETIONS_EVERY_S, self._look_at_deletions))
             loops.create_task(_forever("compare clocks", COMPARE_CLOCKS_EVERY_S, self._compare_clocks))
 
     async def recover_all(self) -> None:

@@ -22,9 +22,11 @@ from agentic_backend.sessions.titles import UNNAMED
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.stores.base import SessionPage, SessionQuery, Store
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord, shown
+from agentic_backend.stores.tables import EXCHANGES
 
 # Long enough for an exchange of a dead instance: another instance ends it once the lease has expired.
 _STOP_S = 60
+_EXCHANGES_PER_READ = 100
 PAGE_BYTES = 1024 * 1024
 """The most bytes of a page of messages, unless a single message has more."""
 # How many searches, each over all texts of its user, run at once, and how long in seconds one waits for others.
@@ -138,9 +140,22 @@ class SessionService:
         await owned_session(self._store, user.id, session_id)
         await self._store.complete_session(session_id, self._store.now())
         await self._stop(user, session_id)
+        await self.remove(session_id)
+
+    async def remove(self, session_id: str) -> None:
+        """Close the agents of a session in which nothing runs, and delete all its data."""
         await self._factory.teardown_session_agents(session_id)
+        exchange_ids = await self._exchange_ids(session_id)
         await self._store.delete_session(session_id)
-        self._relay.evict_session(session_id)
+        self._relay.evict_session(session_id, exchange_ids)
+
+    async def _exchange_ids(self, session_id: str) -> list[str]:
+        ids: list[str] = []
+        place: int | None = None
+        while exchanges := await self._store.page(EXCHANGES, place, _EXCHANGES_PER_READ, session_id=session_id):
+            ids += [exchange.id for exchange in exchanges]
+            place = exchanges[-1].first_rank
+        return ids
 
     async def exchange(self, user: User, exchange_id: str) -> ExchangeRecord:
         return await owned_exchange(self._store, user.id, exchange_id)

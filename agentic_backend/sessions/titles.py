@@ -91,6 +91,10 @@ class Titles:
         self._drop_some()
         self._begin_some()
 
+    def forget(self, user_id: str) -> None:
+        """Don't name the user's sessions that still wait for a name."""
+        self._waiting.pop(user_id, None)
+
     def _drop_some(self) -> None:
         """Keep the queue bounded: whoever has the most sessions in it loses the oldest."""
         if sum(map(len, self._waiting.values())) <= _WAITING_AT_MOST:

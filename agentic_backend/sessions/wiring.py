@@ -31,6 +31,8 @@ from agentic_backend.sessions.resumption import Resumption
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.titles import Titles
+from agentic_backend.sessions.user_deletions import UserDeletions
+from agentic_backend.sessions.user_export import UserExport
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import Store
@@ -43,6 +45,8 @@ class WiredSessions:
     reports: KpiReports
     admin_reads: AdminReads
     usage: UsageReports
+    user_export: UserExport
+    user_deletions: UserDeletions
     maintenance: Maintenance
 
 
@@ -93,13 +97,26 @@ def wire_sessions(
         recovery=recovery,
         user_limits=user_limits,
     )
+    service = SessionService(store, agents, factory, relay, orchestrator, user_limits, profiles)
+    user_deletions = UserDeletions(store, relay, factory, service, [naming.forget])
     return WiredSessions(
         orchestrator=orchestrator,
-        service=SessionService(store, agents, factory, relay, orchestrator, user_limits, profiles),
+        service=service,
         reports=KpiReports(store),
         admin_reads=AdminReads(store),
         usage=UsageReports(store, ledger.prices),
-        maintenance=Maintenance(instance, store, relay, recovery=recovery, waiting=waiting, views=views, kpi=kpi),
+        user_export=UserExport(store),
+        user_deletions=user_deletions,
+        maintenance=Maintenance(
+            instance,
+            store,
+            relay,
+            recovery=recovery,
+            waiting=waiting,
+            views=views,
+            kpi=kpi,
+            look_at_deletions=user_deletions.look,
+        ),
     )
 
 

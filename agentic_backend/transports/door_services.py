@@ -14,6 +14,8 @@ from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.kpi_report import KpiReports
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
+from agentic_backend.sessions.user_deletions import UserDeletions
+from agentic_backend.sessions.user_export import UserExport
 from agentic_backend.transports.open_connections import OpenConnections
 
 
@@ -27,6 +29,8 @@ class DoorServices:
     reports: KpiReports
     admin_reads: AdminReads
     usage: UsageReports
+    user_export: UserExport
+    user_deletions: UserDeletions
     relay: Relay
     connections: OpenConnections
     kpi: Kpi

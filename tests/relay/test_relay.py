@@ -318,7 +318,7 @@ async def test_of_a_deleted_session_nothing_is_found_though_somebody_still_reads
     await eventually(lambda: relay.running_count == 0)
     other_cursor = other.log.follow(0, lambda: None)
     assert relay.find("e") is run.log
-    relay.evict_session("s")
+    relay.evict_session("s", ["e"])
     assert relay.find("e") is None
     assert relay.find("other") is other.log
     run.log.unfollow(cursor)

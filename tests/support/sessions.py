@@ -33,6 +33,8 @@ from agentic_backend.sessions.maintenance import Maintenance
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.turn import Turn
+from agentic_backend.sessions.user_deletions import UserDeletions
+from agentic_backend.sessions.user_export import UserExport
 from agentic_backend.sessions.wiring import open_sessions as open_services
 from agentic_backend.sessions.wiring import wire_sessions
 from agentic_backend.stores.base import Store
@@ -55,6 +57,8 @@ class Sessions:
     orchestrator: SessionOrchestrator
     service: SessionService
     maintenance: Maintenance
+    user_export: UserExport
+    user_deletions: UserDeletions
     kpi: Kpi
 
     async def begin(self, message: str, *, user: User = USER, **fields: Any) -> ExchangeLog:
@@ -175,7 +179,8 @@ async def open_sessions(
     )
     try:
         async with open_services(wired, alone=alone):
-            yield Sessions(store, relay, factory, wired.orchestrator, wired.service, wired.maintenance, kpi)
+            users = wired.user_export, wired.user_deletions
+            yield Sessions(store, relay, factory, wired.orchestrator, wired.service, wired.maintenance, *users, kpi)
     finally:
         await relay.aclose()
         await factory.aclose()

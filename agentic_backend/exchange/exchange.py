@@ -233,6 +233,7 @@ class Exchange:
 
     async def _stored_pause(self, started: StartedRun) -> Pause:
         self._outbox.accept(started.transcoder.pause(self._clock()))
+        self._graph_run.record_unended(self._outbox)
         await until_stored(self._outbox.write_all, self._life.while_not_cancelled)
         checkpoint = await self._checkpoint(CheckpointKind.APPROVAL_PENDING)
         if checkpoint is None:

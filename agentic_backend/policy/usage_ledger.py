@@ -124,7 +124,12 @@ class UsageLedger:
 
         stream = ModelStream(lambda part: None, on_ended=keep, purpose=purpose)
         config = RunnableConfig(callbacks=[stream])
-        answer: Any = await model.ainvoke(list(messages), config)
+        try:
+            answer: Any = await model.ainvoke(list(messages), config)
+        finally:
+            # LangChain tells of no end if a call that does not stream is cancelled.
+            for call in stream.unended:
+                keep(call)
         assert isinstance(answer, AIMessage)
         return answer
 

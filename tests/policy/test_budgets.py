@@ -1,0 +1,147 @@
+"""Budgets: what users and groups have spent in a period, known without asking the store each time."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.failing_store import FailingStore
+
+from agentic_backend.config.usage import BudgetsSettings
+from agentic_backend.errors import BudgetExceeded, StoreUnavailable
+from agentic_backend.policy import budgets as module
+from agentic_backend.policy.budgets import Budgets, period
+from agentic_backend.policy.usage_ledger import paying_group
+from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.stores.trail import UsageRecord
+
+NOW = datetime(2026, 3, 31, 22, tzinfo=UTC)
+
+
+class Spending:
+    """Budgets on a store, at a time that the test sets."""
+
+    def __init__(self, store: FailingStore, **settings: dict[str, dict[str, Any]]) -> None:
+        self.store = store
+        self.seconds = 0.0
+        self.budgets = Budgets(store.as_store, BudgetsSettings.model_validate(settings), lambda: self.seconds)
+        self._number = 0
+
+    def record(self, cost: float | None, user_id: str = "ann", **fields: Any) -> UsageRecord:
+        self._number += 1
+        at = fields.pop("at", NOW)
+        values: dict[str, Any] = {
+            "id": f"u{self._number}",
+            "at": at,
+            "day": at.date().isoformat(),
+            "user_id": user_id,
+            "group": None,
+            "session_id": None,
+            "exchange_id": None,
+            "agent_id": None,
+            "purpose": "answer",
+            "model": "m",
+            "input_tokens": 1,
+            "output_tokens": 1,
+            "cost": cost,
+            "currency": None if cost is None else "USD",
+            "priced_on": None,
+        }
+        return UsageRecord(**values | fields)
+
+    async def stored(self, *args: Any, **fields: Any) -> None:
+        await self.store.real.add_trail([self.record(*args, **fields)])
+
+    async def refusal(self, user_id: str = "ann", group: str | None = None) -> BudgetExceeded | None:
+        try:
+            await self.budgets.check(user_id, group)
+        except BudgetExceeded as error:
+            return error
+        return None
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[FailingStore]:
+    real = await SqliteStore.open(tmp_path / "chat.sqlite3", timeout_s=10, wall=lambda: NOW)
+    yield FailingStore(real)
+    await real.aclose()
+
+
+@pytest.mark.parametrize(
+    ("at", "per", "span"),
+    [
+        ("2026-03-31T22:00:00Z", "day", ("2026-03-31", "2026-04-01")),
+        ("2026-03-31T22:00:00Z", "month", ("2026-03-01", "2026-04-01")),
+        ("2026-12-01T00:00:00Z", "month", ("2026-12-01", "2027-01-01")),
+        ("2028-02-29T23:59:59Z", "month", ("2028-02-01", "2028-03-01")),
+    ],
+)
+def test_a_period_is_a_day_or_a_month_in_utc(at: str, per: Any, span: tuple[str, str]) -> None:
+    begin, end = period(datetime.fromisoformat(at), per)
+    assert (begin.isoformat(), end.isoformat()) == tuple(f"{day}T00:00:00+00:00" for day in span)
+
+
+async def test_who_has_spent_the_budget_waits_until_it_is_renewed(store: FailingStore) -> None:
+    spending = Spending(store, users={"default": {"cost": 5, "per": "day"}, "rich": {"cost": 100}})
+    await spending.stored(5.0)
+    await spending.stored(4.99, "bob")
+    await spending.stored(99.0, "rich")
+    error = await spending.refusal()
+    assert error is not None and error.retry_after_s == 2 * 3600
+    assert [await spending.refusal(name) for name in ("bob", "rich")] == [None, None]
+
+
+async def test_what_was_spent_before_or_in_another_currency_does_not_count(store: FailingStore) -> None:
+    spending = Spending(store, users={"ann": {"cost": 5, "per": "day"}})
+    await spending.stored(50.0, at=NOW - timedelta(days=1))
+    await spending.stored(50.0, currency="EUR")
+    await spending.stored(None)
+    assert await spending.refusal() is None
+
+
+async def test_a_group_has_a_budget_for_all_its_users(store: FailingStore) -> None:
+    spending = Spending(store, groups={"class": {"cost": 5}})
+    await spending.stored(3.0, "ann", group="class")
+    await spending.stored(2.0, "bob", group="class")
+    error = await spending.refusal("cy", "class")
+    assert error is not None and error.content == "The budget of your group of 5 USD a month is used up."
+    assert await spending.refusal("cy", "other") is None
+    assert await spending.refusal("cy") is None
+
+
+async def test_what_is_spent_here_counts_before_it_is_stored(store: FailingStore) -> None:
+    spending = Spending(store, users={"ann": {"cost": 5}}, groups={"class": {"cost": 7}})
+    assert await spending.refusal("ann", "class") is None
+    spending.budgets.add(spending.record(5.0, group="class"))
+    assert await spending.refusal() is not None
+    assert await spending.refusal("bob", "class") is None
+    spending.budgets.add(spending.record(2.0, "bob", group="class"))
+    assert await spending.refusal("bob", "class") is not None
+
+
+async def test_the_store_is_asked_once_in_a_while(store: FailingStore) -> None:
+    spending = Spending(store, users={"ann": {"cost": 5}})
+    assert await spending.refusal() is None
+    await spending.stored(9.0)
+    with store.away("usage_sums"):
+        assert await spending.refusal() is None
+        spending.seconds += module._FRESH_S + 1
+        with pytest.raises(StoreUnavailable):
+            await spending.refusal()
+        assert await spending.refusal("who has no budget") is None
+    assert await spending.refusal() is not None
+
+
+async def test_only_so_many_sums_are_kept(store: FailingStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_KEPT_AT_MOST", 2)
+    spending = Spending(store, users={"default": {"cost": 5}})
+    for name in ("ann", "bob", "ann", "cy"):
+        await spending.refusal(name)
+    assert [name for _, name in spending.budgets._spent] == ["ann", "cy"]
+
+
+def test_one_group_pays() -> None:
+    assert paying_group({"b", "a"}, {}) == "a"
+    assert paying_group({"b", "a"}, {"group": "b"}) == "b"
+    assert paying_group((), {"class": "c"}) is None

@@ -27,12 +27,16 @@ class AdminGate:
         async def guarded(request: Request, user: User) -> Response:
             if not user.is_admin:
                 raise Forbidden
-            url = request.url
-            path = f"{request.method} {url.path}{url.query and f'?{url.query}'}"
-            await self._reads.note(user.id, path, _subject(request))
+            await self._reads.note(user.id, called(request), _subject(request))
             return await call(request, user)
 
         return guarded
+
+
+def called(request: Request) -> str:
+    """The method, the path and the query, for the record of a read."""
+    query = request.url.query
+    return f"{request.method} {request.url.path}{query and f'?{query}'}"
 
 
 def _subject(request: Request) -> str | None:

@@ -10,6 +10,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame
 from agentic_backend.sessions.kpi_report import Precision
 from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, OPERATIONS, Aggregation
+from agentic_backend.transports.admin_gate import called
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import json_response
@@ -39,17 +40,24 @@ class MetricsApi:
                 raise BadFrame(f"groupby: expected one of {', '.join(GROUPS)}")
         start, end = _span(request)
         return json_response(
-            await self._door.reports.numerical(user.id, _whose(user), start, end, precision, aggregations, groupby)
+            await self._door.reports.numerical(
+                user.id, await self._whose(request, user), start, end, precision, aggregations, groupby
+            )
         )
 
     async def _summary(self, request: Request, user: User) -> Response:
         start, end = _span(request)
-        return json_response(await self._door.reports.summary(user.id, _whose(user), start, end))
+        return json_response(await self._door.reports.summary(user.id, await self._whose(request, user), start, end))
 
+    async def _whose(self, request: Request, user: User) -> str | None:
+        """The id of the user whose exchanges `user` may see; None for all users: that an admin sees them is recorded.
 
-def _whose(user: User) -> str | None:
-    """The id of the user whose exchanges `user` may see; None for all users."""
-    return None if user.is_admin else user.id
+        Raises StoreUnavailable.
+        """
+        if not user.is_admin:
+            return user.id
+        await self._door.admin_reads.note(user.id, called(request), None)
+        return None
 
 
 def _several(request: Request, name: str, at_most: int) -> list[str]:

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
@@ -17,7 +18,7 @@ ENTRIES = [
     {"id": "aside", "class_path": f"{MODULE}:aside"},
     {"id": "whole", "class_path": f"{MODULE}:whole"},
     {"id": "long-aside", "class_path": f"{MODULE}:long_aside"},
-    {"id": "waiting", "class_path": f"{MODULE}:waiting"},
+    {"id": "approving", "class_path": f"{MODULE}:approving"},
 ]
 
 
@@ -63,6 +64,7 @@ async def wait(seconds: float) -> str:
     return "waited"
 
 
-def waiting(model: BaseChatModel) -> CompiledGraph:
-    graph: CompiledGraph = create_agent(model, [wait])
+def approving(model: BaseChatModel) -> CompiledGraph:
+    """Asks a person before it waits."""
+    graph: CompiledGraph = create_agent(model, [wait], middleware=[HumanInTheLoopMiddleware({"wait": True})])
     return graph

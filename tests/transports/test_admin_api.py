@@ -170,3 +170,10 @@ async def test_a_new_route_of_admins_is_guarded_by_its_path(tmp_path: Path) -> N
     [read] = (await store.real.trail(TrailQuery(AdminReadRecord))).records
     assert (answered, read.user_id, read.path, read.subject) == (["root"], "root", f"DELETE {path}", "7")
     await store.real.aclose()
+
+
+async def test_the_figures_of_all_users_are_read_on_record_too(server: RunningServer) -> None:
+    path = "/metrics/chatbot/summary?start=2026-01-01&end=2026-02-01"
+    for token in ("dev:alice", None):
+        assert (await get(server, path, token)).status_code == 200
+    assert await reads(server) == [("/admin/reads", None), (path, None)]

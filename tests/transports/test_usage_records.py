@@ -95,6 +95,28 @@ async def test_a_record_is_stored_though_no_message_follows_soon(client: ChatCli
     await records_of(store, await client.until("final"), 1)
 
 
+async def test_a_pause_loses_no_record_and_makes_none_twice(server: RunningServer, store: Store) -> None:
+    async with chat(server.address, token="dev:alice") as client:
+        await client.send({"message": "call wait(seconds=0)", "agent_id": "approving"})
+        waiting = await client.until("awaiting_human")
+        before = await records_of(store, waiting, 1)
+        [request] = waiting["payload"]["requests"]
+        decision = {"action": "approve", "call_id": request["call_id"], "args_sha256": request["args_sha256"]}
+        await client.send(
+            {
+                "type": "human_resume",
+                "session_id": waiting["session_id"],
+                "exchange_id": waiting["exchange_id"],
+                "payload": {"decisions": [decision], "answers": {}},
+            }
+        )
+        final = await client.until("final")
+    after = await records_of(store, final, 2)
+    assert final["status"] == "ok"
+    assert before[0] in after
+    assert sum(record.input_tokens or 0 for record in after) == final["usage"]["input_tokens"]
+
+
 async def test_a_query_leaves_records_without_a_session(client: ChatClient, store: Store) -> None:
     final = (await client.ask("What is 17 * 23?", mode="query"))[-1]
     for record in await records_of(store, final, 2):

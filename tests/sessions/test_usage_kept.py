@@ -1,0 +1,62 @@
+"""The usage of an exchange is kept once, whatever becomes of its writes."""
+
+import asyncio
+
+from support.held_agents import Hold
+from support.recorded_agents import eventually
+from support.sessions import Sessions, events_of, idle_relay, until
+
+from agentic_backend.exchange.closing import Closing
+from agentic_backend.exchange.life import INTERRUPTED
+from agentic_backend.kpi import Kpi
+from agentic_backend.stores.trail import TrailQuery, UsageRecord
+
+
+async def answers_used(sessions: Sessions, exchange_id: str, number: int) -> list[str]:
+    """The ids of the records of the exchange's model calls, once there are so many; titles are other calls."""
+    query = TrailQuery(UsageRecord, {"exchange_id": exchange_id, "purpose": "answer"})
+    async with asyncio.timeout(10):
+        while len(found := (await sessions.store.real.trail(query)).records) < number:
+            await asyncio.sleep(0.01)
+    return [record.id for record in found]
+
+
+async def test_a_write_whose_answer_is_lost_keeps_each_call_once(sessions: Sessions, hold: Hold) -> None:
+    log = await sessions.begin("call work()", agent_id="working")
+    await until(log, "started")
+    sessions.store.lose_next_answer("append")
+    await eventually(lambda: hold.held)
+    hold.released.set()
+    await events_of(log)
+    assert len(await answers_used(sessions, log.exchange_id, 2)) == 2
+
+
+async def test_who_was_taken_for_dead_keeps_the_calls_that_it_has_paid_for(sessions: Sessions, hold: Hold) -> None:
+    log = await sessions.begin("call work()", agent_id="working")
+    await eventually(lambda: hold.held)
+    before = await answers_used(sessions, log.exchange_id, 1)
+    sessions.store.go_away("append", "add_trail")
+    hold.released.set()
+    running = sessions.relay.running(log.exchange_id)
+    assert running is not None
+    await eventually(lambda: not running.running_model_calls)
+    record = await sessions.store.real.get_exchange(log.exchange_id)
+    assert record is not None
+    await asyncio.sleep(0.3)
+    await Closing(sessions.store.real, idle_relay(), Kpi(), lambda *_: None).close(record, INTERRUPTED)
+    sessions.store.come_back()
+    assert (await events_of(log))[-1]["status"] == "interrupted"
+    after = await answers_used(sessions, log.exchange_id, 2)
+    assert len(set(after)) == 2 and set(before) < set(after)
+
+
+async def test_the_usage_of_a_deleted_session_stays(sessions: Sessions, hold: Hold) -> None:
+    """A budget must not be spent twice by whoever deletes what they have asked."""
+    log = await sessions.begin("call work()", agent_id="working")
+    await eventually(lambda: hold.held)
+    await answers_used(sessions, log.exchange_id, 1)
+    assert log.session_id is not None
+    await sessions.store.real.delete_session(log.session_id)
+    hold.released.set()
+    await events_of(log)
+    assert len(await answers_used(sessions, log.exchange_id, 2)) == 2

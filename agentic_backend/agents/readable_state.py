@@ -17,9 +17,8 @@ _DEEPEST = 12
 
 def readable(packed: bytes) -> Any:
     """What is packed, as JSON values; what can't be unpacked is `{"base64": …}`. Takes long: call it in a thread."""
-    return to_jsonable_python(
-        _opened("msgpack", packed, _DEEPEST), bytes_mode="base64", inf_nan_mode="strings", serialize_unknown=True
-    )
+    opened = _opened("msgpack", packed, _DEEPEST)
+    return to_jsonable_python(opened, bytes_mode="base64", serialize_unknown=True)
 
 
 def _opened(form: str, data: bytes, depth: int) -> Any:

@@ -1,0 +1,113 @@
+"""What is too old is deleted, and nothing else, a few rows at a time."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from services.mongodb import ON_MONGODB, fresh_database, server_url
+from support.held_agents import Hold, held_graph
+from support.recorded_agents import echoing_graph
+from support.sessions import Sessions, open_sessions, until
+
+from agentic_backend.config.retention import RetentionSettings
+from agentic_backend.protocol.messages import SessionState
+from agentic_backend.sessions.retention import Retention
+from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.tables import KPI_RECORDS, SESSIONS, TABLES, USAGE
+from tests.stores.samples import EPOCH, a_kpi, a_session, run_exchanges
+from tests.stores.trail_samples import a_usage, one_of_each
+
+
+@pytest.fixture(params=["sqlite", *ON_MONGODB])
+async def sessions(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Sessions]:
+    agents = {"echo": echoing_graph(), "held": held_graph(Hold())}
+    if request.param == "sqlite":
+        async with open_sessions(tmp_path, agents) as sessions:
+            yield sessions
+    else:
+        async with fresh_database(server_url(request.param, request)) as url:
+            database = await MongoStore.open(url, timeout_s=10)
+            async with open_sessions(tmp_path, agents, database=database) as sessions:
+                yield sessions
+
+
+def retention(sessions: Sessions, **days: float) -> Retention:
+    return Retention(sessions.store.as_store, sessions.service, RetentionSettings(**days))
+
+
+async def tidy(kept: Retention, limit: int = 100) -> dict[str, int]:
+    return {name: await work(limit) for name, work in kept.works().items()}
+
+
+async def count(sessions: Sessions) -> dict[str, int]:
+    return {table.name: len(await sessions.store.real.page(table, None, 1_000)) for table in TABLES}
+
+
+async def test_by_default_everything_is_kept(sessions: Sessions) -> None:
+    assert retention(sessions).works() == {}
+
+
+async def test_old_sessions_go_with_all_their_rows(sessions: Sessions) -> None:
+    store = sessions.store.real
+    for state in SessionState:
+        old = a_session(id=f"old {state}", state=state)
+        await store.create_session(old)
+        await store.add_trail(one_of_each(old.id))
+    recent = await sessions.begin("hello")
+    await recent.wait_ended()
+    running = await sessions.begin("hello", agent_id="held")
+    await until(running, "delta")
+    works = retention(sessions, messages_days=1)
+    assert [await tidy(works, 1) for _ in range(3)] == [{"sessions": 1}, {"sessions": 1}, {"sessions": 0}]
+    left = await store.page(SESSIONS, None, 10)
+    assert {session.id for session in left} == {recent.session_id, running.session_id}
+    found = await count(sessions)
+    assert found["message_audit"] == found["summaries"] == 0 and found["usage"] >= 2
+
+
+async def test_a_session_that_goes_on_meanwhile_stays(sessions: Sessions) -> None:
+    store = sessions.store.real
+    session = a_session()
+    await store.create_session(session)
+    real = store.idle_sessions
+    hook = sessions.store
+
+    async def idle_sessions(*args: object) -> object:
+        found = await real(*args)  # type: ignore[arg-type]
+        await run_exchanges(store, session, 1)
+        return found
+
+    hook.idle_sessions = idle_sessions  # type: ignore[attr-defined]
+    await tidy(retention(sessions, messages_days=1))
+    assert await store.get_session(session.id) is not None
+    assert len(await store.messages_after(session.id, -1, 10)) == 2
+
+
+async def test_each_kind_has_its_own_time(sessions: Sessions) -> None:
+    store = sessions.store.real
+    now = store.now()
+    recent = {"at": now, "day": now.date().isoformat()}
+    await store.add_trail([*(a_usage(minute=minute) for minute in range(3)), a_usage(**recent)])
+    await store.record_kpi(a_kpi())
+    await store.record_kpi(a_kpi(started_at=now))
+    session = a_session(updated_at=now)
+    await store.create_session(session)
+    await store.add_trail(one_of_each(session.id))
+    before = await count(sessions)
+
+    works = retention(sessions, usage_days=(now - EPOCH - timedelta(minutes=1, seconds=30)) / timedelta(days=1))
+    assert await tidy(works) == {"usage": 3}
+    assert await tidy(retention(sessions, kpi_days=1)) == {"kpi_records": 1}
+    assert await count(sessions) == {**before, USAGE.name: 2, KPI_RECORDS.name: 1}
+    deleted = await tidy(retention(sessions, audit_days=1, extractions_days=1, tool_calls_days=1))
+    assert deleted == dict.fromkeys(
+        ["message_audit", "prompts", "module_errors", "admin_reads", "extractions", "tool_calls"], 1
+    )
+    assert (await count(sessions))["summaries"] == 1
+
+
+async def test_a_batch_is_no_larger_than_it_may_be(sessions: Sessions) -> None:
+    await sessions.store.real.add_trail([a_usage(minute=minute) for minute in range(5)])
+    works = retention(sessions, usage_days=1)
+    assert [await tidy(works, 2) for _ in range(4)] == [{"usage": 2}, {"usage": 2}, {"usage": 1}, {"usage": 0}]

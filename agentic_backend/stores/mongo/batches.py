@@ -25,9 +25,11 @@ from uuid import uuid4
 from pymongo import ReturnDocument
 
 from agentic_backend.stores.mongo.documents import Database, Document, document
-from agentic_backend.stores.mongo.driver import inserted
+from agentic_backend.stores.mongo.driver import inserted, together
+from agentic_backend.stores.mongo.trail import put_trail
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.stores.tables import MESSAGES
+from agentic_backend.stores.trail import TrailRecord
 
 
 async def count_batch(
@@ -37,8 +39,10 @@ async def count_batch(
     changes: Document,
     *,
     begins: bool = False,
+    trail: Sequence[TrailRecord] = (),
 ) -> Document | None:
-    """Insert `messages` and count them; return the session after it, or None if `held` no longer holds.
+    """Insert `messages` and `trail`, and count the messages; return the session after it, or None if `held` no longer
+    holds: then `trail` is stored.
 
     `held` are conditions on the session: its `_id`, its `next_rank` (the first message's rank) and its owner. The same
     step applies `changes` to the session; among them its `updated_at`, which only grows. `begins` says that an
@@ -46,7 +50,9 @@ async def count_batch(
     """
     batch = _Batch(database, held, messages, changes, begins=begins)
     session = None
-    if await batch.insert():
+    # At the same time, so that a trail takes no round trip more.
+    is_inserted, _ = await together(batch.insert(), put_trail(database, trail))
+    if is_inserted:
         session = await batch.count({"reserved_rank": {"$ne": held["next_rank"]}})
     return session or await _count_reserved(database, held, batch)
 

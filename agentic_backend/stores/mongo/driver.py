@@ -165,6 +165,15 @@ class MongoDriver:
             operation.exception()
 
 
+async def together(*operations: Awaitable[Any]) -> list[Any]:
+    """The results of operations that run at the same time. Raises the first error, once all have ended."""
+    results = await asyncio.gather(*operations, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
+
+
 async def inserted(insertion: Awaitable[object]) -> bool:
     """Await the insertion; False if a unique index already has a key of it."""
     try:

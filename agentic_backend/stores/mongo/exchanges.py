@@ -127,8 +127,7 @@ class Exchanges(Part):
                 changes |= {"active_exchange_id": None, "active_owner": None, "ended": ended}
                 if state is not None:
                     changes["state_id"] = state["_id"]
-            await put_trail(database, trail)
-            counted = await count_batch(database, held_by(fence), messages, changes)
+            counted = await count_batch(database, held_by(fence), messages, changes, trail=trail)
             if counted is None:
                 await remove_orphans(database, fence.session_id, trail)
                 await database["session_states"].delete_many({"_id": changes.get("state_id")})

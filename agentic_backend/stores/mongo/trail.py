@@ -2,27 +2,31 @@
 
 from collections.abc import Sequence
 from itertools import groupby
+from typing import Any
 
 from pymongo import ReplaceOne
 
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, stored_name
-from agentic_backend.stores.mongo.driver import inserted
+from agentic_backend.stores.mongo.driver import inserted, together
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.tables import TRAIL
+from agentic_backend.stores.tables import TRAIL, Table
 from agentic_backend.stores.trail import R, TrailPage, TrailQuery, TrailRecord
 
 
 async def put_trail(database: Database, records: Sequence[TrailRecord]) -> None:
     """Store the records, whether their sessions exist or not."""
-    for kind, own in groupby(sorted(records, key=lambda one: type(one).__name__), key=type):
-        table = TRAIL[kind]
-        kept = [document(table, record) for record in own]
-        writes = [ReplaceOne({"_id": each["_id"]}, each, upsert=True) for each in kept]
-        # A record that another writer has inserted at the same time can be replaced then.
-        while not await inserted(database[table.name].bulk_write(writes)):
-            pass
+    kinds = groupby(sorted(records, key=lambda one: type(one).__name__), key=type)
+    await together(*[_put(database, TRAIL[kind], list(own)) for kind, own in kinds])
+
+
+async def _put(database: Database, table: Table[Any], records: Sequence[TrailRecord]) -> None:
+    kept = [document(table, record) for record in records]
+    writes = [ReplaceOne({"_id": each["_id"]}, each, upsert=True) for each in kept]
+    # A record that another writer has inserted at the same time can be replaced then.
+    while not await inserted(database[table.name].bulk_write(writes)):
+        pass
 
 
 async def remove_trail_of(database: Database, exchange: ExchangeRecord) -> None:

@@ -23,6 +23,7 @@ from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.policy.budgets import Budgets
+from agentic_backend.policy.policies_file import load_policies
 from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.broadcast import Alone, Broadcast
@@ -45,10 +46,12 @@ from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
+from agentic_backend.transports.query_api import QueryApi
 from agentic_backend.transports.readiness import Readiness
 from agentic_backend.transports.repeats import bounded_records
 from agentic_backend.transports.rest import RestApi
 from agentic_backend.transports.rest_calls import RestCalls
+from agentic_backend.transports.session_config_api import SessionConfigApi
 from agentic_backend.transports.sign_in import SignIn
 from agentic_backend.transports.usage_api import UsageApi
 from agentic_backend.transports.user_data_api import UserDataApi
@@ -115,6 +118,8 @@ async def open_application(
             limits=settings.limits,
             titles=settings.titles,
             profiles=profiles,
+            policies=load_policies(settings, profiles),
+            ending=settings.sessions,
             tokens=tokens,
             ledger=ledger,
             permissions=settings.permissions,
@@ -142,7 +147,8 @@ def _routes(services: DoorServices) -> list[Route]:
     rest, exchanges = RestApi(calls, services), ExchangesApi(calls, services)
     classic, metrics = ClassicApi(calls, services), MetricsApi(calls, services)
     usage, admin = UsageApi(calls, services.usage), AdminApi(calls, services.admin_reads)
-    apis = rest, exchanges, classic, metrics, usage, admin, UserDataApi(calls, services)
+    query, config = QueryApi(calls, services), SessionConfigApi(calls, services)
+    apis = rest, exchanges, classic, metrics, query, config, usage, admin, UserDataApi(calls, services)
     return [route for api in apis for route in api.routes()]
 
 

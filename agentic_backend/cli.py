@@ -22,6 +22,7 @@ from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.migrate import migrate
+from agentic_backend.policy.policies_file import Policies, load_policies
 from agentic_backend.server.process import bind, run
 from agentic_backend.server.process_end import leave_now, outlive_terminal
 from agentic_backend.server.workers import CANNOT_START, Workers
@@ -46,26 +47,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         profiles = load_chat_profiles(settings)
         servers = {OPERATIONS, *settings.mcp_servers}
         agents = AgentManager.load(catalog, settings.models.keys(), servers, profiles.names)
+        policies = load_policies(settings, profiles)
         for problem in agents.problems:
             print(problem, file=sys.stderr)
         if options.command == "validate":
-            return _validate(settings, agents, build=options.build)
-        return _serve(settings, agents)
+            return _validate(settings, agents, policies, build=options.build)
+        return _serve(settings, agents, policies)
     except (ConfigError, ModelUnavailable) as error:
         print(error, file=sys.stderr)
         return 2
 
 
-def _validate(settings: Settings, agents: AgentManager, *, build: bool) -> int:
+def _validate(settings: Settings, agents: AgentManager, policies: Policies, *, build: bool) -> int:
     """Say what was checked and found; return the exit status."""
     served, problems = len(agents.served()), len(agents.problems)
     print(f"{_counted(served, 'agent')} can be served, {_counted(problems, 'problem')}")
-    checked = "Checked: the settings, the chat profiles, the catalog's entries, the import of each class_path."
+    checked = (
+        "Checked: the settings, the chat profiles, the policies, the catalog's entries, the import of each class_path."
+    )
     if not build:
         print(f"{checked} Not checked: what --build does, which builds the agents, their models and MCP servers.")
         return 2 if agents.problems else 0
     configure_logging("error", settings.log.packages, settings.log.format)
-    models = _models_of(settings, agents)
+    models = _models_of(settings, agents, policies)
     faults = bool(models.problems)
     for built in build_all(settings, agents, models):
         faults |= built.fault is not None
@@ -77,17 +81,17 @@ def _validate(settings: Settings, agents: AgentManager, *, build: bool) -> int:
     return status
 
 
-def _models_of(settings: Settings, agents: AgentManager) -> ChatModels:
-    """The models of the settings and of the catalog's entries; prints what can't be built."""
-    wanted = {agent.settings.model for agent in agents.served() if agent.settings.model}
+def _models_of(settings: Settings, agents: AgentManager, policies: Policies) -> ChatModels:
+    """The models of the settings, the catalog's entries and the policies; prints what can't be built."""
+    wanted = {agent.settings.model for agent in agents.served() if agent.settings.model} | policies.models
     models = load_models(settings.models, settings.openai_model, wanted)
     for problem in models.problems:
         print(problem, file=sys.stderr)
     return models
 
 
-def _serve(settings: Settings, agents: AgentManager) -> int:
-    models = _models_of(settings, agents)
+def _serve(settings: Settings, agents: AgentManager, policies: Policies) -> int:
+    models = _models_of(settings, agents, policies)
     configure_logging(settings.log.level, settings.log.packages, settings.log.format)
     # Exclude the half a million objects of the imported modules, which stay, from garbage collection.
     gc.collect()

@@ -56,6 +56,9 @@ class Kpi:
         self._running = self._gauge("chat_running_exchanges", "Exchanges that run on this instance.")
         self._pauses = self._counter("chat_exchange_pauses", "Exchanges that began to wait for a person.", "agent_id")
         self._decisions = self._counter("chat_human_decisions", "Decisions on what exchanges waited for.", "action")
+        self._session_ends = self._counter("chat_sessions_ended", "Sessions that were completed.", "reason")
+        self._chores = self._counter("chat_housekeeping_runs", "Batches of chores.", "chore", "outcome")
+        self._chores_done = self._counter("chat_housekeeping_done", "What chores have ended or deleted.", "chore")
         self._sockets = self._gauge("chat_open_sockets", "WebSockets that are open.")
         self._opened = self._counter("chat_sockets_opened", "WebSockets that were opened.", "form")
         self._refused = self._counter("chat_sockets_refused", "WebSockets that were refused.", "reason")
@@ -117,6 +120,15 @@ class Kpi:
     def decided(self, action: str) -> None:
         """A person has made a decision that an exchange waited for, or the wait has expired."""
         self._decisions.labels(action).inc()
+
+    def session_ended(self, reason: str) -> None:
+        """A session was completed."""
+        self._session_ends.labels(reason).inc()
+
+    def chore(self, name: str, outcome: str, done: int) -> None:
+        """A batch of a chore has ended; `done` is how many things it has done."""
+        self._chores.labels(name, outcome).inc()
+        self._chores_done.labels(name).inc(done)
 
     def exchange_ready(self, agent_id: str, queued_s: float, exchange_id: str) -> None:
         """The exchange's agent is built and its graph starts."""

@@ -34,6 +34,8 @@ class WarmAgent:
 
     # The session's id (None for a query) and the agent's id.
     key: Key
+    # The catalog's entry with the settings that applied when it was built.
+    entry: CatalogAgent
     user_id: str = ""
     # The agent itself and, behind a leader, its crew; empty until they are built.
     agents: Sequence[AgentFlow] = ()
@@ -74,7 +76,7 @@ class AgentFactory:
 
         Raises AgentUnavailable if it can't be built.
         """
-        warm = self._take((context.session_id, entry.settings.id))
+        warm = self._take((context.session_id, entry.settings.id), entry)
         warm.user_id = context.user_id
         try:
             async with warm.building:
@@ -114,22 +116,34 @@ class AgentFactory:
         if self._closing:
             await asyncio.wait(self._closing, timeout=self._close_timeout_s)
 
-    def _take(self, key: Key) -> WarmAgent:
+    def _take(self, key: Key, entry: CatalogAgent) -> WarmAgent:
         if key[0] is None:
-            return WarmAgent(key, users=1, keep=False)
+            return WarmAgent(key, entry, users=1, keep=False)
         warm = self._in_use.get(key) or self._idle.pop(key, None)
-        self._kpi.agent_cache(hit=warm is not None)
-        warm = warm or WarmAgent(key)
+        if warm is not None and warm.entry is not entry and warm.entry != entry:
+            warm = self._replaced(warm, entry)
+        self._kpi.agent_cache(hit=warm is not None and bool(warm.agents))
+        warm = warm or WarmAgent(key, entry)
         warm.users += 1
         self._in_use[key] = warm
         self._count()
         return warm
 
+    def _replaced(self, warm: WarmAgent, entry: CatalogAgent) -> WarmAgent:
+        """An agent to build with other settings, which goes on with the session's memory; the old one closes."""
+        if warm.users:
+            warm.keep = False
+        else:
+            self._close(warm.agents)
+        return WarmAgent(warm.key, entry, memory=warm.memory)
+
     def _give_back(self, warm: WarmAgent) -> None:
         warm.users -= 1
         if warm.users:
             return
-        self._in_use.pop(warm.key, None)
+        # Another one, with other settings, may have taken its place.
+        if self._in_use.get(warm.key) is warm:
+            del self._in_use[warm.key]
         if warm.agents and warm.keep:
             self._keep(warm)
         elif warm.agents:

@@ -70,7 +70,7 @@ class Cascade:
     def _with_settings(
         self, agent: CatalogAgent, scope: Mapping[str, str], applying: Mapping[str, LevelValue]
     ) -> CatalogAgent:
-        """The agent with the model and the limits that apply; the same object if that changes nothing.
+        """The agent with the model, limits and chat profile that apply; the same object if that changes nothing.
 
         The crew of a leader gets the models that apply to its members.
         """
@@ -80,6 +80,8 @@ class Cascade:
         updates: dict[str, Any] = {"limits": settings.limits.model_copy(update=changed)} if changed else {}
         if (model := _overriding(applying["model"])) is not None:
             updates["model"] = model.value
+        if (profile := _overriding(applying["chat_profile"])) is not None:
+            updates["chat"] = settings.chat.model_copy(update={"profile": profile.value})
         crew = [self.applied(member, scope).agent for member in agent.crew]
         if not updates and all(new is old for new, old in zip(crew, agent.crew, strict=True)):
             return agent

@@ -48,3 +48,7 @@ class Effective:
     prompts: Sequence[PromptText] = ()
     levels: Mapping[str, Sequence[LevelValue]] = field(default_factory=dict, repr=False)
     """Who sets each value, by its dotted name, such as `limits.max_messages`; the last one is the one that applies."""
+
+    @property
+    def limits_sessions(self) -> bool:
+        return self.max_messages is not None or self.max_duration_s is not None

@@ -12,8 +12,10 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from agentic_backend.auth.user import User
+from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.config.located_yaml import ConfigError, KeyPath, LocatedYaml, read_yaml
 from agentic_backend.config.setting_types import PROVIDER_MODEL, Count, RunSeconds, ScopeId, ScopeKind
+from agentic_backend.config.settings import Settings
 from agentic_backend.config.validation_problems import near_miss, validation_problems
 
 # The year is a bound, not a use: a session that may last for good has no limit.
@@ -157,6 +159,11 @@ class KnownNames(NamedTuple):
     models: Collection[str]
     chat_profiles: Collection[str]
     modules: Collection[str]
+
+
+def load_policies(settings: Settings, profiles: ChatProfiles, modules: Collection[str] = ()) -> Policies:
+    """The policies of the file that the settings name. Raises ConfigError with all problems."""
+    return read_policies(settings.policies.path, KnownNames(settings.models.keys(), profiles.names, modules))
 
 
 def read_policies(path: Path | None, known: KnownNames) -> Policies:

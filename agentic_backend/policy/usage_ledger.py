@@ -60,8 +60,8 @@ class Payer:
 
 
 def paying_group(groups: Iterable[str], scope: Mapping[str, str]) -> str | None:
-    """The one group that pays: that of the scope, else the first of the user's by the alphabet, else none."""
-    return scope.get("group") or min(groups, default=None)
+    """Who pays: the organisation of the scope, else the first of the user's groups by the alphabet, else none."""
+    return scope.get("organisation") or min(groups, default=None)
 
 
 class UsageLedger:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import orjson
 from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from agentic_backend.config.setting_types import ScopeName
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.parts import Value
 
@@ -16,6 +17,8 @@ LONGEST_TOKEN = 16_384
 Token = Annotated[str, Field(min_length=1, max_length=LONGEST_TOKEN)]
 LONGEST_ID = 128
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
+Scope = dict[ScopeName, Id]
+"""Whose settings apply to a new session, or to a query: an id by the kind of scope."""
 _FIELDS_AT_MOST = 32
 _TOO_MANY_FIELDS = "frame: more fields than any frame has"
 
@@ -68,6 +71,7 @@ class Ask(Frame):
     attachments: list[Id] = Field(default_factory=list, max_length=0)
     mode: Literal["chat", "query"] = "chat"
     chat_profile: Id | None = None
+    scope: Scope = Field(default_factory=dict)
     runtime_context: dict[str, Any] = Field(default_factory=dict, repr=False)
     access_token: Token | None = Field(default=None, repr=False)
     refresh_token: Token | None = Field(default=None, repr=False)

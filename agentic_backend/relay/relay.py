@@ -14,7 +14,7 @@ from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
 from agentic_backend.errors import AgenticError, RateLimited, ShuttingDown, TooManyRuns
-from agentic_backend.protocol.messages import Session
+from agentic_backend.protocol.messages import Session, SessionState
 from agentic_backend.relay.broadcast import Broadcast
 from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -107,6 +107,8 @@ class Relay:
         self._grace_s = grace_s
         self.watchers = Watchers()
         """The feeds that watch a session."""
+        self.on_completed: Callable[[str], None] | None = None
+        """Called with the id of a session that was completed here or elsewhere."""
         self.drain = drain or Drain()
         """Each open connection registers here, and gets a notice to close when the server stops."""
         broadcast.listen(self)
@@ -279,6 +281,8 @@ class Relay:
 
     def changed_elsewhere(self, session: Session) -> None:
         self.watchers.session_changed(session)
+        if session.state is SessionState.COMPLETED and self.on_completed is not None:
+            self.on_completed(session.id)
 
     async def aclose(self) -> None:
         """Drain, let exchanges finish within the grace period, then interrupt them, and await every task.

@@ -3,12 +3,12 @@
 import logging
 from uuid import uuid4
 
-from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import CheckpointMissing, SessionNotFound, StoreUnavailable
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
+from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageMetadata, Role, TokenUsage
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import owned_exchange
@@ -22,7 +22,7 @@ _BY_ITSELF_AT_MOST = 3
 
 
 class Resumption:
-    def __init__(self, services: ExchangeServices, agents: AgentManager, launcher: ExchangeLauncher) -> None:
+    def __init__(self, services: ExchangeServices, agents: AgentsInScope, launcher: ExchangeLauncher) -> None:
         self._instance = services.instance
         self._store = services.store
         self._relay = services.relay
@@ -36,13 +36,13 @@ class Resumption:
         `AgentManager.get`.
         """
         interrupted = await owned_exchange(self._store, user.id, exchange_id)
-        entry = self._agents.get(interrupted.agent_id, user)
+        entry = self._agents.again(interrupted, user)
         return await self._resume(interrupted, entry, tokens, request_id, for_author=user.sees_details)
 
     async def resume_by_itself(self, interrupted: ExchangeRecord) -> None:
         """Resume an exchange that a crash interrupted, if its agent has `auto_resume`."""
-        entry = self._agents.entry(interrupted.agent_id)
-        if not entry.settings.auto_resume or await self._times_resumed(interrupted) >= _BY_ITSELF_AT_MOST:
+        entry = self._agents.again(interrupted)
+        if not entry.agent.settings.auto_resume or await self._times_resumed(interrupted) >= _BY_ITSELF_AT_MOST:
             return
 
         async def begin() -> ExchangeLog:
@@ -65,7 +65,7 @@ class Resumption:
     async def _resume(
         self,
         old: ExchangeRecord,
-        entry: CatalogAgent,
+        entry: AgentInScope,
         tokens: Tokens | None,
         request_id: str,
         *,
@@ -98,7 +98,15 @@ class Resumption:
                 first_block=0,
                 usage=TokenUsage(),
             )
-            start = ExchangeStart(new, entry, written.session, opening, resume_point, for_author)
+            start = ExchangeStart(
+                new,
+                entry.agent,
+                written.session,
+                opening,
+                resume_point,
+                effective=entry.effective,
+                for_author=for_author,
+            )
             return self._launcher.launch(start, tokens)
 
     async def _begin(self, new: ExchangeRecord, opening: MessageDraft, checkpoint: Checkpoint) -> Written:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 from uuid import uuid4
 
-from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
+from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import (
@@ -23,6 +23,8 @@ from agentic_backend.errors import (
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
+from agentic_backend.policy.effective import Effective
 from agentic_backend.policy.usage_ledger import paying_group
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, Session
@@ -30,21 +32,30 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.sessions.ask_rate import AskRate
 from agentic_backend.sessions.exchange_views import ExchangeViews
+from agentic_backend.sessions.farewell import Farewell, asks_to_quit
 from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.resumption import Resumption
+from agentic_backend.sessions.session_ends import EndReason, SessionEnds
 from agentic_backend.sessions.titles import provisional_title
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import AlreadyAsked, Written
-from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageDraft, SessionRecord, place
+from agentic_backend.stores.records import (
+    ExchangePolicy,
+    ExchangeRecord,
+    MessageDraft,
+    MessageRecord,
+    SessionRecord,
+    place,
+)
 
 
 class SessionOrchestrator:
     def __init__(
         self,
         services: ExchangeServices,
-        agents: AgentManager,
+        agents: AgentsInScope,
         *,
         launcher: ExchangeLauncher,
         views: ExchangeViews,
@@ -52,6 +63,8 @@ class SessionOrchestrator:
         resumption: Resumption,
         recovery: Recovery,
         user_limits: UserLimits,
+        ends: SessionEnds,
+        farewell: Farewell,
     ) -> None:
         self._instance = services.instance
         self._store = services.store
@@ -66,6 +79,8 @@ class SessionOrchestrator:
         self._recovery = recovery
         self._user_limits = user_limits
         self._budgets = services.ledger.budgets
+        self._ends = ends
+        self._farewell = farewell
         self._ask_rate = AskRate(services.limits.asks_per_minute, asyncio.get_running_loop().time)
         """Limits the recent asks of each user."""
         self._admissions: dict[tuple[str, str], asyncio.Task[ExchangeLog]] = {}
@@ -202,7 +217,7 @@ class SessionOrchestrator:
 
     async def _check_budget(self, user: User, scope: Mapping[str, str]) -> None:
         """Raise BudgetExceeded if the user, or the group that pays in this scope, has spent its budget."""
-        await self._budgets.check(user.id, paying_group(user.groups, {**scope, **user.scope}))
+        await self._budgets.check(user.id, paying_group(user.groups, scope))
 
     async def _admit(self, user: User, work: Callable[[], Coroutine[Any, Any, ExchangeLog]]) -> ExchangeLog:
         # Shielded: the work completes even if its client disconnects.
@@ -211,8 +226,7 @@ class SessionOrchestrator:
     async def _begin(self, user: User, turn: Turn, tokens: Tokens | None, request_id: str) -> ExchangeLog:
         self._ask_rate.count(user.id)
         if turn.mode == "query":
-            await self._check_budget(user, turn.scope)
-            return self._launcher.launch(self._query(user, turn, request_id), tokens)
+            return self._launcher.launch(await self._query(user, turn, request_id), tokens)
         exchange_id = uuid4().hex
         try:
             with self._relay.claiming(exchange_id):
@@ -224,23 +238,51 @@ class SessionOrchestrator:
                 return await self.view(user, already.exchange_id)
             return self._launcher.launch(unheard, tokens)
 
-    def _query(self, user: User, turn: Turn, request_id: str) -> ExchangeStart:
-        entry = self._agents.get(turn.agent_id, user)
-        record = self._record(uuid4().hex, user, turn, request_id, agent_id=entry.settings.id, session=None)
-        _check_context(entry, record)
+    async def _query(self, user: User, turn: Turn, request_id: str) -> ExchangeStart:
+        found = self._agents.get(turn.agent_id, user, turn.scope)
+        await self._check_budget(user, found.scope)
+        record = self._record(uuid4().hex, user, turn, request_id, found=found, session=None)
+        _check_context(found.agent, record)
         [opening] = place([turn.message], session_id=None, exchange_id=record.id, next_rank=0, at=record.started_at)
-        return ExchangeStart(record, entry, None, opening, for_author=user.sees_details)
+        return ExchangeStart(
+            record, found.agent, None, opening, effective=found.effective, for_author=user.sees_details
+        )
 
     async def _begin_in_session(self, user: User, turn: Turn, exchange_id: str, request_id: str) -> ExchangeStart:
         """Begin the exchange in a session. Raises what `begin_exchange` raises, and TooManyRuns."""
         await self._user_limits.check_waiting(user.id)
-        session, entry = await self._session_for(user, turn)
-        await self._check_budget(user, session.scope)
-        record = self._record(exchange_id, user, turn, request_id, agent_id=entry.settings.id, session=session)
-        _check_context(entry, record)
+        session, found = await self._session_for(user, turn)
+        if not asks_to_quit(turn.parts):
+            await self._check_budget(user, found.scope)
+            await self._check_limits(user, turn, session, found.effective)
+        record = self._record(exchange_id, user, turn, request_id, found=found, session=session)
+        _check_context(found.agent, record)
         written = await self._store_beginning(record, turn.message, session if turn.session_id is None else None)
         [opening] = written.messages
-        return ExchangeStart(record, entry, written.session, opening, for_author=user.sees_details)
+        return await self._start(record, found, written.session, opening, for_author=user.sees_details)
+
+    async def _start(
+        self,
+        record: ExchangeRecord,
+        found: AgentInScope,
+        session: SessionRecord,
+        opening: MessageRecord,
+        *,
+        for_author: bool,
+    ) -> ExchangeStart:
+        """The start of an exchange that has begun in the store. The word "quit" completes its session."""
+        agent = found.agent
+        if asks_to_quit(opening.parts):
+            session, agent = await self._ends.end(session.id, EndReason.QUIT), self._farewell.agent(agent)
+        return ExchangeStart(record, agent, session, opening, effective=found.effective, for_author=for_author)
+
+    async def _check_limits(self, user: User, turn: Turn, session: SessionRecord, effective: Effective) -> None:
+        """Raise SessionCompleted if the session may take no more messages; a repeated ask is none."""
+        if turn.session_id is None or not effective.limits_sessions:
+            return
+        name = turn.client_exchange_id
+        if name is None or await self._store.find_exchange(user.id, name) is None:
+            await self._ends.check_limits(session, effective)
 
     def _record(
         self,
@@ -249,7 +291,7 @@ class SessionOrchestrator:
         turn: Turn,
         request_id: str,
         *,
-        agent_id: str,
+        found: AgentInScope,
         session: SessionRecord | None,
     ) -> ExchangeRecord:
         now = self._store.now()
@@ -257,7 +299,7 @@ class SessionOrchestrator:
             id=exchange_id,
             session_id=session.id if session is not None else "",
             user_id=user.id,
-            agent_id=agent_id,
+            agent_id=found.agent.settings.id,
             client_exchange_id=turn.client_exchange_id,
             request_id=request_id,
             first_rank=session.next_rank if session is not None else 0,
@@ -268,6 +310,7 @@ class SessionOrchestrator:
                 email=user.email,
                 roles=sorted(user.roles),
                 groups=sorted(user.groups),
+                scope=dict(found.scope),
                 chat_profile=turn.chat_profile,
             ),
             owner=self._instance.id,
@@ -303,8 +346,8 @@ class SessionOrchestrator:
         is_untouched = len(messages) == 1 and self._relay.is_left(record.id)
         if session is None or not is_untouched:
             return None
-        return ExchangeStart(
-            record, self._agents.get(record.agent_id, user), session, messages[0], for_author=user.sees_details
+        return await self._start(
+            record, self._agents.again(record, user), session, messages[0], for_author=user.sees_details
         )
 
     async def _left(self, exchange_id: str) -> ExchangeRecord | None:
@@ -314,24 +357,25 @@ class SessionOrchestrator:
             return None
         return record if self._relay.is_left(record.id) else None
 
-    async def _session_for(self, user: User, turn: Turn) -> tuple[SessionRecord, CatalogAgent]:
+    async def _session_for(self, user: User, turn: Turn) -> tuple[SessionRecord, AgentInScope]:
         if turn.session_id is not None:
             session = await owned_session(self._store, user.id, turn.session_id)
-            return session, self._agents.get(turn.agent_id or session.agent_id, user)
-        entry, now = self._agents.get(turn.agent_id, user), self._store.now()
+            return session, self._agents.get(turn.agent_id or session.agent_id, user, session.scope)
+        found, now = self._agents.get(turn.agent_id, user, turn.scope), self._store.now()
+        settings = found.agent.settings
         session = SessionRecord(
             id=uuid4().hex,
             user_id=user.id,
-            agent_id=entry.settings.id,
+            agent_id=settings.id,
             title=provisional_title(turn.text),
             unnamed=True,
             created_at=now,
             updated_at=now,
-            chat_profile=turn.chat_profile or entry.settings.chat.profile or self._profiles.default_name,
+            chat_profile=turn.chat_profile or settings.chat.profile or self._profiles.default_name,
             scope=dict(turn.scope),
             parent=turn.parent,
         )
-        return session, entry
+        return session, found
 
 
 def _check_context(entry: CatalogAgent, record: ExchangeRecord) -> None:

@@ -4,19 +4,20 @@ Every method checks that the session is the user's, and raises SessionNotFound i
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from uuid import uuid4
 
 from agentic_backend.agents.agent_factory import AgentFactory
-from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.auth.user import User
 from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.errors import Internal, SessionNotFound
-from agentic_backend.protocol.messages import ChatMessage, Session, SessionState
+from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
+from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.access import owned_exchange, owned_session
 from agentic_backend.sessions.bulkhead import Bulkhead
+from agentic_backend.sessions.session_ends import EndReason, SessionEnds
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.titles import UNNAMED
 from agentic_backend.sessions.user_limits import UserLimits
@@ -37,8 +38,9 @@ class SessionService:
     def __init__(
         self,
         store: Store,
-        agents: AgentManager,
+        agents: AgentsInScope,
         factory: AgentFactory,
+        ends: SessionEnds,
         relay: Relay,
         orchestrator: SessionOrchestrator,
         user_limits: UserLimits,
@@ -47,6 +49,7 @@ class SessionService:
         self._store = store
         self._agents = agents
         self._factory = factory
+        self._ends = ends
         self._relay = relay
         self._orchestrator = orchestrator
         self._user_limits = user_limits
@@ -55,10 +58,18 @@ class SessionService:
         content = "Too many of your searches go on; wait until some are answered."
         self._searches = Bulkhead(per_user=_SEARCHES_PER_USER, in_all=_SEARCHES, wait_s=_SEARCH_WAIT_S, content=content)
 
-    async def open(self, user: User, agent_id: str | None, title: str | None, chat_profile: str | None) -> Session:
+    async def open(
+        self,
+        user: User,
+        agent_id: str | None,
+        title: str | None,
+        chat_profile: str | None,
+        scope: Mapping[str, str] | None = None,
+    ) -> Session:
         """A new session. Raises AgentNotFound, AgentUnavailable, BadFrame, Forbidden or RateLimited."""
         self.chat_profiles.check(chat_profile)
-        agent, now = self._agents.get(agent_id, user), self._store.now()
+        named = dict(scope or {})
+        agent, now = self._agents.get(agent_id, user, named).agent, self._store.now()
         await self._user_limits.check_empty_sessions(user.id)
         session = SessionRecord(
             id=uuid4().hex,
@@ -68,6 +79,7 @@ class SessionService:
             unnamed=title is None,
             created_at=now,
             updated_at=now,
+            scope=named,
             chat_profile=chat_profile or agent.settings.chat.profile or self.chat_profiles.default_name,
         )
         await self._store.create_session(session)
@@ -82,6 +94,11 @@ class SessionService:
 
     async def get(self, user: User, session_id: str) -> Session:
         return (await owned_session(self._store, user.id, session_id)).shown()
+
+    async def settings_of(self, user: User, session_id: str) -> AgentInScope:
+        """The session's agent with the settings that apply. Raises the errors of `AgentsInScope.get`."""
+        session = await owned_session(self._store, user.id, session_id)
+        return self._agents.get(session.agent_id, user, session.scope)
 
     async def messages(
         self, user: User, session_id: str, after_rank: int, limit: int
@@ -109,16 +126,9 @@ class SessionService:
 
     async def complete(self, user: User, session_id: str) -> Session:
         """Complete the session: it takes no more asks, and its running or waiting exchange is stopped."""
-        session = await owned_session(self._store, user.id, session_id)
-        # The state first, so that no exchange begins after the stop.
-        await self._store.complete_session(session_id, self._store.now())
-        # Also if it is completed already: the request that completed it may still wait for the exchange's end.
-        await self._stop(user, session_id)
-        await self._factory.teardown_session_agents(session_id)
-        completed = (await owned_session(self._store, user.id, session_id)).shown()
-        if session.state is not SessionState.COMPLETED:
-            self._relay.session_changed(completed)
-        return completed
+        await owned_session(self._store, user.id, session_id)
+        completed = await self._ends.end(session_id, EndReason.ASKED, lambda: self._stop(user, session_id))
+        return completed.shown()
 
     async def cancel(self, user: User, session_id: str) -> bool:
         """Stop the running or waiting exchange and wait for its end; False if there was none."""
@@ -138,8 +148,7 @@ class SessionService:
     async def delete(self, user: User, session_id: str) -> None:
         """Stop the session's exchange, close its agents, and delete all its data."""
         await owned_session(self._store, user.id, session_id)
-        await self._store.complete_session(session_id, self._store.now())
-        await self._stop(user, session_id)
+        await self._ends.end(session_id, EndReason.DELETED, lambda: self._stop(user, session_id))
         await self.remove(session_id)
 
     async def remove(self, session_id: str) -> None:

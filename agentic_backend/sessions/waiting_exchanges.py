@@ -9,7 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from uuid import uuid4
 
-from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import AgentNotFound, ApprovalNotFound, CheckpointMissing, ExchangeNotFound
 from agentic_backend.exchange.boundary_events import show_waiting
@@ -19,6 +18,7 @@ from agentic_backend.exchange.life import STOPPED
 from agentic_backend.exchange.outages import for_seconds, until_stored
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
+from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
@@ -40,7 +40,7 @@ class WaitingExchanges:
     def __init__(
         self,
         services: ExchangeServices,
-        agents: AgentManager,
+        agents: AgentsInScope,
         launcher: ExchangeLauncher,
         views: ExchangeViews,
         closing: Closing,
@@ -72,7 +72,7 @@ class WaitingExchanges:
                 # Its pause is stored, but its task does not know yet: until then a stop may still end it.
                 await pausing.settled.wait()
                 continue
-            entry, checkpoint = self._agents.get(waiting.agent_id, user), await self._checkpoint(waiting)
+            entry, checkpoint = self._agents.again(waiting, user), await self._checkpoint(waiting)
             decisions = await asyncio.to_thread(decided, waiting, payload, user.id, self._store.now())
             try:
                 return await self._settle(waiting, decisions, entry, checkpoint, tokens, for_author=user.sees_details)
@@ -99,7 +99,7 @@ class WaitingExchanges:
         if decisions is None:
             return False
         try:
-            entry = self._agents.entry(waiting.agent_id)
+            entry = self._agents.again(waiting)
 
             async def begin() -> ExchangeLog:
                 return await self._settle(waiting, decisions, entry, await self._checkpoint(waiting), None)
@@ -133,7 +133,7 @@ class WaitingExchanges:
         self,
         waiting: ExchangeRecord,
         decisions: Sequence[HumanDecision],
-        entry: CatalogAgent,
+        entry: AgentInScope,
         checkpoint: Checkpoint,
         tokens: Tokens | None,
         *,
@@ -174,7 +174,7 @@ class WaitingExchanges:
         self,
         waiting: ExchangeRecord,
         decisions: Sequence[HumanDecision],
-        entry: CatalogAgent,
+        entry: AgentInScope,
         checkpoint: Checkpoint,
         *,
         for_author: bool,
@@ -191,7 +191,9 @@ class WaitingExchanges:
             first_block=waiting.last_seq,
             usage=waiting.usage,
         )
-        return ExchangeStart(waiting, entry, session, messages[0], resume_point, for_author)
+        return ExchangeStart(
+            waiting, entry.agent, session, messages[0], resume_point, effective=entry.effective, for_author=for_author
+        )
 
     async def _checkpoint(self, waiting: ExchangeRecord) -> Checkpoint:
         checkpoint = await self._store.checkpoint(waiting.id)

@@ -11,6 +11,7 @@ from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.permissions import PermissionsSettings
+from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.event_loop import running
 from agentic_backend.exchange.closing import Closing
@@ -19,15 +20,23 @@ from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
+from agentic_backend.policy.agents_in_scope import AgentsInScope
+from agentic_backend.policy.cascade import Cascade
+from agentic_backend.policy.policies_file import Policies
+from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.policy.usage_reports import UsageReports
+from agentic_backend.protocol.messages import SessionState
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.exchange_views import ExchangeViews
+from agentic_backend.sessions.farewell import Farewell, asks_to_quit
+from agentic_backend.sessions.housekeeping import Housekeeping, inactivity
 from agentic_backend.sessions.kpi_report import KpiReports
 from agentic_backend.sessions.maintenance import Maintenance
 from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.resumption import Resumption
+from agentic_backend.sessions.session_ends import OnEnded, SessionEnds
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.titles import Titles
@@ -36,6 +45,7 @@ from agentic_backend.sessions.user_export import UserExport
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,7 @@ class WiredSessions:
     user_export: UserExport
     user_deletions: UserDeletions
     maintenance: Maintenance
+    housekeeping: Housekeeping
 
 
 def wire_sessions(
@@ -65,9 +76,27 @@ def wire_sessions(
     tokens: TokenCache,
     ledger: UsageLedger,
     permissions: PermissionsSettings,
+    policies: Policies,
+    ending: SessionsSettings,
+    on_ended: OnEnded = lambda session: None,
 ) -> WiredSessions:
     naming = Titles(models, store, relay, kpi, ledger, titles, limits.titles_timeout_s)
-    views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, naming.name_after)
+    in_scope = agents_in_scope(agents, policies, limits, profiles)
+    ends = SessionEnds(store, relay, factory, kpi, on_ended)
+
+    def close_agents(session_id: str) -> None:
+        relay.spawn(factory.teardown_session_agents(session_id))
+
+    relay.on_completed = close_agents
+
+    def answered(session: SessionRecord, opening: MessageRecord, exchange: ExchangeRecord) -> None:
+        if not asks_to_quit(opening.parts):
+            naming.name_after(session, opening, exchange)
+        if session.state is SessionState.COMPLETED:
+            # The exchange's own agent was in use when the session was completed.
+            close_agents(session.id)
+
+    views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, answered)
     services = ExchangeServices(
         instance=instance,
         store=store,
@@ -80,24 +109,27 @@ def wire_sessions(
         profiles=profiles,
         token_counts=TokenCounts(),
         show_stored=views.refresh,
-        on_answered=naming.name_after,
+        on_answered=answered,
     )
     launcher = ExchangeLauncher(services, permissions)
-    waiting = WaitingExchanges(services, agents, launcher, views, closing)
-    resumption = Resumption(services, agents, launcher)
+    waiting = WaitingExchanges(services, in_scope, launcher, views, closing)
+    resumption = Resumption(services, in_scope, launcher)
     user_limits = UserLimits(store, limits)
     recovery = Recovery(closing, resumption.resume_by_itself)
     orchestrator = SessionOrchestrator(
         services,
-        agents,
+        in_scope,
         launcher=launcher,
         views=views,
         waiting=waiting,
         resumption=resumption,
         recovery=recovery,
         user_limits=user_limits,
+        ends=ends,
+        farewell=Farewell(ending.farewell),
     )
-    service = SessionService(store, agents, factory, relay, orchestrator, user_limits, profiles)
+    chores = [] if ending.inactive_h is None else [inactivity(store, ends, ending.inactive_h)]
+    service = SessionService(store, in_scope, factory, ends, relay, orchestrator, user_limits, profiles)
     user_deletions = UserDeletions(store, relay, factory, service, [naming.forget])
     return WiredSessions(
         orchestrator=orchestrator,
@@ -117,16 +149,29 @@ def wire_sessions(
             kpi=kpi,
             look_at_deletions=user_deletions.look,
         ),
+        housekeeping=Housekeeping(instance, store, kpi, *chores),
     )
+
+
+def agents_in_scope(
+    agents: AgentManager, policies: Policies, limits: LimitsSettings, profiles: ChatProfiles
+) -> AgentsInScope:
+    """The agents, with the settings of the server where nothing else says otherwise."""
+    defaults = {
+        "model": "default",
+        "chat_profile": profiles.default_name,
+        "limits.run_s": limits.run_timeout_s,
+    }
+    return AgentsInScope(agents, Scopes(policies), Cascade(policies, defaults))
 
 
 @asynccontextmanager
 async def open_sessions(services: WiredSessions, *, alone: bool) -> AsyncIterator[None]:
-    """Run the maintenance while the context is open.
+    """Run the maintenance and the housekeeping while the context is open.
 
     An instance that is `alone` on its store first ends all exchanges left in it. Raises StoreUnavailable.
     """
     if alone:
         await services.maintenance.recover_all()
-    async with running(services.maintenance.run()):
+    async with running(services.maintenance.run()), running(services.housekeeping.run()):
         yield

@@ -198,8 +198,13 @@ class Store(ItemStore, TrailStore, UsageStore, ChoreStore, UserStore, Protocol):
         """Set the title; with `only_unnamed`, only if the session has no name yet. None if nothing was renamed."""
         ...
 
-    async def complete_session(self, session_id: str, at: datetime) -> SessionRecord | None:
-        """Complete an active session; return a completed one unchanged. None if the session doesn't exist."""
+    async def complete_session(
+        self, session_id: str, at: datetime, idle_since: datetime | None = None
+    ) -> SessionRecord | None:
+        """Complete an active session; return a completed one unchanged. None if the session doesn't exist.
+
+        With `idle_since`, a session that was updated later, or has an active exchange, is returned unchanged too.
+        """
         ...
 
     async def delete_session(self, session_id: str) -> None:
@@ -354,6 +359,10 @@ class Store(ItemStore, TrailStore, UsageStore, ChoreStore, UserStore, Protocol):
 
     async def count_waiting(self, user_id: str) -> int:
         """The number of the user's exchanges that wait for a person."""
+        ...
+
+    async def count_asked(self, session_id: str, below_rank: int) -> int:
+        """The number of messages below that rank that the session's user has sent, without what was resumed."""
         ...
 
     async def count_empty_sessions(self, user_id: str) -> int:

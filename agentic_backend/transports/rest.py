@@ -111,7 +111,8 @@ class RestApi:
 
     async def _open(self, request: Request, user: User) -> Response:
         body = await body_of(request, OpenSession, self._door.limits.frame_bytes)
-        return json_response(await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile), 201)
+        session = await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
+        return json_response(session, 201)
 
     async def _list_sessions(self, request: Request, user: User) -> Response:
         text = request.query_params.get("q")

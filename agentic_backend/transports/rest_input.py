@@ -3,13 +3,13 @@
 import asyncio
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, StringConstraints, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
-from agentic_backend.protocol.frames import Frame, HumanDecisions, Id, decode_object, first_problem
+from agentic_backend.protocol.frames import Frame, HumanDecisions, Id, Scope, decode_object, first_problem
 from agentic_backend.protocol.messages import SessionState
 
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
@@ -23,8 +23,20 @@ _FARTHEST_OFFSET = timedelta(hours=14)
 
 class OpenSession(Frame):
     agent_id: Id | None = None
+    scope: Scope = Field(default_factory=dict)
     title: Title | None = None
     chat_profile: Id | None = None
+
+
+class AskQuery(Frame):
+    """A question without a session, as an `ask` frame with `mode: query`."""
+
+    content: str = Field(min_length=1, repr=False)
+    agent_id: Id | None = None
+    client_exchange_id: Id | None = None
+    chat_profile: Id | None = None
+    scope: Scope = Field(default_factory=dict)
+    runtime_context: dict[str, Any] = Field(default_factory=dict, repr=False)
 
 
 class RenameSession(Frame):

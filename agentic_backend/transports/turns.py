@@ -13,6 +13,7 @@ def turn_of(ask: Ask) -> Turn:
         session_id=ask.session_id,
         agent_id=ask.agent_id,
         chat_profile=ask.chat_profile,
+        scope=ask.scope,
         client_exchange_id=ask.client_exchange_id,
         runtime_context=ask.runtime_context,
     )

@@ -1,14 +1,24 @@
 """SessionOrchestrator: what a turn says of a session that it opens is kept with that session."""
 
-from support.sessions import Sessions
+from dataclasses import replace
+from typing import Any
+
+from support.sessions import USER, Sessions
 
 from agentic_backend.stores.records import Parent
 
 
 async def test_a_turn_that_opens_a_session_gives_it_its_scope_and_its_parent(sessions: Sessions) -> None:
-    events = await sessions.ask("hi", agent_id="echo", scope={"assignment": "a1"}, parent=Parent("other", 4))
+    user = replace(USER, scope_choices={"assignment": frozenset({"a1"})})
+    asked: dict[str, Any] = {
+        "user": user,
+        "agent_id": "echo",
+        "scope": {"assignment": "a1"},
+        "parent": Parent("other", 4),
+    }
+    events = await sessions.ask("hi", **asked)
     session = await sessions.session(events[-1]["session_id"])
     assert (session.scope, session.parent) == ({"assignment": "a1"}, Parent("other", 4))
     assert not {"scope", "parent"} & events[-1]["session"].keys()
-    await sessions.ask("again", session_id=session.id, scope={"assignment": "a2"})
+    await sessions.ask("again", user=user, session_id=session.id, scope={"assignment": "a2"})
     assert (await sessions.session(session.id)).scope == {"assignment": "a1"}

@@ -18,10 +18,12 @@ from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.permissions import PermissionsSettings
+from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.config.usage import PriceSettings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.policies_file import Policies
 from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.protocol.events import Final
@@ -29,7 +31,9 @@ from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.housekeeping import Housekeeping
 from agentic_backend.sessions.maintenance import Maintenance
+from agentic_backend.sessions.session_ends import OnEnded
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.turn import Turn
@@ -57,6 +61,7 @@ class Sessions:
     orchestrator: SessionOrchestrator
     service: SessionService
     maintenance: Maintenance
+    housekeeping: Housekeeping
     user_export: UserExport
     user_deletions: UserDeletions
     kpi: Kpi
@@ -147,6 +152,9 @@ async def open_sessions(
     lease_s: float = 15,
     alone: bool = True,
     broadcast: Broadcast | None = None,
+    policies: Policies | None = None,
+    ending: SessionsSettings | None = None,
+    on_ended: OnEnded = lambda session: None,
 ) -> AsyncIterator[Sessions]:
     """Sessions with these agents by id, the first as the default; check at the end that no task is left.
 
@@ -172,6 +180,9 @@ async def open_sessions(
         kpi=kpi,
         limits=limits,
         titles=titles or TitlesSettings(),
+        policies=policies or Policies(),
+        ending=ending or SessionsSettings(),
+        on_ended=on_ended,
         profiles=profiles,
         tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
         ledger=ledger,
@@ -179,8 +190,8 @@ async def open_sessions(
     )
     try:
         async with open_services(wired, alone=alone):
-            users = wired.user_export, wired.user_deletions
-            yield Sessions(store, relay, factory, wired.orchestrator, wired.service, wired.maintenance, *users, kpi)
+            parts = wired.orchestrator, wired.service, wired.maintenance, wired.housekeeping
+            yield Sessions(store, relay, factory, *parts, wired.user_export, wired.user_deletions, kpi)
     finally:
         await relay.aclose()
         await factory.aclose()

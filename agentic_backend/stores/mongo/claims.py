@@ -142,6 +142,11 @@ class Claims(Part):
         waiting = {"user_id": user_id, "status": ExchangeStatus.AWAITING_HUMAN.value}
         return await database["exchanges"].count_documents(waiting)
 
+    @operation
+    async def count_asked(self, database: Database, session_id: str, below_rank: int) -> int:
+        asked = {"session_id": session_id, "first_rank": {"$lt": below_rank}, "resumes": None}
+        return await database["exchanges"].count_documents(asked)
+
 
 async def _can_be_resumed(database: Database, ended: ExchangeRecord) -> bool:
     """Whether it was interrupted and no other exchange follows, which may not have dropped its state yet."""

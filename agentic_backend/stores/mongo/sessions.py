@@ -56,13 +56,20 @@ class Sessions(Part):
             return await _set(database, conditions, {"title": title, "search_title": folded(title), "unnamed": False})
 
     @operation
-    async def complete_session(self, database: Database, session_id: str, at: datetime) -> SessionRecord | None:
-        active = {"_id": session_id, "state": SessionState.ACTIVE.value}
+    async def complete_session(
+        self, database: Database, session_id: str, at: datetime, idle_since: datetime | None = None
+    ) -> SessionRecord | None:
+        active: Document = {"_id": session_id, "state": SessionState.ACTIVE.value}
         async with self.turn(session_id):
             while (session := await database["sessions"].find_one(active)) is not None:
+                is_used = idle_since is not None and session["updated_at"] >= rfc3339(idle_since)
+                if is_used or (idle_since is not None and session["active_exchange_id"] is not None):
+                    break
                 latest = max(rfc3339(at), session["updated_at"])
                 changes = {"state": SessionState.COMPLETED.value, "ended_at": latest, "updated_at": latest}
                 as_read = {**active, "updated_at": session["updated_at"]}
+                if idle_since is not None:
+                    as_read["active_exchange_id"] = None
                 if (completed := await _set(database, as_read, changes)) is not None:
                     return completed
             return await session_with(database, session_id)

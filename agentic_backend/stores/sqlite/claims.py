@@ -123,6 +123,11 @@ class Claims(Part):
     def count_waiting(self, db: sqlite3.Connection, user_id: str) -> int:
         return count(db, "exchanges WHERE user_id = ? AND status = 'awaiting_human'", [user_id])
 
+    @reads
+    def count_asked(self, db: sqlite3.Connection, session_id: str, below_rank: int) -> int:
+        asked = "exchanges WHERE session_id = ? AND first_rank < ? AND resumes IS NULL"
+        return count(db, asked, [session_id, below_rank])
+
 
 def _is_last_write(db: sqlite3.Connection, exchange_id: str, token: str | None) -> bool:
     return db.execute(_IS_LAST_WRITE, (exchange_id, token)).fetchone() is not None

@@ -20,6 +20,7 @@ _RENAME = f"""
 _COMPLETE = """
     UPDATE sessions SET state = 'completed', ended_at = max(updated_at, :at), updated_at = max(updated_at, :at)
     WHERE id = :id AND state = 'active'
+      AND (:idle_since IS NULL OR updated_at < :idle_since AND active_exchange_id IS NULL)
 """
 
 _KEEP_SUMMARY = f"""
@@ -65,8 +66,11 @@ class Sessions(Part):
         return None if row is None else SESSIONS.record_of(row)
 
     @writes
-    def complete_session(self, db: sqlite3.Connection, session_id: str, at: datetime) -> SessionRecord | None:
-        db.execute(_COMPLETE, {"id": session_id, "at": rfc3339(at)})
+    def complete_session(
+        self, db: sqlite3.Connection, session_id: str, at: datetime, idle_since: datetime | None = None
+    ) -> SessionRecord | None:
+        since = None if idle_since is None else rfc3339(idle_since)
+        db.execute(_COMPLETE, {"id": session_id, "at": rfc3339(at), "idle_since": since})
         return session_with(db, session_id)
 
     @writes

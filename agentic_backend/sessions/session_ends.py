@@ -1,0 +1,94 @@
+"""SessionEnds: completes sessions, for whatever reason, in one way.
+
+The state is stored first, so that no exchange begins any more. Then what runs is stopped, the session's agents are
+closed here, and every instance is told: it shows its clients the change, and closes its own agents of the session.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from agentic_backend.agents.agent_factory import AgentFactory
+from agentic_backend.errors import SessionCompleted, SessionNotFound
+from agentic_backend.kpi import Kpi
+from agentic_backend.policy.effective import Effective
+from agentic_backend.protocol.messages import SessionState
+from agentic_backend.relay.relay import Relay
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import SessionRecord
+
+log = logging.getLogger(__name__)
+
+OnEnded = Callable[[SessionRecord], None]
+"""Takes a session that has just been completed. Called once for each, or twice if two instances complete it at once."""
+
+
+class EndReason(StrEnum):
+    ASKED = "asked"
+    QUIT = "quit"
+    INACTIVE = "inactive"
+    MAX_MESSAGES = "max_messages"
+    MAX_DURATION = "max_duration_s"
+    DELETED = "deleted"
+
+
+class SessionEnds:
+    def __init__(self, store: Store, relay: Relay, factory: AgentFactory, kpi: Kpi, on_ended: OnEnded) -> None:
+        self._store = store
+        self._relay = relay
+        self._factory = factory
+        self._kpi = kpi
+        self._on_ended = on_ended
+
+    async def end(
+        self,
+        session_id: str,
+        reason: EndReason,
+        stop: Callable[[], Awaitable[object]] | None = None,
+        idle_since: datetime | None = None,
+    ) -> SessionRecord:
+        """Complete the session, unless it is completed; return it.
+
+        `stop` stops what runs in it. With `idle_since`, a session with a later message, or in which something runs, is
+        returned as it is. Raises SessionNotFound.
+        """
+        at = self._store.now()
+        session = await self._store.complete_session(session_id, at, idle_since)
+        if session is None:
+            raise SessionNotFound
+        if session.state is not SessionState.COMPLETED:
+            return session
+        # No later write changes `ended_at`, and a time of its own belongs to each completion.
+        is_new = session.ended_at is not None and session.ended_at >= at
+        if stop is not None:
+            # Also if it was completed before: the request that did so may still wait for the exchange's end.
+            await stop()
+            session = await self._store.get_session(session_id)
+            if session is None:
+                raise SessionNotFound
+        await self._factory.teardown_session_agents(session_id)
+        if is_new:
+            log.info("session completed", extra={"session_id": session_id, "reason": reason.value})
+            self._kpi.session_ended(reason)
+            self._relay.session_changed(session.shown())
+            self._on_ended(session)
+        return session
+
+    async def check_limits(self, session: SessionRecord, effective: Effective) -> None:
+        """Complete the session, and raise SessionCompleted, if it may take no more messages of its user.
+
+        An ask that is refused for another reason changes nothing: while something runs, the session is busy.
+        """
+        if session.state is SessionState.COMPLETED or session.active_exchange_id is not None:
+            return
+        age = max(self._store.now() - session.created_at, timedelta())
+        if effective.max_duration_s is not None and age.total_seconds() >= effective.max_duration_s:
+            await self._end_at_limit(session, EndReason.MAX_DURATION, effective.max_duration_s)
+        if effective.max_messages is not None:
+            if await self._store.count_asked(session.id, session.next_rank) >= effective.max_messages:
+                await self._end_at_limit(session, EndReason.MAX_MESSAGES, effective.max_messages)
+
+    async def _end_at_limit(self, session: SessionRecord, limit: EndReason, value: float) -> None:
+        await self.end(session.id, limit)
+        raise SessionCompleted(f"The session has reached its limit {limit.value} of {value:g}, and is completed.")

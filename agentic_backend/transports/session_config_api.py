@@ -1,0 +1,72 @@
+"""The REST call that shows which settings apply to a session, and which level each value comes from."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agentic_backend.auth.user import User
+from agentic_backend.policy.agents_in_scope import AgentInScope
+from agentic_backend.policy.effective import LevelValue
+from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.transports.door_services import DoorServices
+from agentic_backend.transports.rest import PREFIX
+from agentic_backend.transports.rest_calls import RestCalls
+from agentic_backend.transports.rest_errors import json_response
+
+_PROMPTS = "prompts."
+
+
+class LevelView(Value):
+    """What one level sets; `file` and `line` are where."""
+
+    level: str
+    id: str | None = absent()
+    value: Any = None
+    file: str | None = absent()
+    line: int | None = absent()
+
+
+class SettingView(Value):
+    """The value that applies, the level that it comes from, and what each level sets, the least specific first."""
+
+    value: Any = None
+    source: LevelView
+    levels: list[LevelView]
+
+
+class SessionConfigView(Value):
+    session_id: str
+    agent_id: str
+    scope: dict[str, str]
+    settings: dict[str, SettingView]
+
+
+class SessionConfigApi:
+    def __init__(self, calls: RestCalls, services: DoorServices) -> None:
+        self._calls = calls
+        self._door = services
+
+    def routes(self) -> list[Route]:
+        return self._calls.routes(PREFIX, [("GET", "/sessions/{id}/config", self._config)])
+
+    async def _config(self, request: Request, user: User) -> Response:
+        session_id = request.path_params["id"]
+        found = await self._door.sessions.settings_of(user, session_id)
+        return json_response(_view(session_id, found, with_prompts=user.sees_details))
+
+
+def _view(session_id: str, found: AgentInScope, *, with_prompts: bool) -> SessionConfigView:
+    def shown(name: str, told: LevelValue) -> LevelView:
+        # What the system prompt says may be meant for the model alone.
+        value = told.value if with_prompts or not name.startswith(_PROMPTS) else told.value is not None
+        return LevelView(level=told.level, id=told.id, value=value, file=told.file, line=told.line)
+
+    settings = {}
+    for name, told in sorted(found.effective.levels.items()):
+        levels = [shown(name, one) for one in told]
+        settings[name] = SettingView(value=levels[-1].value, source=levels[-1], levels=levels)
+    return SessionConfigView(
+        session_id=session_id, agent_id=found.agent.settings.id, scope=dict(found.scope), settings=settings
+    )

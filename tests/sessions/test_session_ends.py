@@ -1,0 +1,180 @@
+"""How sessions end: by the word "quit", at a limit, unused, and what happens then."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from services.mongodb import fresh_database
+from support.held_agents import Hold, held_graph
+from support.recorded_agents import echoing_graph, entry_of
+from support.sessions import USER, Sessions, events_of, open_sessions
+
+from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.agents.catalog import SessionLimits
+from agentic_backend.config.sessions import SessionsSettings
+from agentic_backend.errors import SessionBusy, SessionCompleted
+from agentic_backend.protocol.messages import SessionState
+from agentic_backend.sessions.housekeeping import inactivity
+from agentic_backend.sessions.session_ends import SessionEnds
+from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.records import SessionRecord
+
+FAREWELL = "Goodbye!"
+
+
+def limited(**limits: Any) -> CatalogAgent:
+    agent = entry_of(echoing_graph(), "limited")
+    return replace(agent, settings=agent.settings.model_copy(update={"session_limits": SessionLimits(**limits)}))
+
+
+class Ended(list[str]):
+    """The ids of the sessions whose end was told."""
+
+    def __call__(self, session: SessionRecord) -> None:
+        self.append(session.id)
+
+
+@pytest.fixture
+def ended() -> Ended:
+    return Ended()
+
+
+@asynccontextmanager
+async def opened(
+    directory: Path, mongodb: str | None, ended: Ended, agents: Mapping[str, object]
+) -> AsyncIterator[Sessions]:
+    async with AsyncExitStack() as stack:
+        database = None
+        if mongodb is not None:
+            database = await MongoStore.open(await stack.enter_async_context(fresh_database(mongodb)), timeout_s=20)
+        ending = SessionsSettings(farewell=FAREWELL)
+        sessions = open_sessions(directory, agents, database=database, ending=ending, on_ended=ended)
+        yield await stack.enter_async_context(sessions)
+
+
+def texts_of(messages: list[dict[str, Any]]) -> list[str]:
+    return [message["parts"][0]["text"] for message in messages]
+
+
+@pytest.mark.parametrize("word", ["quit", "Quit", " QUIT\n"])
+async def test_quit_ends_the_session(tmp_path: Path, mongodb: str | None, ended: Ended, word: str) -> None:
+    async with opened(tmp_path, mongodb, ended, {"echo": echoing_graph()}) as sessions:
+        session_id = (await sessions.ask("hello"))[-1]["session_id"]
+        final = (await sessions.ask(word, session_id=session_id))[-1]
+        assert (final["type"], final["status"], final["session"]["state"]) == ("final", "ok", "completed")
+        assert texts_of(final["messages"]) == [word, FAREWELL]
+        assert texts_of(await sessions.stored(session_id))[-2:] == [word, FAREWELL]
+        assert ended == [session_id]
+        with pytest.raises(SessionCompleted):
+            await sessions.begin("more", session_id=session_id)
+
+
+async def test_quit_ends_a_session_that_it_opens(tmp_path: Path, mongodb: str | None, ended: Ended) -> None:
+    async with opened(tmp_path, mongodb, ended, {"echo": echoing_graph()}) as sessions:
+        final = (await sessions.ask("quit", client_exchange_id="x"))[-1]
+        assert final["session"]["state"] == "completed" and texts_of(final["messages"]) == ["quit", FAREWELL]
+        again = (await sessions.ask("quit", client_exchange_id="x"))[-1]
+        assert again["exchange_id"] == final["exchange_id"]
+        assert ended == [final["session_id"]]
+
+
+@pytest.mark.parametrize("message", ["quit.", "I quit", "quit quit"])
+async def test_another_message_is_no_quit(tmp_path: Path, ended: Ended, message: str) -> None:
+    async with opened(tmp_path, None, ended, {"echo": echoing_graph()}) as sessions:
+        final = (await sessions.ask(message))[-1]
+        assert final["session"]["state"] == "active" and FAREWELL not in texts_of(final["messages"])
+    assert ended == []
+
+
+async def test_quit_is_a_question_in_a_query(tmp_path: Path, ended: Ended) -> None:
+    async with opened(tmp_path, None, ended, {"echo": echoing_graph()}) as sessions:
+        final = (await sessions.ask("quit", mode="query"))[-1]
+        assert final["status"] == "ok" and texts_of(final["messages"])[-1] != FAREWELL
+    assert ended == []
+
+
+async def test_quit_waits_for_what_runs(tmp_path: Path, ended: Ended, hold: Hold) -> None:
+    async with opened(tmp_path, None, ended, {"held": held_graph(hold)}) as sessions:
+        running = await sessions.begin("hello")
+        with pytest.raises(SessionBusy):
+            await sessions.begin("quit", session_id=running.session_id)
+        assert (await sessions.session(running.session_id)).state is SessionState.ACTIVE
+        hold.released.set()
+        await events_of(running)
+
+
+async def test_the_agents_of_an_ended_session_are_closed(tmp_path: Path, ended: Ended) -> None:
+    async with opened(tmp_path, None, ended, {"echo": echoing_graph()}) as sessions:
+        session_id = (await sessions.ask("hello"))[-1]["session_id"]
+        assert len(sessions.factory._idle) == 1
+        await sessions.ask("quit", session_id=session_id)
+        async with asyncio.timeout(10):
+            while sessions.factory._idle or sessions.factory._in_use:
+                await asyncio.sleep(0.01)
+
+
+async def test_the_ask_beyond_the_most_messages_ends_the_session(
+    tmp_path: Path, mongodb: str | None, ended: Ended
+) -> None:
+    async with opened(tmp_path, mongodb, ended, {"limited": limited(max_messages=2)}) as sessions:
+        session_id = (await sessions.ask("one"))[-1]["session_id"]
+        second = (await sessions.ask("two", session_id=session_id, client_exchange_id="2"))[-1]
+        assert (await sessions.session(session_id)).state is SessionState.ACTIVE
+        sessions.relay.evict_session(session_id, [second["exchange_id"]])
+        repeated = await sessions.begin("two", session_id=session_id, client_exchange_id="2")
+        assert repeated.exchange_id == second["exchange_id"]
+        with pytest.raises(SessionCompleted, match="max_messages of 2"):
+            await sessions.begin("three", session_id=session_id)
+        assert (await sessions.session(session_id)).state is SessionState.COMPLETED
+        with pytest.raises(SessionCompleted):
+            await sessions.begin("four", session_id=session_id)
+    assert ended == [session_id]
+
+
+async def test_an_ask_after_the_longest_duration_ends_the_session(tmp_path: Path, ended: Ended) -> None:
+    async with opened(tmp_path, None, ended, {"limited": limited(max_duration_s=0.2)}) as sessions:
+        session_id = (await sessions.ask("one"))[-1]["session_id"]
+        await asyncio.sleep(0.25)
+        with pytest.raises(SessionCompleted, match=r"max_duration_s of 0\.2"):
+            await sessions.begin("two", session_id=session_id)
+    assert ended == [session_id]
+
+
+async def test_completing_and_deleting_tell_of_the_end_once(tmp_path: Path, mongodb: str | None, ended: Ended) -> None:
+    async with opened(tmp_path, mongodb, ended, {"echo": echoing_graph()}) as sessions:
+        first, second = [(await sessions.ask("hello"))[-1]["session_id"] for _ in range(2)]
+        await sessions.service.complete(USER, first)
+        await sessions.service.complete(USER, first)
+        await sessions.service.delete(USER, first)
+        await sessions.service.delete(USER, second)
+    assert ended == [first, second]
+
+
+async def test_unused_sessions_are_completed_and_no_others(
+    tmp_path: Path, mongodb: str | None, ended: Ended, hold: Hold
+) -> None:
+    agents = {"echo": echoing_graph(), "held": held_graph(hold)}
+    async with opened(tmp_path, mongodb, ended, agents) as sessions:
+        running = await sessions.begin("hello", agent_id="held")
+        unused = [(await sessions.ask("hello"))[-1]["session_id"] for _ in range(3)]
+        await asyncio.sleep(0.8)
+        used = (await sessions.ask("hello"))[-1]["session_id"]
+        between = (await sessions.session(used)).updated_at - timedelta(seconds=0.6)
+        after_h = (sessions.store.real.now() - between) / timedelta(hours=1)
+        await sessions.housekeeping.do(inactivity(sessions.store.as_store, ends_of(sessions), after_h))
+        assert sorted(ended) == sorted(unused)
+        states = [(await sessions.session(one)).state for one in (*unused, used, running.session_id)]
+        assert states == [SessionState.COMPLETED] * 3 + [SessionState.ACTIVE] * 2
+        hold.released.set()
+        await events_of(running)
+
+
+def ends_of(sessions: Sessions) -> SessionEnds:
+    ends = sessions.service._ends
+    assert isinstance(ends, SessionEnds)
+    return ends

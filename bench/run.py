@@ -15,6 +15,7 @@ from pathlib import Path
 import build_agent
 import external_services
 import load_client
+import long_context
 import servers
 import verify_tokens
 from figures import median
@@ -82,6 +83,8 @@ TARGETS = (
         lambda c: c["disk"]["second_half"] / c["disk"]["first_half"],
         1.05,
     ),
+    Target("the context of 10,000 messages, cold, ms", lambda c: c["context"]["cold 20"], 20),
+    Target("the same, warm, with as many exchanges as fit into 128k, ms", lambda c: c["context"]["warm all, 128k"], 20),
     Target("an access token, ms", lambda c: c["access token"]["ms"], 0.2),
     Target("an agent with an MCP server, the first of a process, ms", lambda c: c["build"]["first"], 300),
     Target("an idle socket, × the bare server's", lambda c: c["idle"]["product"] / c["idle"]["bare"], 1.3),
@@ -203,6 +206,7 @@ def report(cases: dict[str, Figures]) -> str:
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
     long_session = ", ".join(f"{n}th: {ms:.1f} ms" for n, ms in cases["long session"].items())
     memory = ", ".join(f"after {n:,} turns {cases['soak'][f'after_{n}'] / 1024:.0f} MiB" for n in SOAK_TURNS)
+    context = ", ".join(f"{case} {ms:.1f} ms" for case, ms in cases["context"].items())
     return f"""# Results
 
 `make bench` on {datetime.now(UTC):%Y-%m-%d}: medians of {ROUNDS} rounds, each round measures limits and product
@@ -224,6 +228,8 @@ machine; the other figures are those of SQLite.
 - Memory in one process: {memory}.
 - An agent with one MCP server over HTTP, which runs already, is built in {cases["build"]["others"]:.0f} ms, the first \
 of a process in {cases["build"]["first"]:.0f} ms.
+- The context of a session of 10,000 messages, read from SQLite or warm in the agent, with 20 exchanges or all that \
+fit into a window of 8k or 128k tokens: {context}.
 - An access token of Keycloak's is checked in {cases["access token"]["ms"]:.3f} ms.
 
 | target | wanted | got | reached |
@@ -233,7 +239,7 @@ of a process in {cases["build"]["first"]:.0f} ms.
 
 
 def main() -> None:
-    parts = {"access token": verify_tokens.measure(), "build": build_agent.measure()}
+    parts = {"access token": verify_tokens.measure(), "build": build_agent.measure(), "context": long_context.measure()}
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         cases = medians([one_round(directory / str(number)) for number in range(ROUNDS)])

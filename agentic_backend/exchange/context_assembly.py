@@ -7,7 +7,7 @@ from langchain_core.messages import BaseMessage
 
 from agentic_backend.agents.agent_factory import WarmAgent
 from agentic_backend.exchange.given_history import GivenHistory, HistoryLimits, given_history
-from agentic_backend.exchange.recall import Memory
+from agentic_backend.exchange.recall import Memory, Needed
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.context_window import ContextWindow
@@ -63,19 +63,19 @@ class ContextAssembly:
             if start.session is not None
         ]
 
-    async def memory(self) -> Memory:
-        """What the session keeps of its past."""
+    async def memory(self, needed: Needed = len) -> Memory:
+        """What the session keeps of its past; of what the graph has not seen no more than is `needed`."""
         start, window = self._start, self._window.exchanges
         return await self._services.recall.restore(
-            self._warm, start.session, start.opening.rank, window, start.log_fields
+            self._warm, start.session, start.opening.rank, window, start.log_fields, needed
         )
 
     async def history(self) -> tuple[Memory, GivenHistory]:
         """What the session keeps of its past, and what of it fits. Raises ContextTooLong before anything is read."""
         is_slow = self._counter.is_slow and self._window.tokens is not None
         room = await asyncio.to_thread(self._room) if is_slow else self._room()
-        memory = await self.memory()
         limits = HistoryLimits(self._window, room, self._counter.of_message)
+        memory = await self.memory(limits.needed)
         prompt = self.prompt.prompt_messages.get(self._start.agent.settings.id)
         if not (is_slow or _is_long(memory)):
             return memory, given_history(memory, limits, prompt=prompt)

@@ -15,7 +15,7 @@ from agentic_backend.exchange.left_messages import (
     summary_message,
 )
 from agentic_backend.exchange.recall import Memory
-from agentic_backend.policy.context_window import ContextWindow, PastExchange, Summary
+from agentic_backend.policy.context_window import MOST_MESSAGES, ContextWindow, PastExchange, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,18 @@ class HistoryLimits:
     window: ContextWindow
     room: int | None
     count: Callable[[Any], int]
+
+    def needed(self, exchanges: Sequence[Sequence[BaseMessage]]) -> int:
+        """How many of the last exchanges fill the room, as far as the last of them, `exchanges`, tell."""
+        if self.room is None:
+            taken, room = sum(map(len, exchanges)), MOST_MESSAGES
+        else:
+            sizes = [sum(map(self.count, exchange)) for exchange in exchanges]
+            taken, room = sum(size for size in sizes if size <= self.room), self.room
+        if taken > room:
+            return len(exchanges)
+        # A few more, because the earlier ones may be shorter.
+        return len(exchanges) + 1 + round(1.2 * len(exchanges) * (room - taken) / max(taken, 1))
 
 
 def given_history(

@@ -11,7 +11,7 @@ that no message has been added since, and that nobody has reset the session's st
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,12 +36,19 @@ from agentic_backend.agents.snapshot import Snapshot
 from agentic_backend.exchange.history import HISTORY_BYTES, restore_exchanges
 from agentic_backend.exchange.left_messages import as_left, last_exchanges
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import MessageRecord, SessionRecord
+from agentic_backend.stores.records import SessionRecord
 
 log = logging.getLogger(__name__)
 
 # So few messages, of so many characters, are packed in a fraction of a millisecond, which is less than a thread costs.
 _FEW, _SHORT = 32, 64 * 1024
+# So many rows are made into messages in about 2 ms.
+_FEW_ROWS = 200
+# How many exchanges are read at first, and a number that no session has.
+_FIRST_PAGE, _ALL = 32, 1_000_000_000
+
+Needed = Callable[[Sequence[Sequence[BaseMessage]]], int]
+"""How many of a session's last exchanges are needed, as far as the last of them tell. Called in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +93,11 @@ class Recall:
         before_rank: int,
         window: int,
         log_fields: Mapping[str, object] | None = None,
+        needed: Needed = lambda exchanges: _ALL,
     ) -> Memory:
         """The memory of the last `window` exchanges of `session` before `before_rank`; empty if it has none.
 
+        Of those that the graph has not seen, no more are read than are `needed`, the newest first.
         Logs with `log_fields` where a past was found: `warm`, in the agent, or `cold`, in the store, with the number of
         rows read.
         """
@@ -104,14 +113,31 @@ class Recall:
         kept, left = await asyncio.to_thread(_restored, warm, states)
         unseen_from = max(kept.rank, reset_rank)
         unseen: list[list[BaseMessage]] = []
-        rows: Sequence[MessageRecord] = ()
+        read = 0
         if window and unseen_from < before_rank:
             # No more than the graph has not seen: an exchange has at least one message.
             count = min(window, before_rank - unseen_from)
-            rows = await self._store.last_exchanges(session.id, count, HISTORY_BYTES)
-            unseen = restore_exchanges([row for row in rows if row.rank >= unseen_from])
-        _log_restored("cold", window, len(rows), began, log_fields)
+            unseen, read = await self._unseen(session, unseen_from, count, needed)
+        _log_restored("cold", window, read, began, log_fields)
         return Memory(window, before_rank, reset_rank, kept, left if window else [], unseen, states)
+
+    async def _unseen(
+        self, session: SessionRecord, since: int, count: int, needed: Needed
+    ) -> tuple[list[list[BaseMessage]], int]:
+        """The last `count` exchanges from rank `since` on, or as many as are needed; and the number of rows read.
+
+        Reads a few at first, and these again with as many more as they show to be needed.
+        """
+        page = min(count, _FIRST_PAGE)
+        while True:
+            rows = await self._store.last_exchanges(session.id, page, HISTORY_BYTES)
+            own = [row for row in rows if row.rank >= since]
+            unseen = (
+                restore_exchanges(own) if len(own) <= _FEW_ROWS else await asyncio.to_thread(restore_exchanges, own)
+            )
+            if page == count or len(unseen) < page or (more := await asyncio.to_thread(needed, unseen)) <= page:
+                return unseen, len(rows)
+            page = min(more, count)
 
     async def _states(self, session: SessionRecord, before_rank: int) -> Mapping[str, bytes]:
         stored = await self._store.session_state(session.id, before_rank)

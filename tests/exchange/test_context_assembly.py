@@ -1,5 +1,6 @@
 """What models are given of a session's past: as much as their context window takes, with an agent cold and warm."""
 
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.stores.trail import PromptRecord, TrailQuery
+from tests.stores.samples import run_exchanges
 
 PROMPT = "You remember."
 # Of a window of 1,000 tokens, 500 are left for the response.
@@ -121,6 +123,25 @@ async def test_of_an_unknown_window_the_last_messages_are_given(tmp_path: Path) 
             await ask(it, f"{number}", session_id)
     assert models["reading"].questions == [*map(str, range(2, 28))]
     assert len(models["reading"].heard[-1]) == 1 + 50 + 1
+
+
+@pytest.mark.parametrize("tokens", [560, 4_000])
+async def test_of_a_long_past_the_newest_is_read_and_no_more_than_fits(
+    tmp_path: Path, tokens: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    models = with_window(CountingModel, tokens)
+    limits = LimitsSettings(history_exchanges=10_000)
+    async with open_sessions(tmp_path, agents("a", "b"), models=models, limits=limits) as it:
+        session_id = await ask(it, "begin")
+        session = await it.session(session_id)
+        await run_exchanges(it.store.real, session, 300)
+        with caplog.at_level(logging.INFO, "agentic_backend.exchange.recall"):
+            await ask(it, "now", session_id, agent_id="b")
+    [read] = [record.__dict__["rows"] for record in caplog.records if "restore" in record.__dict__]
+    given = len(models["reading"].heard[-1]) - 2
+    assert given <= read <= max(1.6 * given, 64)
+    # "What is it?" and "answer 7" are 11 tokens; the prompt and the question are 6.
+    assert given == (tokens - min(800, tokens // 2) - 6) // 11 * 2
 
 
 @pytest.mark.parametrize("cache_size", [1, 8])

@@ -117,6 +117,17 @@ def test_without_a_window_nothing_is_given() -> None:
     assert in_short(history) == ["system Prompt"]
 
 
+def test_a_few_exchanges_show_how_many_are_needed() -> None:
+    few = [exchange(number) for number in range(4)]
+    assert limits(24).needed(few) == 4 + 1, "it fits to the word, and an empty one may come before"
+    assert limits(23).needed(few) == 4
+    assert 8 <= limits(48).needed(few) <= 10
+    assert limits(20).needed([*few, exchange(9, 90)]) == 5, "one that fits nowhere takes no room"
+    assert limits(None).needed(few) >= 12
+    assert limits(None).needed([exchange(number) for number in range(13)]) == 13
+    assert limits(0).needed([[]]) == 2
+
+
 @given(st.lists(st.integers(1, 20), max_size=8), st.integers(0, 8), st.integers(0, 120), st.integers(0, 40))
 def test_no_pair_is_split_and_the_room_is_kept(sizes: list[int], unseen: int, room: int, to_rank: int) -> None:
     exchanges = [exchange(number, size) for number, size in enumerate(sizes)]

@@ -35,6 +35,7 @@ from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.opening import open_store, sqlite_file
 from agentic_backend.stores.sqlite.pages import watched_pages
 from agentic_backend.telemetry import LogTail
+from agentic_backend.tools.standard_tools import standard_tools
 from agentic_backend.transports.admin_api import AdminApi
 from agentic_backend.transports.admin_gate import AdminGate
 from agentic_backend.transports.chatbot_controller import ChatbotController
@@ -160,11 +161,13 @@ def _factory(
     store: Store,
     kpi: Kpi,
 ) -> AgentFactory:
+    bounds = ItemBounds(settings.agents.store_items, settings.agents.store_bytes)
     services = AgentServices(
         models=models,
         exchange_token=authenticator.exchange,
         store=store,
-        item_bounds=ItemBounds(settings.agents.store_items, settings.agents.store_bytes),
+        item_bounds=bounds,
+        standard_tools=standard_tools(store, bounds, lambda kind, scope_id: {}),
         mcp_servers=settings.mcp_servers,
         shared_mcp_sessions=shared,
         mcp_server_up=kpi.mcp_server_up,

@@ -28,6 +28,7 @@ from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.opening import open_sqlite
+from agentic_backend.tools.standard_tools import standard_tools
 
 _THREADS = "trial-build"
 # Added to the factory's timeout, for an agent that ignores its cancellation.
@@ -89,11 +90,13 @@ class _Trial:
         self._user_id = settings.auth.developer.user
         authenticator = DeveloperAuthenticator(self._user_id)
         self._shared = SharedSessions()
+        bounds = ItemBounds(settings.agents.store_items, settings.agents.store_bytes)
         services = AgentServices(
             models=models,
             exchange_token=authenticator.exchange,
             store=store,
-            item_bounds=ItemBounds(settings.agents.store_items, settings.agents.store_bytes),
+            item_bounds=bounds,
+            standard_tools=standard_tools(store, bounds, lambda kind, scope_id: {}),
             mcp_servers=self._servers,
             shared_mcp_sessions=self._shared,
         )

@@ -11,7 +11,14 @@ from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 
-from agentic_backend.agents.agent_flow import AgentFlow, AgentServices, CompiledGraph, GraphFlow, graph_store
+from agentic_backend.agents.agent_flow import (
+    AgentFlow,
+    AgentServices,
+    CompiledGraph,
+    GraphFlow,
+    bound_tools,
+    graph_store,
+)
 from agentic_backend.agents.agent_manager import CatalogAgent, is_flow_class
 from agentic_backend.agents.class_path import ClassPathError
 from agentic_backend.agents.factory_arguments import Offer, bound, wanted_by
@@ -79,6 +86,7 @@ async def _call(factory: Any, entry: CatalogAgent, services: AgentServices, cont
         fields=entry.settings.tuning.fields,
         context=replace(context, agent_id=entry.settings.id),
         store=graph_store(entry.settings, services, context),
+        tools=bound_tools(entry.settings, services),
     )
     try:
         call = bound(factory, offer)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 from langgraph.runtime import RunControl
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
@@ -63,6 +64,8 @@ class AgentServices:
     store: Store | None = None
     # The most that each owner may keep there.
     item_bounds: ItemBounds = field(default_factory=ItemBounds)
+    # The standard tools, by name.
+    standard_tools: Mapping[str, BaseTool] = field(default_factory=dict)
     # Called with a server's id when an MCP session opens (True) or fails (False).
     mcp_server_up: Callable[[str, bool], None] = lambda server_id, up: None
 
@@ -115,6 +118,10 @@ class AgentFlow:
         """
         named = self.settings.model
         return self.services.models.get(named) if self._asked_for is None and named is not None else self._asked_for
+
+    def standard_tools(self) -> list[BaseTool]:
+        """The standard tools that `tools` of the catalog entry names."""
+        return bound_tools(self.settings, self.services)
 
     def approval_middleware(self) -> list[AgentMiddleware[Any, Any, Any]]:
         """The middleware that asks a person before a tool runs that `require_approval` of the catalog entry names.
@@ -225,6 +232,14 @@ class AgentFlow:
         """
         if self.mcp is not None:
             await self.mcp.aclose()
+
+
+def bound_tools(settings: AgentSettings, services: AgentServices) -> list[BaseTool]:
+    """The standard tools that a catalog entry names. Raises AgentUnavailable if the server has one of them not."""
+    missing = [name for name in settings.tools if name not in services.standard_tools]
+    if missing:
+        raise AgentUnavailable(f"The agent '{settings.id}' names tools that are not there: {', '.join(missing)}.")
+    return [services.standard_tools[name] for name in settings.tools]
 
 
 def graph_store(settings: AgentSettings, services: AgentServices, context: RuntimeContext) -> GraphStore | None:

@@ -50,7 +50,7 @@ class CatalogAgent:
         """The agent's own tools and the MCP tools that its entry names; other MCP tools are not known yet."""
         uses = self.settings.tuning.mcp_servers
         named = [name for use in uses for name in (use.require_tools if use.tools is None else use.tools)]
-        return list(dict.fromkeys([*_own_tool_names(self.target), *named]))
+        return list(dict.fromkeys([*_own_tool_names(self.target), *self.settings.tools, *named]))
 
     def place_of(self, name: str) -> tuple[str | None, int | None]:
         """The name of the catalog's file, and the line of the entry's value with this dotted name, or of the entry."""
@@ -122,6 +122,10 @@ class AgentManager:
                 require_servable(target)
                 if entry.settings.tuning.mcp_servers and not is_flow_class(target):
                     raise ClassPathError("only an AgentFlow class can use MCP servers")
+                if entry.settings.tools and not _takes_tools(target):
+                    raise ClassPathError(
+                        "only an AgentFlow class, or a function with a parameter 'tools', can be given standard tools"
+                    )
                 agents[entry.settings.id] = CatalogAgent(
                     entry.settings, target, document=catalog.document, path=entry.path
                 )
@@ -211,6 +215,13 @@ def require_servable(target: object) -> None:
     wanted_by(target)
 
 
+def _takes_tools(target: object) -> bool:
+    """Whether the target of a class path can be given the standard tools of its entry."""
+    if is_flow_class(target):
+        return True
+    return callable(target) and not isinstance(target, Pregel) and any(one.kind == "tools" for one in wanted_by(target))
+
+
 def _own_tool_names(target: object) -> list[str]:
     """The tools that a class declares or that a compiled graph's tool nodes hold; empty for a function."""
     if is_flow_class(target):
@@ -268,7 +279,7 @@ def _unknown_tools(agent: CatalogAgent) -> list[tuple[KeyPath, str]]:
     settings, declared = agent.settings, getattr(agent.target, "tool_names", ())
     if not declared or settings.tuning.mcp_servers:
         return []
-    known = [*declared, *map(delegation_tool_name, settings.crew)]
+    known = [*declared, *settings.tools, *map(delegation_tool_name, settings.crew)]
     return [
         ((settings.require_approval.index(name),), f"the agent has no tool {name!r}{near_miss(name, known)}")
         for name in settings.approved_names

@@ -40,6 +40,17 @@ RequireApproval = Annotated[
 ]
 
 
+StandardTool = Literal[
+    "current_time",
+    "create_todo",
+    "list_todos",
+    "create_note",
+    "list_notes",
+    "assignment_info",
+    "search_sessions",
+]
+
+
 class CatalogPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -160,6 +171,9 @@ class AgentSettings(CatalogPart):
     access: AgentAccess = Field(AgentAccess(), description="Who may use the agent.")
     require_approval: RequireApproval = Field(
         (), description="Tools, by name or by pattern, that a person has to approve of at each call."
+    )
+    tools: Annotated[tuple[StandardTool, ...], Field(strict=False)] = Field(
+        (), description="Standard tools that the agent gets, beside those that its code brings."
     )
     permissions: ToolNeeds = Field(
         {}, description="Permissions that tools need, such as `{send_*: [mail:write:self]}`, by name or by pattern."

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_origin, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 from langgraph.store.base import BaseStore
 from langgraph_sdk.runtime import ServerRuntime, _ExecutionRuntime
 from pydantic import BaseModel, ValidationError
@@ -20,8 +21,14 @@ from agentic_backend.agents.class_path import ClassPathError
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.config.validation_problems import near_miss
 
-Kind = Literal["model", "config", "runtime", "fields"]
-_BY_NAME: Mapping[str, Kind] = {"model": "model", "config": "config", "runtime": "runtime", "fields": "fields"}
+Kind = Literal["model", "config", "runtime", "fields", "tools"]
+_BY_NAME: Mapping[str, Kind] = {
+    "model": "model",
+    "config": "config",
+    "runtime": "runtime",
+    "fields": "fields",
+    "tools": "tools",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,8 @@ class Offer:
     # The exchange for which the agent is built: the first of its session.
     context: RuntimeContext
     store: BaseStore | None
+    # The standard tools of the catalog's entry.
+    tools: Sequence[BaseTool] = ()
 
     def of(self, wanted: Wanted) -> Any:
         """The argument. Raises ValidationError if the fields don't fit their schema."""
@@ -54,6 +63,8 @@ class Offer:
             case "runtime":
                 user = GraphUser(self.context.user_id)
                 return _ExecutionRuntime(access_context="threads.create_run", user=user, store=self.store)  # type: ignore[arg-type]
+            case "tools":
+                return list(self.tools)
             case "fields":
                 return dict(self.fields) if wanted.schema is None else wanted.schema.model_validate(self.fields)
 
@@ -105,7 +116,7 @@ def wanted_by(factory: Callable[..., Any]) -> Sequence[Wanted]:
         elif parameter.default is parameter.empty:
             raise ClassPathError(
                 f"the function needs {parameter.name!r}, which nothing is known for: it can have 'model', 'config', "
-                f"'runtime' and 'fields'{near_miss(parameter.name, _BY_NAME)}"
+                f"'runtime', 'fields' and 'tools'{near_miss(parameter.name, _BY_NAME)}"
             )
     return found
 
@@ -153,7 +164,9 @@ def _wanted(parameter: inspect.Parameter, hint: Any) -> Wanted | None:
         if isinstance(one, type) and issubclass(one, BaseModel):
             return Wanted(parameter, "fields", one)
     kind = _BY_NAME.get(parameter.name)
-    return Wanted(parameter, kind) if kind is not None and not _is_plain(hint) else None
+    # A list is plain for all but the tools, which are one.
+    is_plain = _is_plain(hint) and not (kind == "tools" and hint is list)
+    return Wanted(parameter, kind) if kind is not None and not is_plain else None
 
 
 def _is_plain(hint: Any) -> bool:

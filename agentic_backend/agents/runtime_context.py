@@ -37,6 +37,8 @@ class RuntimeContext:
     system_prompts: Mapping[str, str] = field(default_factory=dict, repr=False)
     # What stands in front of the messages of those of them whose graphs have their own prompt, by agent id.
     prompt_messages: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # What the exchange is in, such as an assignment: ids by kind of scope.
+    scope: Mapping[str, str] = field(default_factory=dict)
     # What the user may do.
     permissions: Permissions = EVERYTHING
     # The names of the tools that the user may not use, by agent id, for the agent and its crew.

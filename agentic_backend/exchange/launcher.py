@@ -1,6 +1,7 @@
 """ExchangeLauncher: starts every exchange, whether stored or a query."""
 
 import logging
+from collections.abc import Mapping
 
 from agentic_backend.agents.permissions import Permissions
 from agentic_backend.agents.runtime_context import RuntimeContext
@@ -35,6 +36,7 @@ class ExchangeLauncher:
             agent_id=record.agent_id,
             client=record.runtime_context,
             tokens=user_tokens,
+            scope=_scope_of(start),
             permissions=self._permissions_of(start),
         )
         graph_run = GraphRun(start, context, self._services)
@@ -51,3 +53,8 @@ class ExchangeLauncher:
             self._permissions.granted_to(policy.roles if policy is not None else ()),
             {agent.settings.id: agent.settings.permissions for agent in agents},
         )
+
+
+def _scope_of(start: ExchangeStart) -> Mapping[str, str]:
+    policy, session = start.record.policy, start.session
+    return {**(session.scope if session is not None else {}), **(policy.scope if policy is not None else {})}

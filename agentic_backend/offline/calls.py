@@ -214,6 +214,10 @@ def _search(match: re.Match[str]) -> list[CallRequest]:
     return [CallRequest("search_documents", {"query": match["query"].strip(" '\"`“”")})]
 
 
+def _with_text(tool: str, argument: str) -> _Requests:
+    return lambda match: [CallRequest(tool, {argument: match["text"].strip(" '\"`“”")})]
+
+
 def _wait(match: re.Match[str]) -> list[CallRequest]:
     seconds = float(match["seconds"])
     return [CallRequest("slow_task", {"seconds": int(seconds) if seconds.is_integer() else seconds})]
@@ -266,6 +270,14 @@ _CLAUSES: Sequence[tuple[str, _Requests]] = (
         r"(?:(?:show me|show|read) the |the )?(?:(?:last|latest) )?(?:(?P<lines>\d{1,3}) )?"
         r"(?:lines|entries|(?P<level>warnings|errors)) (?:of|in|from) the (?:server's |server )?log",
         _tail_log,
+    ),
+    (r"(?:add|create|make) a todo: (?P<text>.{1,400}?)", _with_text("create_todo", "title")),
+    (r"(?:list|show) my todos", _without_arguments("list_todos")),
+    (r"(?:add|create|make|take) a note: (?P<text>.{1,400}?)", _with_text("create_note", "text")),
+    (r"(?:list|show) my notes", _without_arguments("list_notes")),
+    (
+        r"search my (?:earlier |old )?(?:conversations|sessions|chats) for (?P<text>.{1,400}?)",
+        _with_text("search_sessions", "query"),
     ),
     (r"ask (?:the )?(?P<expert>\w[\w-]{0,59}): (?P<question>.{1,400}?)", _ask),
     (

@@ -25,6 +25,7 @@ from agentic_backend.stores.chores import ChoreStore
 from agentic_backend.stores.cursors import cursor_at, place_of
 from agentic_backend.stores.items import ItemStore
 from agentic_backend.stores.kpi_figures import KpiBucket, KpiQuery
+from agentic_backend.stores.message_search import MessageSearchStore
 from agentic_backend.stores.records import (
     CheckpointRecord,
     ExchangeRecord,
@@ -123,7 +124,7 @@ class KeptState:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The result of a write: the stored messages, and the session after it."""
+    """What a write has stored, and the session after it."""
 
     session: SessionRecord
     messages: list[MessageRecord] = field(default_factory=list)
@@ -182,7 +183,7 @@ def took_too_long() -> RateLimited:
     return RateLimited("That took too long; ask for less, or again in a moment.", retry_after_s=5)
 
 
-class Store(ItemStore, TrailStore, UsageStore, ChoreStore, UserStore, Protocol):
+class Store(ItemStore, MessageSearchStore, TrailStore, UsageStore, ChoreStore, UserStore, Protocol):
     async def create_session(self, session: SessionRecord) -> None: ...
 
     async def get_session(self, session_id: str) -> SessionRecord | None: ...
@@ -313,10 +314,7 @@ class Store(ItemStore, TrailStore, UsageStore, ChoreStore, UserStore, Protocol):
         ...
 
     async def compare_clocks(self) -> float | None:
-        """Adopt the database's time; return how many seconds this machine's clock is ahead of it.
-
-        None if the store uses the machine's clock.
-        """
+        """Adopt the database's time; return by how many seconds this machine's is ahead, None if it is what counts."""
         ...
 
     async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:

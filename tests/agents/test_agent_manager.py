@@ -69,7 +69,7 @@ def optional_factory(model=None, *, style="plain"):
     return graph
 
 
-def greedy_factory(model, tools):
+def greedy_factory(model, wishes):
     return graph
 
 
@@ -192,13 +192,13 @@ def test_an_agent_that_somebody_was_allowed_before_is_found_whoever_asks(manager
         ("AgentFlow", "the class 'AgentFlow' does not implement get_compiled_graph()"),
         (
             "greedy_factory",
-            "the function needs 'tools', which nothing is known for: it can have 'model', 'config', 'runtime' and "
-            "'fields'",
+            "the function needs 'wishes', which nothing is known for: it can have 'model', 'config', 'runtime', "
+            "'fields' and 'tools'",
         ),
         (
             "mistaken_factory",
-            "the function needs 'confg', which nothing is known for: it can have 'model', 'config', 'runtime' and "
-            "'fields'; did you mean 'config'?",
+            "the function needs 'confg', which nothing is known for: it can have 'model', 'config', 'runtime', "
+            "'fields' and 'tools'; did you mean 'config'?",
         ),
         (
             "constant",

@@ -1,8 +1,6 @@
 """The records of tool calls: one a call, written with its messages, whoever ends the exchange and however."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,10 +8,10 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import StructuredTool, ToolException
 from langgraph.graph import START, MessagesState, StateGraph
-from services.mongodb import fresh_database
 from support.held_agents import Hold
 from support.recorded_agents import entry_of, eventually
-from support.sessions import USER, Sessions, open_sessions, until
+from support.session_fixtures import Serve
+from support.sessions import USER, Sessions, until
 from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
@@ -25,7 +23,6 @@ from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import Channel, Role, utc_now
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft
 from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
 
@@ -56,25 +53,6 @@ class Careful(AgentFlow):
 
     def get_compiled_graph(self) -> CompiledGraph:
         return self._graph
-
-
-Serve = Callable[[Mapping[str, object]], AbstractAsyncContextManager[Sessions]]
-
-
-@pytest.fixture
-def serve(mongodb: str | None, tmp_path: Path) -> Serve:
-    """Opens sessions with some agents, on each store."""
-
-    @asynccontextmanager
-    async def opened(agents: Mapping[str, object]) -> AsyncIterator[Sessions]:
-        async with AsyncExitStack() as stack:
-            database = None
-            if mongodb is not None:
-                url = await stack.enter_async_context(fresh_database(mongodb))
-                database = await MongoStore.open(url, timeout_s=20)
-            yield await stack.enter_async_context(open_sessions(tmp_path, agents, database=database))
-
-    return opened
 
 
 async def calls_of(sessions: Sessions, **where: str) -> list[ToolCallRecord]:

@@ -1,8 +1,9 @@
 """Fixtures: sessions on each store, with agents that a test holds and releases."""
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
 from services.mongodb import ON_MONGODB, fresh_database, server_url
@@ -33,3 +34,23 @@ async def sessions(mongodb: str | None, tmp_path: Path, hold: Hold) -> AsyncIter
             url = await opened.enter_async_context(fresh_database(mongodb))
             database = await MongoStore.open(url, timeout_s=20)
         yield await opened.enter_async_context(open_sessions(tmp_path, agents, database=database))
+
+
+class Serve(Protocol):
+    """Opens sessions with some agents on the store of the test; `options` as those of `open_sessions`."""
+
+    def __call__(self, agents: Mapping[str, object], **options: Any) -> AbstractAsyncContextManager[Sessions]: ...
+
+
+@pytest.fixture
+def serve(mongodb: str | None, tmp_path: Path) -> Serve:
+    @asynccontextmanager
+    async def opened(agents: Mapping[str, object], **options: Any) -> AsyncIterator[Sessions]:
+        async with AsyncExitStack() as stack:
+            database = None
+            if mongodb is not None:
+                url = await stack.enter_async_context(fresh_database(mongodb))
+                database = await MongoStore.open(url, timeout_s=20)
+            yield await stack.enter_async_context(open_sessions(tmp_path, agents, database=database, **options))
+
+    return opened

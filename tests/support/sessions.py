@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,10 @@ from agentic_backend.sessions.user_export import UserExport
 from agentic_backend.sessions.wiring import open_sessions as open_services
 from agentic_backend.sessions.wiring import wire_sessions
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.tools.standard_tools import standard_tools
 from support.failing_store import FailingStore
 from support.recorded_agents import agent_factory, agent_services, entry_of
 
@@ -101,6 +103,11 @@ class Sessions:
         """The session's stored messages."""
         rows = await self.store.real.messages_after(session_id or "", -1, 1000)
         return [row.shown().model_dump(mode="json") for row in rows]
+
+
+def scope_facts(kind: str, scope_id: str) -> Mapping[str, Any]:
+    """What the tests' standard tools are told of a scope."""
+    return {"name": f"{kind} {scope_id}"}
 
 
 def only_final(log: ExchangeLog) -> Final:
@@ -164,7 +171,8 @@ async def open_sessions(
     before = asyncio.all_tasks()
     limits, kpi, services = limits or LimitsSettings(), Kpi(), agent_services(**models or {})
     store = FailingStore(database or await SqliteStore.open(directory / "chat.sqlite3", timeout_s=5))
-    factory = agent_factory(kpi=kpi, services=services, cache_size=cache_size)
+    tools = standard_tools(store.as_store, ItemBounds(), scope_facts)
+    factory = agent_factory(kpi=kpi, services=replace(services, standard_tools=tools), cache_size=cache_size)
     ledger = UsageLedger(store.as_store, Prices(prices), kpi)
     relay = _relay(limits, broadcast or Alone(), keep_ended_bytes, grace_s)
     entries = [

@@ -13,7 +13,8 @@ class Assistant(AgentFlow):
     async def async_init(self) -> None:
         self._graph = create_agent(
             self.chat_model(),
-            tools=list(TOOLS),
+            # A standard tool of the same name replaces its own.
+            tools=[*(tool for tool in TOOLS if tool.name not in self.settings.tools), *self.standard_tools()],
             middleware=[*self.approval_middleware(), self.prompt_middleware()],
         )
 

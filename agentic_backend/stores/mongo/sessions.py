@@ -14,12 +14,13 @@ from pymongo import ReturnDocument
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.stores.base import PROOF_BYTES, SessionPage, SessionQuery, took_too_long
-from agentic_backend.stores.mongo.documents import Database, Document, document, session_in
+from agentic_backend.stores.message_search import SEARCHED_CHANNEL, MessageSearch
+from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, session_in
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.trail import put_trail, remove_trail
-from agentic_backend.stores.records import SessionRecord
+from agentic_backend.stores.records import MessageRecord, SessionRecord
 from agentic_backend.stores.rows import folded, rfc3339
-from agentic_backend.stores.tables import SESSIONS, session_tables
+from agentic_backend.stores.tables import MESSAGES, SESSIONS, session_tables
 from agentic_backend.stores.trail import SummaryRecord
 
 _NEWEST_FIRST = [("updated_at", -1), ("_id", -1)]
@@ -93,6 +94,9 @@ class Sessions(Part):
             conditions["rank"] = {"$lte": up_to_rank}
         found = await database["session_states"].find(conditions).sort([("rank", -1)]).limit(1).to_list(None)
         return bytes(found[0]["state"]) if found else None
+
+    async def find_messages(self, search: MessageSearch) -> list[MessageRecord]:
+        return await self.driver.run("find_messages", lambda database: _found(database, search), late=took_too_long)
 
     @operation
     async def keep_summary(
@@ -187,13 +191,52 @@ async def _sessions_behind(
     return await database["sessions"].find(conditions).sort(_NEWEST_FIRST).limit(limit).to_list(None)
 
 
+async def _found(database: Database, search: MessageSearch) -> list[MessageRecord]:
+    """Searches the user's sessions in batches, the last active first."""
+    query, place = SessionQuery(search.user_id), None
+    found: list[MessageRecord] = []
+    while len(found) < search.limit:
+        documents = await _sessions_behind(database, query, place, _SEARCHED)
+        sessions = [session for session in map(session_in, documents) if session is not None]
+        searched = [session for session in sessions if session.id != search.not_session and session.next_rank]
+        found += await _holding_words(database, searched, search.folded_words, search.limit)
+        if len(documents) < _SEARCHED:
+            break
+        place = sessions[-1].updated_at, sessions[-1].id
+    return found[: search.limit]
+
+
+async def _holding_words(
+    database: Database, sessions: Sequence[SessionRecord], words: Sequence[str], limit: int
+) -> list[MessageRecord]:
+    """The messages of `sessions` that hold all words, in the order of the sessions, the last of each first."""
+    if not sessions:
+        return []
+    conditions: Document = {
+        "$or": [{"session_id": session.id, "rank": {"$lt": session.next_rank}} for session in sessions],
+        "channel": SEARCHED_CHANNEL.value,
+        "$and": [{"search_text": {"$regex": _pattern(word)}} for word in words] or [{}],
+    }
+    places = {session.id: place for place, session in enumerate(sessions)}
+    # Only places first: the order is that of the sessions, which the rows don't have.
+    rows = await database["messages"].find(conditions, {"session_id": 1, "rank": 1}).limit(_HITS).to_list(None)
+    rows = sorted(rows, key=lambda row: (places[row["session_id"]], -row["rank"]))[:limit]
+    whole = await database["messages"].find({"_id": {"$in": [row["_id"] for row in rows]}}).to_list(None)
+    by_id = {row["_id"]: row for row in whole}
+    return [record_in(MESSAGES, by_id[row["_id"]]) for row in rows if row["_id"] in by_id]
+
+
+def _pattern(text: str) -> str:
+    # MongoDB refuses a NUL in a regular expression, and `re.escape` keeps it.
+    return re.escape(text).replace("\x00", r"\x00")
+
+
 async def _holding(database: Database, sessions: Sequence[SessionRecord], text: str) -> list[SessionRecord]:
     """The `sessions` whose title or messages contain `text`, which is case-folded."""
     titled = {session.id for session in sessions if text in folded(session.title)}
     others = [session for session in sessions if session.id not in titled and session.next_rank]
     texted: set[str] = set()
-    # MongoDB refuses a NUL in a regular expression, and `re.escape` keeps it.
-    pattern = re.escape(text).replace("\x00", r"\x00")
+    pattern = _pattern(text)
     while others:
         counted = [{"session_id": session.id, "rank": {"$lt": session.next_rank}} for session in others]
         conditions = {"$or": counted, "search_text": {"$regex": pattern}}

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
+from agentic_backend.stores.message_search import SEARCHED_CHANNEL, MessageSearch
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.stores.rows import row_bytes, with_first
 from agentic_backend.stores.sqlite.operations import Part, columns, reads
@@ -49,6 +50,21 @@ class Messages(Part):
                 messages.append(MESSAGES.record_of(row))
             exchanges.append(messages)
         return _joined(exchanges)
+
+    async def find_messages(self, search: MessageSearch) -> list[MessageRecord]:
+        return await self.searcher.read("find_messages", lambda db: _found(db, search))
+
+
+def _found(db: sqlite3.Connection, search: MessageSearch) -> list[MessageRecord]:
+    words = search.folded_words
+    holds_words = " AND ".join(["instr(messages.search_text, ?)"] * len(words)) or "true"
+    rows = db.execute(
+        f"SELECT {columns(MESSAGES)} FROM sessions JOIN messages ON messages.session_id = sessions.id "
+        f"WHERE sessions.user_id = ? AND sessions.id != ? AND messages.channel = ? AND {holds_words} "
+        "ORDER BY sessions.updated_at DESC, sessions.id DESC, messages.rank DESC LIMIT ?",
+        (search.user_id, search.not_session or "", SEARCHED_CHANNEL.value, *words, search.limit),
+    )
+    return _messages(rows)
 
 
 def _joined(newest_first: list[list[MessageRecord]]) -> list[MessageRecord]:

@@ -1,0 +1,1 @@
+"""The standard tools, which any agent of the catalog can bind: time, todos, notes, assignment, old sessions."""

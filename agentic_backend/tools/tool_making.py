@@ -1,0 +1,33 @@
+"""Makes tools of functions: a ToolException becomes a failed result, which the model can react to."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+
+from agentic_backend.agents.permissions import needs
+
+LONGEST_LINE, LONGEST_TEXT = 500, 10_000
+"""Characters of a title or a query, and of a note."""
+
+
+def tool_of(
+    function: Callable[..., Awaitable[Any]],
+    *permissions: str,
+    response_format: Literal["content", "content_and_artifact"] = "content",
+) -> BaseTool:
+    """A tool with the function's name and docstring, which needs `permissions`."""
+    made = StructuredTool.from_function(
+        coroutine=function, parse_docstring=True, handle_tool_error=True, response_format=response_format
+    )
+    return needs(*permissions)(made) if permissions else made
+
+
+def checked(name: str, text: str, longest: int = LONGEST_LINE) -> str:
+    """`text` without blanks around it. Raises ToolException if nothing is left or too much."""
+    text = text.strip()
+    if not text:
+        raise ToolException(f"The {name} is empty.")
+    if len(text) > longest:
+        raise ToolException(f"The {name} has more than {longest} characters.")
+    return text

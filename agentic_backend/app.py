@@ -121,6 +121,7 @@ async def open_application(
             profiles=profiles,
             policies=load_policies(settings, profiles),
             ending=settings.sessions,
+            summary_timeout_s=settings.chat_profiles.summary_timeout_s,
             tokens=tokens,
             ledger=ledger,
             permissions=settings.permissions,

@@ -92,6 +92,7 @@ class Kpi:
         self._damaged = self._gauge("chat_store_damaged", "1 where pages of the SQLite file are damaged.")
         self._refusals = self._counter("chat_refused", "Asks and decisions that were refused.", "call", "code")
         self._titles = self._counter("chat_titles", "Sessions that were to be named.", "outcome")
+        self._compactions = self._counter("chat_compactions", "Histories that were to be compacted.", "outcome")
         self._skew = self._gauge("chat_clock_skew_seconds", "How far the clock is ahead of the database's.")
         self._lag = self._histogram("chat_event_loop_lag_seconds", "How late the event loop is.", buckets=_SHORT)
         self._blocked = self._histogram(
@@ -229,6 +230,10 @@ class Kpi:
     def titled(self, outcome: str) -> None:
         """A session was to be named: `named`, `unneeded`, `empty`, `failed` or `dropped`."""
         self._titles.labels(outcome).inc()
+
+    def compacted(self, outcome: str) -> None:
+        """A history was to be compacted: `summarised`, `left_out`, `dropped`, `abandoned`, `deferred` or `failed`."""
+        self._compactions.labels(outcome).inc()
 
     def clock_skew(self, ahead_s: float) -> None:
         self._skew.set(ahead_s)

@@ -13,6 +13,7 @@ from agentic_backend.exchange.outages import for_seconds, until_stored
 from agentic_backend.exchange.services import OnAnswered
 from agentic_backend.exchange.tool_calls import ToolCalls
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.session_log import turn_added
 from agentic_backend.protocol.events import Place, Stream
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
@@ -41,7 +42,7 @@ class Closing:
         if fence is None or fence.exchange_id != record.id:
             raise FencedOut
         messages = await self._store.exchange_messages(record.id)
-        now = self._store.now()
+        session, now = await self._store.get_session(record.session_id), self._store.now()
         partial = await self._store.partial(record.id)
         progress = Progress(
             messages=messages,
@@ -51,6 +52,7 @@ class Closing:
             ran_ms=record.ran_ms or max(0, round((now - record.started_at).total_seconds() * 1000)),
             first_token_ms=record.first_token_ms,
             usage=record.usage,
+            turn_number=session.turn_count if session is not None else None,
         )
         ending, token = ending_of(record, outcome, progress), uuid4().hex
         drafts = [draft.message for draft in ending.drafts]
@@ -66,6 +68,7 @@ class Closing:
             for_seconds(_TRIES_FOR_S),
         )
         self._kpi.exchange_closed(record.agent_id, outcome.status)
+        turn_added(written.session, record.id, outcome.status)
         self._show(record, progress.last_seq, ending.end, messages, written)
         if messages:
             self._on_answered(written.session, messages[0], record)

@@ -10,10 +10,10 @@ from agentic_backend.exchange.given_history import GivenHistory, HistoryLimits, 
 from agentic_backend.exchange.recall import Memory, Needed
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
-from agentic_backend.policy.context_window import ContextWindow
-from agentic_backend.policy.prompt_assembly import PromptAssembly, added_sections
+from agentic_backend.policy.context_window import ContextWindow, Summary
+from agentic_backend.policy.prompt_assembly import PromptAssembly, Section, added_sections
 from agentic_backend.policy.token_counts import context_tokens
-from agentic_backend.stores.trail import PromptRecord, PromptSection
+from agentic_backend.stores.trail import PromptRecord, PromptSection, SummaryRecord
 from agentic_backend.streaming.content import to_langchain
 
 # So many messages are counted approximately in about a millisecond, which is little more than a thread costs.
@@ -23,7 +23,10 @@ _FEW = 256
 class ContextAssembly:
     """Made for one run of the leased agent `warm`."""
 
-    def __init__(self, start: ExchangeStart, warm: WarmAgent, services: ExchangeServices) -> None:
+    def __init__(
+        self, start: ExchangeStart, warm: WarmAgent, services: ExchangeServices, summary: SummaryRecord | None = None
+    ) -> None:
+        """`summary` stands for the session's earlier messages, if there is one."""
         self._start = start
         self._warm = warm
         self._services = services
@@ -32,9 +35,16 @@ class ContextAssembly:
         """Counts as the answering model does."""
         exchanges = settings.chat.history_exchanges
         exchanges = services.limits.history_exchanges if exchanges is None else exchanges
-        self._window = ContextWindow(context_tokens(model), exchanges)
+        profile = services.profiles.named(start.chat_profile)
+        self._window = ContextWindow(context_tokens(model), exchanges, profile.reserve_tokens_for_history)
+        text = summary.text if summary is not None and profile.include_summary_in_context else ""
+        in_prompt = profile.summary_position == "system_prompt"
+        self._summary = Summary("" if in_prompt else text, summary.to_rank) if summary is not None else None
         additions = start.record.policy.prompt_additions if start.record.policy is not None else ()
-        self.prompt = PromptAssembly(warm.agents, added_sections(start.effective.prompts, additions))
+        own = [Section.of("profile", profile.instructions, f"profile:{start.chat_profile}")]
+        if summary is not None and in_prompt:
+            own.append(Section.of("summary", text, f"summary:{summary.id}"))
+        self.prompt = PromptAssembly(warm.agents, added_sections(start.effective.prompts, additions, own))
         self.question: BaseMessage = to_langchain(start.opening)
         """The user's message; its id is the same in every run of the exchange and in the session's later ones."""
 
@@ -78,9 +88,9 @@ class ContextAssembly:
         memory = await self.memory(limits.needed)
         prompt = self.prompt.prompt_messages.get(self._start.agent.settings.id)
         if not (is_slow or _is_long(memory)):
-            return memory, given_history(memory, limits, prompt=prompt)
+            return memory, given_history(memory, limits, prompt=prompt, summary=self._summary)
         # In a thread, because all that fits is counted.
-        return memory, await asyncio.to_thread(given_history, memory, limits, prompt=prompt)
+        return memory, await asyncio.to_thread(given_history, memory, limits, prompt=prompt, summary=self._summary)
 
     def _room(self) -> int | None:
         if self._window.tokens is None:

@@ -36,6 +36,10 @@ class Progress:
     model: str | None = None
     prompt_tokens: Mapping[str, int] = field(default_factory=dict)
     """The size of the system prompt by section."""
+    turn_number: int | None = None
+    """The place of the exchange in its session; None for a query."""
+    is_compacted: bool = False
+    """Whether the session's history has become shorter since its last turn."""
     session_state: bytes | None = field(default=None, repr=False)
     """The graph state for the session's next exchange; None keeps the stored one."""
 
@@ -145,5 +149,7 @@ def _kpi_of(record: ExchangeRecord, status: ExchangeStatus, progress: Progress) 
         model=progress.model,
         tools=[part.name for part in parts if isinstance(part, ToolCallPart)],
         failed_tools=sum(part.ok is False for part in parts if isinstance(part, ToolResultPart)),
+        turn_number=progress.turn_number,
+        history_compacted=progress.is_compacted,
         prompt_tokens=dict(progress.prompt_tokens),
     )

@@ -26,6 +26,8 @@ class GivenHistory:
     """The channels that the graph left; the private ones of middleware only beside all messages that it left."""
     left: Sequence[Any] = ()
     unseen: Sequence[Any] = ()
+    lacks_room: bool = False
+    """Whether exchanges are left out for their tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +67,17 @@ def given_history(
         room, [summary_message(summary)] if summary is not None and summary.text else [], limits.count
     )
     unseen = [PastExchange(first_rank_of(one[0]), one) for one in memory.unseen if one]
-    taken = limits.window.taken(_since(summary, [*past.exchanges, *unseen]), room, limits.count)
+    since = _since(summary, [*past.exchanges, *unseen])
+    taken = limits.window.taken(since, room, limits.count)
+    lacks_room = room is not None and len(taken) < min(len(since), limits.window.exchanges)
     of_left = set(map(id, past.exchanges))
     left = [*front, *summed_up, *_messages(one for one in taken if id(one) in of_left)]
     given = _messages(one for one in taken if id(one) not in of_left)
     begin = [prompt_message(prompt)] if prompt is not None else []
     if not memory.left:
-        return GivenHistory(memory.channels(is_whole=True), unseen=[*begin, *left, *given])
+        return GivenHistory(memory.channels(is_whole=True), unseen=[*begin, *left, *given], lacks_room=lacks_room)
     left = [*begin, *left]
-    return GivenHistory(memory.channels(is_whole=_ids(left) == _ids(memory.left)), left, given)
+    return GivenHistory(memory.channels(is_whole=_ids(left) == _ids(memory.left)), left, given, lacks_room)
 
 
 def _beside(room: int | None, messages: Sequence[Any], count: Callable[[Any], int]) -> tuple[int | None, Sequence[Any]]:

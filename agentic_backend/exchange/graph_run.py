@@ -34,12 +34,14 @@ from agentic_backend.exchange.recall import Memory
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.prompt_assembly import tokens_by_section
+from agentic_backend.policy.session_log import compaction_of
 from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.redaction import SHORTEST_SECRET
+from agentic_backend.stores.trail import SummaryRecord
 from agentic_backend.streaming.activities import activity_of
-from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft
 from agentic_backend.streaming.model_stream import ModelCall
 from agentic_backend.streaming.run_callback import RunCallback
 from agentic_backend.streaming.said import Said
@@ -98,6 +100,8 @@ class GraphRun:
         """Time of the graph's last sign of life."""
         self.started: StartedRun | None = None
         """None until the agent is leased."""
+        self.is_compacted = False
+        """Whether the history has become shorter since the session's last turn."""
         self.refused_answer: str | None = None
         """Why the graph has refused an answer that it was resumed with, and asks again."""
         self.prompt_tokens: Mapping[str, int] = {}
@@ -208,11 +212,19 @@ class GraphRun:
         on_exceeded: Callable[[LimitReached], None],
     ) -> StartedRun:
         start = self._start
-        assembly = ContextAssembly(start, warm, self._services)
+        if start.session is not None:
+            self._services.compactor.abandon(start.session.id)
+        summary = await self._services.compactor.summary_of(start.session)
+        assembly = ContextAssembly(start, warm, self._services, summary)
         await self._take_prompt(assembly, outbox)
         self._context.withheld_tools = withheld_tools(warm.agents, self._context.permissions)
         if start.resume_point is None or checkpoints is None:
             memory, history = await assembly.history()
+            if history.lacks_room and (shorter := await self._compacted()) is not None:
+                summary, assembly = shorter, ContextAssembly(start, warm, self._services, shorter)
+                await self._take_prompt(assembly, outbox)
+                memory, history = await assembly.history()
+            self._tell_of(summary, outbox)
             run_id, graphs = self._context.run_id, memory.kept.graphs
             graph_input = await from_opening(
                 start, warm, history, assembly.question, graphs=graphs, run_id=run_id, now=self._clock()
@@ -232,6 +244,27 @@ class GraphRun:
         if call_limits.exceeded is not None:
             raise call_limits.exceeded
         return self.started
+
+    async def _compacted(self) -> SummaryRecord | None:
+        """Compact a history that does not fit into the model's window; None if it can't be shorter."""
+        start = self._start
+        if start.session is None:
+            return None
+        try:
+            return await self._services.compactor.compact(
+                start.session, start.chat_profile, Payer.of(start.record), must=True
+            )
+        except AgenticError as error:
+            # The newest turns, which fit, serve.
+            log.warning("history not compacted", extra={**start.log_fields, "code": error.code})
+            return None
+
+    def _tell_of(self, summary: SummaryRecord | None, outbox: Outbox) -> None:
+        """Show a summary that is new to clients: it was made after the session's last turn."""
+        session = self._start.session
+        if summary is not None and session is not None and summary.turn_number == session.turn_count - 1:
+            self.is_compacted = True
+            outbox.accept([ActivityDraft("compacted", compaction_of(summary))])
 
     async def _take_prompt(self, assembly: ContextAssembly, outbox: Outbox) -> None:
         """Give the agents the prompts of this run, and record these with the exchange."""

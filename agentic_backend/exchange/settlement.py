@@ -22,6 +22,7 @@ from agentic_backend.exchange.outbox import Outbox
 from agentic_backend.exchange.recall import Ended
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.policy.session_log import turn_added
 from agentic_backend.protocol.messages import ExchangeStatus, TokenUsage
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
 from agentic_backend.streaming.drafts import CompleteDraft
@@ -134,6 +135,8 @@ class Settlement:
             model=started.transcoder.model if started is not None else None,
             prompt_tokens=self._graph_run.prompt_tokens,
             # Whatever the outcome: the state after the last complete step matches the transcript.
+            turn_number=outbox.writer.session.turn_count if outbox.writer.session is not None else None,
+            is_compacted=self._graph_run.is_compacted,
             session_state=self._ended.state,
         )
         return ending_of(self._start.record, outcome, progress)
@@ -166,10 +169,16 @@ class Settlement:
         started = self._graph_run.started
         if started is not None:
             started.warm.memory = self._ended.memory
+        if (session := self._outbox.writer.session) is not None:
+            self._services.compactor.exchange_ended(
+                self._start.record, self._start.chat_profile, session, self._outbox.stored
+            )
 
     def _count(self, end: ExchangeEnd) -> None:
         assert end.kpi is not None
         self._kpis.end(end.kpi, self._outbox.stored)
         error = {"code": end.error.code} if end.error else {}
         how = {"status": str(end.status), "latency_ms": end.kpi.latency_ms, **error}
+        if (session := self._outbox.writer.session) is not None:
+            turn_added(session, self._start.record.id, end.status)
         log.log(logging.WARNING if error else logging.INFO, "exchange ended", extra={**self._start.log_fields, **how})

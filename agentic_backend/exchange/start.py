@@ -48,10 +48,10 @@ class ExchangeStart:
         return self.resume_point.stored if self.resume_point is not None else [self.opening]
 
     @property
-    def chat_profile(self) -> str | None:
-        """The name of the exchange's chat profile: what the ask names, else the session's, else the agent's."""
+    def chat_profile(self) -> str:
+        """The name of the exchange's chat profile: what the ask names, else the session's; else what applies."""
         named = self.record.policy.chat_profile if self.record.policy is not None else None
-        return named or (self.session.chat_profile if self.session is not None else self.agent.settings.chat.profile)
+        return named or (self.session.chat_profile if self.session is not None else self.effective.chat_profile)
 
     @property
     def session_id(self) -> str | None:

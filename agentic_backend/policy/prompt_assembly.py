@@ -109,12 +109,12 @@ class PromptAssembly:
 
 
 def added_sections(
-    texts: Sequence[PromptText], additions: Sequence[PromptAddition], profile: Section | None = None
+    texts: Sequence[PromptText], additions: Sequence[PromptAddition], profile: Sequence[Section] = ()
 ) -> list[Section]:
     """The sections beside an agent's own prompt, in their order: of scopes, of modules, of the chat profile."""
     sections = [Section(one.name, one.text, one.source, one.version) for one in texts]
     sections += [Section.of("guidance", one.text, f"module:{one.module}") for one in additions]
-    sections += [profile] if profile is not None else []
+    sections += profile
     return sorted((one for one in sections if one.text.strip()), key=lambda one: _ORDER.index(one.name))
 
 

@@ -4,7 +4,6 @@ The state is stored first, so that no exchange begins any more. Then what runs i
 closed here, and every instance is told: it shows its clients the change, and closes its own agents of the session.
 """
 
-import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -13,12 +12,11 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.errors import SessionCompleted, SessionNotFound
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.effective import Effective
+from agentic_backend.policy.session_log import session_terminated
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import SessionRecord
-
-log = logging.getLogger(__name__)
 
 OnEnded = Callable[[SessionRecord], None]
 """Takes a session that has just been completed. Called once for each, or twice if two instances complete it at once."""
@@ -69,7 +67,7 @@ class SessionEnds:
                 raise SessionNotFound
         await self._factory.teardown_session_agents(session_id)
         if is_new:
-            log.info("session completed", extra={"session_id": session_id, "reason": reason.value})
+            session_terminated(session, reason.value)
             self._kpi.session_ended(reason)
             self._relay.session_changed(session.shown())
             self._on_ended(session)

@@ -25,6 +25,7 @@ from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.policy.effective import Effective
+from agentic_backend.policy.session_log import session_created
 from agentic_backend.policy.usage_ledger import paying_group
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, Session
@@ -259,6 +260,8 @@ class SessionOrchestrator:
         _check_context(found.agent, record)
         written = await self._store_beginning(record, turn.message, session if turn.session_id is None else None)
         [opening] = written.messages
+        if turn.session_id is None:
+            session_created(written.session)
         return await self._start(record, found, written.session, opening, for_author=user.sees_details)
 
     async def _start(
@@ -362,16 +365,15 @@ class SessionOrchestrator:
             session = await owned_session(self._store, user.id, turn.session_id)
             return session, self._agents.get(turn.agent_id or session.agent_id, user, session.scope)
         found, now = self._agents.get(turn.agent_id, user, turn.scope), self._store.now()
-        settings = found.agent.settings
         session = SessionRecord(
             id=uuid4().hex,
             user_id=user.id,
-            agent_id=settings.id,
+            agent_id=found.agent.settings.id,
             title=provisional_title(turn.text),
             unnamed=True,
             created_at=now,
             updated_at=now,
-            chat_profile=turn.chat_profile or settings.chat.profile or self._profiles.default_name,
+            chat_profile=turn.chat_profile or found.effective.chat_profile,
             scope=dict(turn.scope),
             parent=turn.parent,
         )

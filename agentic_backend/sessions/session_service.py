@@ -11,7 +11,9 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user import User
 from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.errors import Internal, SessionNotFound
+from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
+from agentic_backend.policy.session_log import session_created
 from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
@@ -44,6 +46,7 @@ class SessionService:
         relay: Relay,
         orchestrator: SessionOrchestrator,
         user_limits: UserLimits,
+        compactor: Compactor,
         profiles: ChatProfiles,
     ) -> None:
         self._store = store
@@ -53,6 +56,7 @@ class SessionService:
         self._relay = relay
         self._orchestrator = orchestrator
         self._user_limits = user_limits
+        self._compactor = compactor
         self.chat_profiles = profiles
         """The chat profiles that clients may name."""
         content = "Too many of your searches go on; wait until some are answered."
@@ -69,20 +73,21 @@ class SessionService:
         """A new session. Raises AgentNotFound, AgentUnavailable, BadFrame, Forbidden or RateLimited."""
         self.chat_profiles.check(chat_profile)
         named = dict(scope or {})
-        agent, now = self._agents.get(agent_id, user, named).agent, self._store.now()
+        found, now = self._agents.get(agent_id, user, named), self._store.now()
         await self._user_limits.check_empty_sessions(user.id)
         session = SessionRecord(
             id=uuid4().hex,
             user_id=user.id,
-            agent_id=agent.settings.id,
+            agent_id=found.agent.settings.id,
             title=title or UNNAMED,
             unnamed=title is None,
             created_at=now,
             updated_at=now,
             scope=named,
-            chat_profile=chat_profile or agent.settings.chat.profile or self.chat_profiles.default_name,
+            chat_profile=chat_profile or found.effective.chat_profile,
         )
         await self._store.create_session(session)
+        session_created(session)
         return session.shown()
 
     async def page(self, query: SessionQuery) -> SessionPage:
@@ -156,6 +161,7 @@ class SessionService:
         await self._factory.teardown_session_agents(session_id)
         exchange_ids = await self._exchange_ids(session_id)
         await self._store.delete_session(session_id)
+        self._compactor.forget_session(session_id)
         self._relay.evict_session(session_id, exchange_ids)
 
     async def _exchange_ids(self, session_id: str) -> list[str]:

@@ -15,6 +15,7 @@ from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.event_loop import running
 from agentic_backend.exchange.closing import Closing
+from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
@@ -59,6 +60,7 @@ class WiredSessions:
     user_deletions: UserDeletions
     maintenance: Maintenance
     housekeeping: Housekeeping
+    compactor: Compactor
 
 
 def wire_sessions(
@@ -73,6 +75,7 @@ def wire_sessions(
     limits: LimitsSettings,
     titles: TitlesSettings,
     profiles: ChatProfiles,
+    summary_timeout_s: float,
     tokens: TokenCache,
     ledger: UsageLedger,
     permissions: PermissionsSettings,
@@ -97,6 +100,7 @@ def wire_sessions(
             close_agents(session.id)
 
     views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, answered)
+    counts = TokenCounts()
     services = ExchangeServices(
         instance=instance,
         store=store,
@@ -107,7 +111,8 @@ def wire_sessions(
         tokens=tokens,
         ledger=ledger,
         profiles=profiles,
-        token_counts=TokenCounts(),
+        token_counts=counts,
+        compactor=Compactor(store, relay, models, ledger, kpi, counts, profiles, summary_timeout_s),
         show_stored=views.refresh,
         on_answered=answered,
     )
@@ -129,8 +134,10 @@ def wire_sessions(
         farewell=Farewell(ending.farewell),
     )
     chores = [] if ending.inactive_h is None else [inactivity(store, ends, ending.inactive_h)]
-    service = SessionService(store, in_scope, factory, ends, relay, orchestrator, user_limits, profiles)
-    user_deletions = UserDeletions(store, relay, factory, service, [naming.forget])
+    service = SessionService(
+        store, in_scope, factory, ends, relay, orchestrator, user_limits, services.compactor, profiles
+    )
+    user_deletions = UserDeletions(store, relay, factory, service, [naming.forget, services.compactor.forget])
     return WiredSessions(
         orchestrator=orchestrator,
         service=service,
@@ -150,6 +157,7 @@ def wire_sessions(
             look_at_deletions=user_deletions.look,
         ),
         housekeeping=Housekeeping(instance, store, kpi, *chores),
+        compactor=services.compactor,
     )
 
 

@@ -222,8 +222,7 @@ class Store(ItemStore, MessageSearchStore, TrailStore, UsageStore, ChoreStore, U
     async def keep_summary(self, summary: SummaryRecord, session: SessionRecord) -> SessionRecord | None:
         """Store the summary and make it the session's, if the session is as `session` has been read.
 
-        That is, if it is active and has the same next rank, summary, active exchange and owner. None if it has not:
-        then nothing is stored.
+        That is, if it is active and has the same ranks, summary, active exchange and owner; else None.
         """
         ...
 

@@ -258,6 +258,8 @@ class KpiRecord(Value):
     failed_tools: int
     turn_number: int | None = None
     """The place of the exchange in its session, from 1 on; None for a query, and in records of older servers."""
+    history_compacted: bool = False
+    """Whether the session's history was compacted for the exchange, or since the one before."""
     prompt_tokens: dict[str, int] = Field(default_factory=dict)
 
 

@@ -150,6 +150,8 @@ class SummaryRecord:
     tokens: int
     model: str
     chat_profile: str
+    turn_number: int = 0
+    """The session's last turn that had ended when it was made."""
     turns: int = 0
     """The turns that have left the context with it."""
     tokens_before: int = 0

@@ -15,6 +15,7 @@ from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES
 from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.graph_run import GraphRun
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.life import Life
@@ -33,7 +34,7 @@ from agentic_backend.stores.base import Checkpoint
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from support.decisions import decide
-from support.recorded_agents import agent_factory, context_of, entry_of
+from support.recorded_agents import agent_factory, agent_services, context_of, entry_of
 from support.sessions import idle_relay
 from support.turn_model import TurnModel
 
@@ -132,17 +133,20 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
     async def show_stored(log: ExchangeLog) -> bool:
         return False
 
+    relay, ledger, kpi = idle_relay(), UsageLedger(store, Prices(), Kpi()), Kpi()
+    models, counts = agent_services().models, TokenCounts()
     return ExchangeServices(
         instance=Instance(lease_s=15),
         store=store,
-        relay=idle_relay(),
+        relay=relay,
         factory=agent_factory(),
-        kpi=Kpi(),
+        kpi=kpi,
         limits=LimitsSettings(),
         tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
-        ledger=UsageLedger(store, Prices(), Kpi()),
+        ledger=ledger,
         profiles=BUILT_IN_PROFILES,
-        token_counts=TokenCounts(),
+        token_counts=counts,
+        compactor=Compactor(store, relay, models, ledger, kpi, counts, BUILT_IN_PROFILES, timeout_s=5),
         show_stored=show_stored,
         on_answered=lambda session, opening, exchange: None,
     )

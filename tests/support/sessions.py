@@ -21,6 +21,7 @@ from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.config.usage import PriceSettings
+from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.policies_file import Policies
@@ -67,6 +68,7 @@ class Sessions:
     user_export: UserExport
     user_deletions: UserDeletions
     kpi: Kpi
+    compactor: Compactor
 
     async def begin(self, message: str, *, user: User = USER, **fields: Any) -> ExchangeLog:
         """Ask; return the exchange's log."""
@@ -150,6 +152,7 @@ async def open_sessions(
     limits: LimitsSettings | None = None,
     titles: TitlesSettings | None = None,
     profiles: ChatProfiles = BUILT_IN_PROFILES,
+    summary_timeout_s: float = 5,
     prices: Sequence[PriceSettings] = (),
     permissions: PermissionsSettings | None = None,
     cache_size: int = 8,
@@ -192,6 +195,7 @@ async def open_sessions(
         ending=ending or SessionsSettings(),
         on_ended=on_ended,
         profiles=profiles,
+        summary_timeout_s=summary_timeout_s,
         tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
         ledger=ledger,
         permissions=permissions or PermissionsSettings(),
@@ -199,7 +203,7 @@ async def open_sessions(
     try:
         async with open_services(wired, alone=alone):
             parts = wired.orchestrator, wired.service, wired.maintenance, wired.housekeeping
-            yield Sessions(store, relay, factory, *parts, wired.user_export, wired.user_deletions, kpi)
+            yield Sessions(store, relay, factory, *parts, wired.user_export, wired.user_deletions, kpi, wired.compactor)
     finally:
         await relay.aclose()
         await factory.aclose()

@@ -107,6 +107,7 @@ class Sessions(Part):
             "user_id": session.user_id,
             "state": SessionState.ACTIVE.value,
             "next_rank": session.next_rank,
+            "reset_rank": session.reset_rank,
             "summary_id": session.summary_id,
             "active_exchange_id": session.active_exchange_id,
             "active_owner": session.active_owner,

@@ -25,7 +25,8 @@ _COMPLETE = """
 
 _KEEP_SUMMARY = f"""
     UPDATE sessions SET summary_id = :summary_id
-    WHERE id = :id AND state = 'active' AND next_rank = :next_rank AND summary_id IS :former
+    WHERE id = :id AND state = 'active' AND next_rank = :next_rank AND reset_rank IS :reset_rank
+        AND summary_id IS :former
         AND active_exchange_id IS :active_exchange_id AND active_owner IS :active_owner
     RETURNING {columns(SESSIONS)}
 """
@@ -90,6 +91,7 @@ class Sessions(Part):
         values = {
             "id": session.id,
             "next_rank": session.next_rank,
+            "reset_rank": session.reset_rank,
             "summary_id": summary.id,
             "former": session.summary_id,
             "active_exchange_id": session.active_exchange_id,

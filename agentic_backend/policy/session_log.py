@@ -1,0 +1,44 @@
+"""The events of a session in the server's log: created, turn added, compacted, terminated. Ids and sizes, no texts."""
+
+import logging
+
+from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.stores.records import SessionRecord
+from agentic_backend.stores.trail import SummaryRecord
+
+log = logging.getLogger(__name__)
+
+
+def session_created(session: SessionRecord) -> None:
+    log.info("chat_session_created", extra={**_ids(session), "chat_profile": session.chat_profile})
+
+
+def turn_added(session: SessionRecord, exchange_id: str, status: ExchangeStatus) -> None:
+    """The session's last exchange has ended, and its end is stored."""
+    told = {"exchange_id": exchange_id, "turn_number": session.turn_count, "status": status.value}
+    log.info("chat_turn_added", extra={**_ids(session), **told})
+
+
+def history_compacted(session: SessionRecord, summary: SummaryRecord) -> None:
+    log.info("chat_compacted", extra={**_ids(session), "turn_number": session.turn_count, **compaction_of(summary)})
+
+
+def session_terminated(session: SessionRecord, reason: str) -> None:
+    log.info("chat_session_terminated", extra={**_ids(session), "turn_number": session.turn_count, "reason": reason})
+
+
+def compaction_of(summary: SummaryRecord) -> dict[str, object]:
+    """What clients and the log are told about a compaction."""
+    return {
+        "from_rank": summary.from_rank,
+        "to_rank": summary.to_rank,
+        "turns": summary.turns,
+        "tokens_before": summary.tokens_before,
+        "tokens_after": summary.tokens_after,
+        "summary": bool(summary.text),
+        "dropped": summary.dropped_from is not None,
+    }
+
+
+def _ids(session: SessionRecord) -> dict[str, object]:
+    return {"session_id": session.id, "user_id": session.user_id, "agent_id": session.agent_id}

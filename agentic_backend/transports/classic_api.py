@@ -50,7 +50,8 @@ class ClassicApi:
 
     async def _open(self, request: Request, user: User) -> Response:
         body = await body_of(request, _Opening, self._door.limits.frame_bytes)
-        return json_response(await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile))
+        session = await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
+        return json_response(session)
 
     async def _delete(self, request: Request, user: User) -> Response:
         await self._door.sessions.delete(user, request.path_params["id"])

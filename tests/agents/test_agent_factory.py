@@ -1,6 +1,7 @@
 """AgentFactory: who gets which instance, how often one is built, and which may leave the cache."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from support.recorded_agents import (
@@ -210,3 +211,32 @@ async def test_a_query_whose_agent_fails_leaves_nothing_open() -> None:
         await use(factory, journal.entry(), None)
     await eventually(lambda: journal.closed == journal.built)
     assert len(journal.closed) == 1
+
+
+async def test_an_agent_whose_settings_have_changed_is_built_anew_and_keeps_what_it_remembers() -> None:
+    journal, factory = Journal(), agent_factory()
+    entry = journal.entry()
+    changed = replace(entry, settings=entry.settings.model_copy(update={"model": "other"}))
+    async with factory.lease(entry, context_of("s1")) as warm:
+        warm.memory = "what was said"
+        first = warm.flow
+    async with factory.lease(changed, context_of("s1")) as warm:
+        second = warm.flow
+        assert second is not first and second.settings.model == "other"
+        assert warm.memory == "what was said"
+    await eventually(lambda: journal.closed)
+    assert journal.closed == [first]
+    assert await use(factory, replace(changed), "s1") is second
+
+
+async def test_a_changed_agent_is_not_taken_from_one_that_is_in_use() -> None:
+    journal, factory = Journal(), agent_factory()
+    entry = journal.entry()
+    changed = replace(entry, settings=entry.settings.model_copy(update={"model": "other"}))
+    async with factory.lease(entry, context_of("s1")) as old:
+        async with factory.lease(changed, context_of("s1")) as new:
+            assert new.flow is not old.flow
+        assert not journal.closing_began
+    await eventually(lambda: journal.closed)
+    assert journal.closed == [old.agents[0]]
+    assert await use(factory, changed, "s1") is new.agents[0]

@@ -10,6 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import interrupt
+from support.connected_sessions import connected
 from support.held_agents import Hold, held_graph
 from support.sessions import PATIENCE_S, USER, Sessions, events_of, open_sessions, until
 from typing_extensions import TypedDict
@@ -19,7 +20,6 @@ from agentic_backend.errors import ApprovalNotFound, SessionCompleted
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.relay.redis_broadcast import redis_broadcast
 
 
 class State(TypedDict):
@@ -187,19 +187,6 @@ async def test_a_stop_and_a_decision_before_the_pause_is_heard_of_end_it_once(se
         await decision
     await check_one_end(sessions, log, "stopped")
     assert hold.gone == hold.held == 0, "what nobody may do any more is not begun"
-
-
-async def connected(
-    opened: AsyncExitStack, directory: Path, agents: dict[str, Any], redis_url: str, name: str
-) -> Sessions:
-    """An instance on the database in `directory`, which hears what the others tell by Redis."""
-    is_up = asyncio.Event()
-    broadcast = await opened.enter_async_context(redis_broadcast(redis_url, name, lambda up: is_up.set()))
-    await is_up.wait()
-    sessions = await opened.enter_async_context(open_sessions(directory, agents, alone=False, broadcast=broadcast))
-    # Its tasks start theirs, which the next one must not take for its own.
-    await asyncio.sleep(0.1)
-    return sessions
 
 
 @pytest.mark.redis

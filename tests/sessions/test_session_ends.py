@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from services.mongodb import fresh_database
+from support.connected_sessions import connected
 from support.held_agents import Hold, held_graph
 from support.recorded_agents import echoing_graph, entry_of
 from support.sessions import USER, Sessions, events_of, open_sessions
@@ -18,7 +19,9 @@ from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.catalog import SessionLimits
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.errors import SessionBusy, SessionCompleted
+from agentic_backend.protocol.events import SessionChanged
 from agentic_backend.protocol.messages import SessionState
+from agentic_backend.relay.feed import open_feed
 from agentic_backend.sessions.housekeeping import inactivity
 from agentic_backend.sessions.session_ends import SessionEnds
 from agentic_backend.stores.mongo import MongoStore
@@ -178,3 +181,24 @@ def ends_of(sessions: Sessions) -> SessionEnds:
     ends = sessions.service._ends
     assert isinstance(ends, SessionEnds)
     return ends
+
+
+@pytest.mark.redis
+async def test_the_end_of_a_session_closes_its_agents_on_every_instance_and_is_shown_there(
+    tmp_path: Path, redis_url: str
+) -> None:
+    agents = {"echo": echoing_graph()}
+    async with AsyncExitStack() as opened:
+        here, there = [await connected(opened, tmp_path, agents, redis_url, name) for name in ("here", "there")]
+        session_id = (await here.ask("hello"))[-1]["session_id"]
+        await there.ask("again", session_id=session_id)
+        assert len(here.factory._idle) == len(there.factory._idle) == 1
+        with open_feed(there.relay, 0) as feed:
+            feed.follow_session(await there.service.get(USER, session_id), None)
+            await here.ask("quit", session_id=session_id)
+            async with asyncio.timeout(10):
+                async for event in feed:
+                    if isinstance(event, SessionChanged) and event.session.state is SessionState.COMPLETED:
+                        break
+                while here.factory._idle or there.factory._idle:
+                    await asyncio.sleep(0.01)

@@ -14,8 +14,10 @@ from agentic_backend.stores import transfer as transferring
 from agentic_backend.stores.base import AlreadyAsked, KeptState, SessionQuery, Store
 from agentic_backend.stores.items import ItemBounds, ItemQuery
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.records import SessionRecord
+from agentic_backend.stores.records import SessionRecord, UserDeletion
 from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.stores.tables import TRAIL
+from agentic_backend.stores.trail import TrailQuery
 from agentic_backend.stores.transfer import Counts, Transferred, transfer
 from tests.stores.faulty_database import make_faulty, once
 from tests.stores.samples import (
@@ -37,6 +39,7 @@ from tests.stores.samples import (
     run_exchanges,
     stored,
 )
+from tests.stores.trail_samples import one_of_each
 
 
 @pytest.fixture
@@ -69,6 +72,8 @@ async def fill(store: SqliteStore) -> None:
     await store.set_waiting(fence_after(written, "waits", "gone"), pause)
     await store.decide(await stored(store, "waits"), [a_decision("first")])
     await store.record_kpi(a_kpi("bob", minute=9))
+    await store.add_trail([record for number in range(6) for record in one_of_each(f"session {number}", minute=number)])
+    await store.keep_deletion(UserDeletion(user_id="carol", at=EPOCH, until=EPOCH))
     await store.put_items([an_item("a.b", f"key {number}", minute=number) for number in range(9)], [], ItemBounds())
 
 
@@ -80,6 +85,8 @@ async def contents(store: Store) -> list[object]:
     """All that the store tells of its sessions and KPIs."""
     told: list[object] = [await store.kpi_figures(a_kpi_query(None, end=utc_now() + timedelta(days=1)))]
     told.append(await store.find_items(ItemQuery("ann")))
+    told += [(await store.trail(TrailQuery(kind))).records for kind in TRAIL]
+    told.append(await store.deletions())
     for session in (await store.list_sessions(SessionQuery("ann"))).sessions:
         messages = await store.messages_after(session.id, -1, 1000)
         told += [session, messages, await store.last_exchanges(session.id, 2)]
@@ -96,13 +103,16 @@ async def test_everything_is_copied_and_counted(source: SqliteStore, target: Mon
     assert (
         done.found
         == done.there
-        == Counts(sessions=7, exchanges=22, messages=52, kpi_records=7, items=9)
+        == Counts(sessions=7, exchanges=22, messages=52, kpi_records=7, items=9, user_deletions=1)
+        + Counts({table.name: 6 for table in TRAIL.values()})
         == await source.total()
     )
     assert done.is_whole and done.left_alone == []
     assert await contents(target) == await contents(source)
-    assert {total for _, total in reports} == {"7 sessions, 22 exchanges, 52 messages, 7 KPI records, 9 items"}
-    assert [there for there, _ in reports][-1] == reports[-1][1] and len(reports) == 8
+    totals = {total for _, total in reports}
+    assert len(totals) == 1
+    assert totals.pop().startswith("7 sessions, 22 exchanges, 52 messages, 7 KPI records, 9 items, 6 audits, ")
+    assert [there for there, _ in reports][-1] == reports[-1][1] and len(reports) == 15
 
 
 async def test_what_was_copied_goes_on(source: SqliteStore, target: MongoStore) -> None:
@@ -156,7 +166,9 @@ async def test_run_again_it_copies_only_what_has_changed(source: SqliteStore, ta
     assert await contents(target) == await contents(source)
 
 
-@pytest.mark.parametrize("collection", ["messages", "exchanges", "sessions", "session_states", "kpi_records", "items"])
+@pytest.mark.parametrize(
+    "collection", ["messages", "exchanges", "sessions", "session_states", "kpi_records", "items", "prompts", "usage"]
+)
 async def test_cut_short_it_can_be_run_again(source: SqliteStore, target: MongoStore, collection: str) -> None:
     await fill(source)
     method = "insert_one" if "session" in collection else "insert_many"

@@ -122,6 +122,7 @@ async def open_application(
             policies=load_policies(settings, profiles),
             ending=settings.sessions,
             summary_timeout_s=settings.chat_profiles.summary_timeout_s,
+            retention=settings.retention,
             tokens=tokens,
             ledger=ledger,
             permissions=settings.permissions,

@@ -43,7 +43,7 @@ class Housekeeping:
         self._instance = instance
         self._store = store
         self._kpi = kpi
-        self._chores = chores
+        self.chores = chores
         self._every_s = every_s
         """How long it rests between two rounds, in seconds."""
         self._batch = batch
@@ -52,7 +52,7 @@ class Housekeeping:
         """Do the chores until cancelled."""
         while not is_cancelled():
             await asyncio.sleep(self._every_s)
-            for chore in self._chores:
+            for chore in self.chores:
                 await self.do(chore)
 
     async def do(self, chore: Chore) -> None:

@@ -11,6 +11,7 @@ from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.permissions import PermissionsSettings
+from agentic_backend.config.retention import RetentionSettings
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.event_loop import running
@@ -32,11 +33,12 @@ from agentic_backend.protocol.messages import SessionState
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.farewell import Farewell, asks_to_quit
-from agentic_backend.sessions.housekeeping import Housekeeping, inactivity
+from agentic_backend.sessions.housekeeping import Chore, Housekeeping, inactivity
 from agentic_backend.sessions.kpi_report import KpiReports
 from agentic_backend.sessions.maintenance import Maintenance
 from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.resumption import Resumption
+from agentic_backend.sessions.retention import Retention
 from agentic_backend.sessions.session_ends import OnEnded, SessionEnds
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
@@ -81,6 +83,7 @@ def wire_sessions(
     permissions: PermissionsSettings,
     policies: Policies,
     ending: SessionsSettings,
+    retention: RetentionSettings,
     on_ended: OnEnded = lambda session: None,
 ) -> WiredSessions:
     naming = Titles(models, store, relay, kpi, ledger, titles, limits.titles_timeout_s)
@@ -133,11 +136,15 @@ def wire_sessions(
         ends=ends,
         farewell=Farewell(ending.farewell),
     )
-    chores = [] if ending.inactive_h is None else [inactivity(store, ends, ending.inactive_h)]
     service = SessionService(
         store, in_scope, factory, ends, relay, orchestrator, user_limits, services.compactor, profiles
     )
     user_deletions = UserDeletions(store, relay, factory, service, [naming.forget, services.compactor.forget])
+    chores = [
+        *([] if ending.inactive_h is None else [inactivity(store, ends, ending.inactive_h)]),
+        Chore("user_deletions", user_deletions.finish),
+        *Retention(store, ends, service, retention).chores(),
+    ]
     return WiredSessions(
         orchestrator=orchestrator,
         service=service,

@@ -11,8 +11,10 @@ from support.recorded_agents import echoing_graph
 from support.sessions import Sessions, open_sessions, until
 
 from agentic_backend.config.retention import RetentionSettings
+from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.sessions.retention import Retention
+from agentic_backend.sessions.session_ends import SessionEnds
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.tables import KPI_RECORDS, SESSIONS, TABLES, USAGE
 from tests.stores.samples import EPOCH, a_kpi, a_session, run_exchanges
@@ -33,11 +35,13 @@ async def sessions(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
 
 
 def retention(sessions: Sessions, **days: float) -> Retention:
-    return Retention(sessions.store.as_store, sessions.service, RetentionSettings(**days))
+    store = sessions.store.as_store
+    ends = SessionEnds(store, sessions.relay, sessions.factory, sessions.kpi, lambda session: None)
+    return Retention(store, ends, sessions.service, RetentionSettings(**days))
 
 
 async def tidy(kept: Retention, limit: int = 100) -> dict[str, int]:
-    return {name: await work(limit) for name, work in kept.works().items()}
+    return {chore.name.removeprefix("retention_"): await chore.work(limit) for chore in kept.chores()}
 
 
 async def count(sessions: Sessions) -> dict[str, int]:
@@ -45,7 +49,7 @@ async def count(sessions: Sessions) -> dict[str, int]:
 
 
 async def test_by_default_everything_is_kept(sessions: Sessions) -> None:
-    assert retention(sessions).works() == {}
+    assert retention(sessions).chores() == []
 
 
 async def test_old_sessions_go_with_all_their_rows(sessions: Sessions) -> None:
@@ -111,3 +115,17 @@ async def test_a_batch_is_no_larger_than_it_may_be(sessions: Sessions) -> None:
     await sessions.store.real.add_trail([a_usage(minute=minute) for minute in range(5)])
     works = retention(sessions, usage_days=1)
     assert [await tidy(works, 2) for _ in range(4)] == [{"usage": 2}, {"usage": 2}, {"usage": 1}, {"usage": 0}]
+
+
+async def test_the_housekeeping_of_a_server_does_it(tmp_path: Path) -> None:
+    kept = RetentionSettings(messages_days=1, usage_days=1)
+    ending = SessionsSettings(inactive_h=None)
+    async with open_sessions(tmp_path, {"echo": echoing_graph()}, retention=kept, ending=ending) as sessions:
+        store = sessions.store.real
+        await store.create_session(a_session(title="old"))
+        await store.add_trail([a_usage(minute=minute) for minute in range(120)])
+        await sessions.ask("hello")
+        for chore in sessions.housekeeping.chores:
+            await sessions.housekeeping.do(chore)
+        assert "old" not in {session.title for session in await store.page(SESSIONS, None, 10)}
+        assert all(usage.at > EPOCH + timedelta(days=1) for usage in await store.page(USAGE, None, 1_000))

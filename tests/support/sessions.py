@@ -18,6 +18,7 @@ from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.permissions import PermissionsSettings
+from agentic_backend.config.retention import RetentionSettings
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.config.usage import PriceSettings
@@ -155,6 +156,7 @@ async def open_sessions(
     summary_timeout_s: float = 5,
     prices: Sequence[PriceSettings] = (),
     permissions: PermissionsSettings | None = None,
+    retention: RetentionSettings | None = None,
     cache_size: int = 8,
     grace_s: float = 0.2,
     keep_ended_bytes: int = 10_000_000,
@@ -193,6 +195,7 @@ async def open_sessions(
         titles=titles or TitlesSettings(),
         policies=policies or Policies(),
         ending=ending or SessionsSettings(),
+        retention=retention or RetentionSettings(),
         on_ended=on_ended,
         profiles=profiles,
         summary_timeout_s=summary_timeout_s,

@@ -69,6 +69,7 @@ class Exchange:
             self._checkpoint_at,
             start.stored,
             tool_calls_of(start, services.store.now),
+            services.ledger.priced,
         )
         """Stores and shows the drafts of the graph."""
         self._kpis = ExchangeKpis(services.kpi, start.record, graph_run)

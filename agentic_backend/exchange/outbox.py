@@ -33,8 +33,11 @@ class Outbox:
         checkpoint_at: Callable[[ToolCallPart | ToolResultPart], Awaitable[Checkpoint | None]],
         stored: Sequence[MessageRecord] = (),
         tool_calls: ToolCalls | None = None,
+        priced: Callable[[CompleteDraft], CompleteDraft] = lambda draft: draft,
     ) -> None:
         """`stored` are the exchange's messages so far, `tool_calls` their records; None keeps none.
+
+        `priced` adds to a message what it has cost.
 
         `checkpoint_at` takes the checkpoint that is stored in one batch with a tool call or its result.
         """
@@ -47,6 +50,7 @@ class Outbox:
         """Decides whether drafts are accepted; its `wakeup` is set when a draft waits."""
         self._checkpoint_at = checkpoint_at
         self._tool_calls = tool_calls
+        self._priced = priced
         self._waiting: deque[Draft] = deque()
         """The drafts that are not shown yet, in order; the first is a complete message."""
         self._trail: list[TrailRecord] = []
@@ -75,7 +79,7 @@ class Outbox:
             self._add(draft)
 
     def _add(self, draft: Draft) -> None:
-        self._waiting.append(draft)
+        self._waiting.append(self._priced(draft) if isinstance(draft, CompleteDraft) else draft)
         if self._tool_calls is not None and isinstance(draft, CompleteDraft):
             self._trail += self._tool_calls.add([draft.message])
 

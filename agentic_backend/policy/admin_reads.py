@@ -3,12 +3,13 @@
 It checks no role: the transport does (see `transports.admin_gate`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import uuid4
 
 from agentic_backend.errors import ExchangeNotFound, SessionNotFound
+from agentic_backend.protocol.parts import Value
 from agentic_backend.stores.base import SessionPage, SessionQuery, Store
 from agentic_backend.stores.trail import (
     AdminReadRecord,
@@ -44,8 +45,10 @@ class SessionAudit:
 
 
 class AdminReads:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, module_health: Callable[[], Sequence[Value]] = tuple) -> None:
         self._store = store
+        self.module_health = module_health
+        """How each module does on this instance."""
 
     async def note(self, admin_id: str, path: str, subject: str | None) -> None:
         """Record that the admin reads `path`. Raises StoreUnavailable: nothing may be read then."""

@@ -27,7 +27,8 @@ from agentic_backend.policy.prices import Prices
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord
 from agentic_backend.stores.trail import TrailRecord, UsageRecord
-from agentic_backend.streaming.model_stream import ModelCall, ModelStream, Purpose
+from agentic_backend.streaming.drafts import CACHED_INPUT, CompleteDraft
+from agentic_backend.streaming.model_stream import CallTokens, ModelCall, ModelStream, Purpose
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +104,20 @@ class UsageLedger:
             self._kpi.model_cost(call.model, cost.currency, cost.amount)
         self.budgets.add(record)
         return record
+
+    def priced(self, draft: CompleteDraft) -> CompleteDraft:
+        """`draft` with what its model call has cost in its metadata's extras, as `cost`; as it is without a price."""
+        metadata = draft.message.metadata
+        usage = metadata.token_usage
+        if usage is None or metadata.model is None:
+            return draft
+        cached = metadata.extras.get(CACHED_INPUT, 0)
+        tokens = CallTokens(usage.input_tokens or 0, usage.output_tokens or 0, cached)
+        cost = self.prices.cost(metadata.model, tokens, self._store.now().date())
+        if cost is None:
+            return draft
+        extras = {**metadata.extras, "cost": {"amount": cost.amount, "currency": cost.currency}}
+        return draft.changed(metadata=metadata.model_copy(update={"extras": extras}))
 
     def keep(self, records: Sequence[TrailRecord]) -> None:
         """Store the UsageRecords among `records` soon, in the background."""

@@ -12,6 +12,7 @@ from agentic_backend.stores.records import MessageDraft
 from agentic_backend.streaming.content import (
     agent_of,
     beside_text,
+    cached_input_of,
     cited_in,
     finish_reason_of,
     marks_of,
@@ -22,6 +23,9 @@ from agentic_backend.streaming.content import (
     usage_of,
 )
 from agentic_backend.streaming.reach import Reach
+
+CACHED_INPUT = "cached_input_tokens"
+"""The key of a message's extras with the number of its input tokens that the provider had cached."""
 
 
 class TextDraft(NamedTuple):
@@ -116,7 +120,7 @@ class MessageDrafts:
     def counted(self, message: AIMessage, at: float) -> MessageMetadata:
         """The metadata of a complete model message; adds its cost to the usage."""
         usage, latency_ms = usage_of(message), self._latency_ms(at)
-        tools = server_tools_of(beside_text(message))
+        tools, cached = server_tools_of(beside_text(message)), cached_input_of(message)
         self._since = at
         self.usage += usage or TokenUsage()
         self.model = model_of(message) or self.model
@@ -126,7 +130,11 @@ class MessageDrafts:
             agent_id=self._agent_id,
             latency_ms=latency_ms,
             finish_reason=finish_reason_of(message),
-            extras={**agent_of(message), **({"server_tools": tools} if tools else {})},
+            extras={
+                **agent_of(message),
+                **({"server_tools": tools} if tools else {}),
+                **({CACHED_INPUT: cached} if cached else {}),
+            },
         )
 
     def uncounted(self, message: AIMessage) -> MessageMetadata:

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from pydantic import SerializeAsAny
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -17,6 +18,7 @@ from agentic_backend.stores.trail import (
     AdminReadRecord,
     AuditRecord,
     ExtractionRecord,
+    ModuleErrorRecord,
     PromptRecord,
     ToolCallRecord,
 )
@@ -58,6 +60,13 @@ class PromptsView(Value):
     prompts: list[PromptRecord]
 
 
+class ModulesView(Value):
+    """How each module does on this instance since its start, and the last `errors` of modules on all of them."""
+
+    modules: list[SerializeAsAny[Value]]
+    errors: list[ModuleErrorRecord]
+
+
 class ReadsView(Value):
     reads: list[AdminReadRecord]
     next_cursor: str | None = absent()
@@ -73,6 +82,7 @@ class AdminApi:
             ("GET", "sessions", self._sessions),
             ("GET", "sessions/{id}/audit", self._audit),
             ("GET", "exchanges/{id}/prompt", self._prompt),
+            ("GET", "modules", self._modules),
             ("GET", "reads", self._list_reads),
         ]
         return self._calls.routes(ADMIN_PREFIX, calls)
@@ -104,6 +114,10 @@ class AdminApi:
     async def _prompt(self, request: Request, user: User) -> Response:
         exchange_id = request.path_params["id"]
         return json_response(PromptsView(exchange_id=exchange_id, prompts=await self._reads.prompts(exchange_id)))
+
+    async def _modules(self, request: Request, user: User) -> Response:
+        health, errors = self._reads.module_health(), await self._reads.module_errors(_limit(request))
+        return json_response(ModulesView(modules=list(health), errors=errors))
 
     async def _list_reads(self, request: Request, user: User) -> Response:
         page = await self._reads.reads(

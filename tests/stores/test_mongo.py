@@ -79,6 +79,8 @@ async def test_indexes_are_made_at_the_start_and_again(open_mongo: OpenMongo) ->
         assert made == {
             ("sessions", ("user_id", "updated_at", "_id")): False,
             ("sessions", ("user_id", "next_rank")): False,
+            ("sessions", ("updated_at", "_id")): False,
+            ("sessions", ("state", "updated_at")): False,
             ("exchanges", ("asked_as",)): True,
             ("exchanges", ("holds",)): True,
             ("exchanges", ("session_id", "first_rank")): False,

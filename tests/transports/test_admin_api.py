@@ -24,12 +24,20 @@ from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.protocol.parts import Value
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.trail import AdminReadRecord, AuditRecord, ExtractionRecord, TrailQuery
+from agentic_backend.stores.trail import AdminReadRecord, AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailQuery
+from agentic_backend.transports.admin_api import AdminApi
 from agentic_backend.transports.admin_gate import ADMIN_PREFIX, AdminGate
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS, json_response
 
-PATHS = ["/admin/sessions", "/admin/sessions/s/audit", "/admin/exchanges/e/prompt", "/admin/reads"]
+PATHS = [
+    "/admin/sessions",
+    "/admin/sessions/s/audit",
+    "/admin/exchanges/e/prompt",
+    "/admin/modules",
+    "/admin/usage",
+    "/admin/reads",
+]
 
 
 @pytest.fixture
@@ -177,3 +185,48 @@ async def test_the_figures_of_all_users_are_read_on_record_too(server: RunningSe
     for token in ("dev:alice", None):
         assert (await get(server, path, token)).status_code == 200
     assert await reads(server) == [("/admin/reads", None), (path, None)]
+
+
+async def test_the_prompt_of_an_exchange_is_shown_in_sections_with_their_sources(server: RunningServer) -> None:
+    async with chat(server.address, token="dev:alice") as client:
+        final = (await client.ask("hello"))[-1]
+    body = (await get(server, f"/admin/exchanges/{final['exchange_id']}/prompt")).json()
+    [prompt] = body["prompts"]
+    assert (prompt["agent_id"], prompt["user_id"], prompt["session_id"]) == ("assistant", "alice", final["session_id"])
+    [core] = prompt["sections"]
+    assert (core["name"], core["source"]) == ("core", "agent:assistant")
+    assert core["text"] and core["version"] and core["tokens"] > 0
+
+
+class _Health(Value):
+    name: str
+
+
+async def test_how_modules_do_is_shown_with_their_last_errors(store: Store) -> None:
+    error = ModuleErrorRecord(
+        id="e",
+        at=datetime.now(UTC),
+        session_id=None,
+        exchange_id=None,
+        point="chat:before_ai",
+        module="pii",
+        error="timeout",
+        duration_ms=5_000,
+        outcome="continued",
+    )
+    await store.add_trail([error])
+    reads = AdminReads(store, lambda: [_Health(name="pii")])
+    body = (await called_by_admin(reads, "modules")).json()
+    assert body["modules"] == [{"name": "pii"}]
+    assert [(each["module"], each["error"], each["outcome"]) for each in body["errors"]] == [
+        ("pii", "timeout", "continued")
+    ]
+
+
+async def called_by_admin(reads: AdminReads, path: str) -> httpx.Response:
+    authenticator = DeveloperAuthenticator("root")
+    calls = RestCalls(authenticator, TokenCache(authenticator.refresh), LimitsSettings(), AdminGate(reads))
+    application = Starlette(routes=AdminApi(calls, reads).routes(), exception_handlers=EXCEPTION_HANDLERS)
+    transport = httpx.ASGITransport(application)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        return await client.get(ADMIN_PREFIX + path)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.chat_client import PATIENCE_S, ChatClient, Event, chat
+from support.rest_client import rest
 from support.running_server import FAST, RunningServer, running_server
 from support.usage_agents import ENTRIES
 
@@ -59,6 +60,17 @@ async def test_an_answer_with_a_tool_leaves_a_priced_record_of_each_call(client:
         assert record.day == record.at.date().isoformat()
     assert sum(record.input_tokens or 0 for record in found) == final["usage"]["input_tokens"]
     assert sum(record.output_tokens or 0 for record in found) == final["usage"]["output_tokens"]
+
+
+async def test_each_message_of_a_model_has_its_cost(server: RunningServer, client: ChatClient, store: Store) -> None:
+    final = (await client.ask("What is 17 * 23?"))[-1]
+    costs = [message["metadata"]["extras"].get("cost") for message in final["messages"]]
+    assert [cost is not None for cost in costs] == [bool(m["metadata"].get("token_usage")) for m in final["messages"]]
+    found = await records_of(store, final, 2)
+    assert sorted(cost["amount"] for cost in costs if cost) == sorted(record.cost or 0 for record in found)
+    async with rest(server, "dev:alice") as http:
+        stored = (await http.get(f"/sessions/{final['session_id']}/messages")).json()["messages"]
+    assert stored == final["messages"]
 
 
 async def test_calls_that_nobody_sees_are_recorded(client: ChatClient, store: Store) -> None:

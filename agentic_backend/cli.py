@@ -47,9 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         profiles = load_chat_profiles(settings)
         servers = {OPERATIONS, *settings.mcp_servers}
         agents = AgentManager.load(catalog, settings.models.keys(), servers, profiles.names)
-        policies = load_policies(settings, profiles)
         for problem in agents.problems:
             print(problem, file=sys.stderr)
+        policies = load_policies(settings, profiles)
         if options.command == "validate":
             return _validate(settings, agents, policies, build=options.build)
         return _serve(settings, agents, policies)

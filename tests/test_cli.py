@@ -108,3 +108,16 @@ def test_unknown_arguments_are_told(arguments: list[str], status: int, capsys: p
     assert end.value.code == status
     output = capsys.readouterr()
     assert "usage: agentic-backend" in output.out + output.err
+
+
+@pytest.mark.parametrize("command", ["serve", "validate"])
+def test_a_problem_of_the_policies_is_told_with_its_place(
+    directory: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (directory / "agents_catalog.yaml").write_text(CATALOG)
+    (directory / "config").mkdir(exist_ok=True)
+    (directory / "config" / "policies.yaml").write_text("tasks:\n  essay:\n    model: defautl\n")
+    assert main([command]) == 2
+    assert capsys.readouterr().err == (
+        "config/policies.yaml:3:12: tasks.essay.model: there is no model 'defautl'; did you mean 'default'?\n"
+    )

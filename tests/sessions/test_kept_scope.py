@@ -1,0 +1,115 @@
+"""What was asked in a scope goes on in it: after a pause, an interruption and a crash, and on another instance."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
+from support.held_agents import Hold
+from support.recorded_agents import entry_of, eventually
+from support.sessions import USER, Sessions, events_of, open_sessions, until
+
+from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
+from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.policy.policies_file import KnownNames, Policies, read_policies
+from agentic_backend.protocol.frames import HumanDecisions
+from agentic_backend.protocol.messages import Channel, ExchangeStatus
+
+ESSAY, STEPS = {"assignment": "essay"}, 9
+
+
+def policies(directory: Path) -> Policies:
+    file = directory / "policies.yaml"
+    file.write_text(f"assignments:\n  essay: {{limits: {{steps: {STEPS}}}}}\n")
+    return read_policies(file, KnownNames((), (), ()))
+
+
+class Steps(list[int | None]):
+    """The limits with which agents were built."""
+
+    def agent(self, hold: Hold, *, asks: bool = False, auto_resume: bool = False) -> CatalogAgent:
+        built = self
+
+        async def first(state: MessagesState) -> dict[str, Any]:
+            # A tool's call and its result are where a crashed exchange can go on.
+            calling = AIMessage("first", tool_calls=[{"id": "c1", "name": "look", "args": {}}])
+            return {"messages": [calling, ToolMessage("seen", tool_call_id="c1")]}
+
+        async def second(state: MessagesState) -> dict[str, Any]:
+            answer = interrupt({"question": "Which one?"}) if asks else await hold.wait()
+            return {"messages": [AIMessage(f"second {answer}")]}
+
+        graph = StateGraph(MessagesState).add_node("first", first).add_node("second", second)
+        graph.add_edge(START, "first").add_edge("first", "second")
+
+        class Recorded(AgentFlow):
+            async def async_init(self) -> None:
+                built.append(self.settings.limits.steps)
+
+            def get_compiled_graph(self) -> CompiledGraph:
+                return graph.compile()
+
+        return entry_of(Recorded, "agent", auto_resume=auto_resume)
+
+
+async def final_of(sessions: Sessions, exchange_id: str) -> Sequence[Any]:
+    return await events_of(await sessions.orchestrator.view(USER, exchange_id))
+
+
+async def test_after_a_pause_on_another_instance(tmp_path: Path) -> None:
+    built, hold = Steps(), Hold()
+    agents, kept = {"agent": built.agent(hold, asks=True)}, policies(tmp_path)
+    async with open_sessions(tmp_path, agents, policies=kept) as sessions:
+        log = await sessions.begin("hello", scope=ESSAY)
+        waiting = await until(log, "awaiting_human")
+    async with open_sessions(tmp_path, agents, policies=kept) as sessions:
+        [request] = waiting["payload"]["requests"]
+        answers = HumanDecisions(answers={request["interrupt_id"]: "left"})
+        await sessions.orchestrator.human_resume(USER, log.session_id, log.exchange_id, answers, None)
+        assert (await final_of(sessions, log.exchange_id))[-1]["status"] == "ok"
+    assert built == [STEPS, STEPS]
+
+
+async def test_after_an_interruption(tmp_path: Path) -> None:
+    built, hold = Steps(), Hold()
+    agents, kept = {"agent": built.agent(hold)}, policies(tmp_path)
+    async with open_sessions(tmp_path, agents, policies=kept) as sessions:
+        log = await sessions.begin("hello", scope=ESSAY)
+        await eventually(lambda: hold.held)
+    hold.released.set()
+    async with open_sessions(tmp_path, agents, policies=kept) as sessions:
+        assert (await sessions.record(log.exchange_id)).status is ExchangeStatus.INTERRUPTED
+        resumed = await sessions.orchestrator.resume(USER, log.exchange_id, None, "again")
+        assert (await events_of(resumed))[-1]["status"] == "ok"
+    assert built == [STEPS, STEPS]
+
+
+async def test_after_a_crash_when_it_goes_on_by_itself(tmp_path: Path) -> None:
+    built, hold = Steps(), Hold()
+    kept = policies(tmp_path)
+    async with open_sessions(tmp_path, {"agent": built.agent(hold, auto_resume=True)}, policies=kept) as dying:
+        log = await dying.begin("hello", scope=ESSAY)
+        await eventually(lambda: hold.held and log.messages[-1].channel is Channel.TOOL_RESULT)
+        again = Hold()
+        again.released.set()
+        agents = {"agent": built.agent(again, auto_resume=True)}
+        async with open_sessions(tmp_path, agents, policies=kept) as sessions:
+            await sessions.idle(log.session_id)
+            finals = [one for one in await sessions.stored(log.session_id) if one["channel"] == "final"]
+            assert finals[-1]["role"] == "assistant"
+    assert built == [STEPS, STEPS]
+
+
+async def test_each_exchange_of_a_session_has_the_scope_that_its_user_has_then(tmp_path: Path) -> None:
+    built, hold = Steps(), Hold()
+    hold.released.set()
+    async with open_sessions(tmp_path, {"agent": built.agent(hold)}, policies=policies(tmp_path)) as sessions:
+        plain = (await sessions.ask("hello"))[-1]["session_id"]
+        scoped = (await sessions.ask("hello", scope=ESSAY))[-1]["session_id"]
+        await sessions.ask("again", session_id=scoped)
+        await sessions.ask("again", session_id=plain)
+        assert built == [None, STEPS]
+        record = await sessions.record((await sessions.ask("more", session_id=scoped))[-1]["exchange_id"])
+        assert record.policy is None, "what has ended keeps nothing of who asked"

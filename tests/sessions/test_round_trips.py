@@ -55,7 +55,7 @@ async def asked_in(
 @pytest.fixture(autouse=True)
 def no_maintenance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its round trips would come in between."""
-    for name in ("_PARTIALS_EVERY_S", "_LOOK_EVERY_S", "COMPARE_CLOCKS_EVERY_S"):
+    for name in ("_PARTIALS_EVERY_S", "_LOOK_EVERY_S", "_LOOK_AT_DELETIONS_EVERY_S", "COMPARE_CLOCKS_EVERY_S"):
         monkeypatch.setattr(maintenance, name, NEVER_S)
 
 

@@ -59,15 +59,17 @@ def a_usage(user_id: str = "ann", *, minute: int = 0, **fields: Any) -> UsageRec
     return UsageRecord(**(values | fields))
 
 
-def one_of_each(session_id: str, user_id: str = "ann", text: str = "text", *, minute: int = 0) -> list[TrailRecord]:
+def one_of_each(
+    session_id: str, user_id: str = "ann", text: str = "text", *, minute: int = 0, exchange_id: str = "e"
+) -> list[TrailRecord]:
     """A record of each kind; those that hold texts hold `text`."""
     own: dict[str, Any] = {"at": _at(minute), "session_id": session_id, "user_id": user_id}
-    of_exchange = own | {"exchange_id": "e"}
+    of_exchange = own | {"exchange_id": exchange_id}
     section = PromptSection(name="core", source="catalog", version="1", text=text, tokens=1)
     call = {"agent_id": "assistant", "call_id": "c", "name": "search", "state": "success"}
     summed = {"from_rank": 0, "to_rank": 4, "tokens": 2, "model": "scripted", "chat_profile": "default"}
     return [
-        an_audit(session_id, minute=minute, user_id=user_id, original=text, patterns=[text]),
+        an_audit(session_id, minute=minute, user_id=user_id, original=text, patterns=[text], exchange_id=exchange_id),
         ExtractionRecord(id=new_id(), **of_exchange, point="p", module="m", type="t", data={"text": [text]}),
         ModuleErrorRecord(
             id=new_id(),

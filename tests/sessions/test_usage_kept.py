@@ -1,14 +1,21 @@
 """The usage of an exchange is kept once, whatever becomes of its writes."""
 
 import asyncio
+from pathlib import Path
 
+import pytest
 from support.held_agents import Hold
 from support.recorded_agents import eventually
-from support.sessions import Sessions, events_of, idle_relay, until
+from support.sessions import Sessions, events_of, idle_relay, open_sessions, until
 
+from agentic_backend.auth.user import User
+from agentic_backend.config.usage import BudgetsSettings, PriceSettings
+from agentic_backend.errors import BudgetExceeded
 from agentic_backend.exchange.closing import Closing
 from agentic_backend.exchange.life import INTERRUPTED
+from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.kpi import Kpi
+from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.stores.trail import TrailQuery, UsageRecord
 
 
@@ -60,3 +67,20 @@ async def test_the_usage_of_a_deleted_session_stays(sessions: Sessions, hold: Ho
     hold.released.set()
     await events_of(log)
     assert len(await answers_used(sessions, log.exchange_id, 2)) == 2
+
+
+async def test_a_group_spends_its_budget_together(tmp_path: Path) -> None:
+    price = PriceSettings.model_validate(
+        {"model": "*", "input_per_million": 1_000_000, "output_per_million": 1_000_000, "from": "2026-01-01"}
+    )
+    budgets = BudgetsSettings.model_validate({"groups": {"class": {"cost": 1}}})
+    ann, bob = (User(id=name, name=name, groups=frozenset({"class"})) for name in ("ann", "bob"))
+    agents = {"plain": build(OfflineChatModel(words_per_second=0))}
+    async with open_sessions(tmp_path, agents, prices=[price], budgets=budgets) as sessions:
+        log = await sessions.begin("hello", user=ann)
+        assert (await events_of(log))[-1]["status"] == "ok"
+        [record] = (await sessions.store.real.trail(TrailQuery(UsageRecord, {"purpose": "answer"}))).records
+        assert (record.user_id, record.group) == ("ann", "class")
+        with pytest.raises(BudgetExceeded):
+            await sessions.begin("hello", user=bob)
+        await events_of(await sessions.begin("hello", user=User(id="cy", name="cy")))

@@ -21,10 +21,11 @@ from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.config.retention import RetentionSettings
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.titles import TitlesSettings
-from agentic_backend.config.usage import PriceSettings
+from agentic_backend.config.usage import BudgetsSettings, PriceSettings
 from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.budgets import Budgets
 from agentic_backend.policy.policies_file import Policies
 from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.usage_ledger import UsageLedger
@@ -155,6 +156,7 @@ async def open_sessions(
     profiles: ChatProfiles = BUILT_IN_PROFILES,
     summary_timeout_s: float = 5,
     prices: Sequence[PriceSettings] = (),
+    budgets: BudgetsSettings | None = None,
     permissions: PermissionsSettings | None = None,
     retention: RetentionSettings | None = None,
     cache_size: int = 8,
@@ -178,7 +180,7 @@ async def open_sessions(
     store = FailingStore(database or await SqliteStore.open(directory / "chat.sqlite3", timeout_s=5))
     tools = standard_tools(store.as_store, ItemBounds(), scope_facts)
     factory = agent_factory(kpi=kpi, services=replace(services, standard_tools=tools), cache_size=cache_size)
-    ledger = UsageLedger(store.as_store, Prices(prices), kpi)
+    ledger = UsageLedger(store.as_store, Prices(prices), kpi, Budgets(store.as_store, budgets))
     relay = _relay(limits, broadcast or Alone(), keep_ended_bytes, grace_s)
     entries = [
         agent if isinstance(agent, CatalogAgent) else entry_of(agent, agent_id) for agent_id, agent in agents.items()

@@ -18,6 +18,12 @@ ENTRIES = [
     {"id": "aside", "class_path": f"{MODULE}:aside"},
     {"id": "whole", "class_path": f"{MODULE}:whole"},
     {"id": "long-aside", "class_path": f"{MODULE}:long_aside"},
+    {
+        "id": "lead",
+        "type": "leader",
+        "crew": ["assistant"],
+        "class_path": "agentic_backend.experts.team.team_leader:TeamLeader",
+    },
     {"id": "approving", "class_path": f"{MODULE}:approving"},
 ]
 

@@ -10,6 +10,7 @@ import pytest
 from support.chat_client import chat
 from support.rest_client import rest
 from support.running_server import FAST, RunningServer, running_server
+from support.usage_agents import ENTRIES
 
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.trail import UsageRecord
@@ -178,3 +179,27 @@ async def test_what_this_server_spends_counts_at_once(store_url: str, tmp_path: 
             assert "a month" in refusal["content"]
             again = await client.ask("hello", client_exchange_id="mine")
             assert again[-1]["status"] == "ok", "a repeated ask spends nothing"
+
+
+async def test_what_waits_goes_on_waiting_while_its_budget_is_spent(store_url: str, tmp_path: Path) -> None:
+    settings = {**SETTINGS, "store": {"url": store_url}, "budgets": {"users": {"alice": {"cost": 0.000001}}}}
+    async with running_server(tmp_path, agents=ENTRIES, settings=settings) as server:
+        async with chat(server.address, token="dev:alice") as client:
+            await client.send({"message": "call wait(seconds=0)", "agent_id": "approving"})
+            waiting = await client.until("awaiting_human")
+            [request] = waiting["payload"]["requests"]
+            decision = {"action": "approve", "call_id": request["call_id"], "args_sha256": request["args_sha256"]}
+            names = {name: waiting[name] for name in ("session_id", "exchange_id")}
+            payload = {"decisions": [decision], "answers": {}}
+            await client.send({"type": "human_resume", **names, "payload": payload})
+            assert (await client.until("error"))["code"] == "budget_exceeded"
+        exchange = (await get(server, f"/exchanges/{waiting['exchange_id']}")).json()
+        assert (exchange["status"], "decisions" in exchange) == ("awaiting_human", False)
+        async with rest(server, "dev:alice") as http:
+            refused = await http.post(f"/exchanges/{waiting['exchange_id']}/resume", json={})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "budget_exceeded")
+    settings["budgets"] = {}
+    async with running_server(tmp_path, agents=ENTRIES, settings=settings) as server:
+        async with chat(server.address, token="dev:alice") as client:
+            await client.send({"type": "human_resume", **names, "payload": payload})
+            assert (await client.until("final"))["status"] == "ok"

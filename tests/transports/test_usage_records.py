@@ -80,6 +80,13 @@ async def test_calls_that_nobody_sees_are_recorded(client: ChatClient, store: St
     assert all(record.cost for record in found)
 
 
+async def test_the_calls_of_an_expert_are_recorded_with_its_leaders(client: ChatClient, store: Store) -> None:
+    final = (await client.ask("ask assistant: What is 17 * 23?", agent_id="lead"))[-1]
+    assert final["status"] == "ok"
+    found = await records_of(store, final, 4)
+    assert all(record.cost and record.agent_id == "lead" for record in found)
+
+
 async def test_a_call_in_a_thread_is_recorded(client: ChatClient, store: Store) -> None:
     [record] = await records_of(store, (await client.ask("hello", agent_id="whole"))[-1], 1)
     check(record, agent_id="whole")

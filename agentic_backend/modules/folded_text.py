@@ -1,0 +1,42 @@
+"""FoldedText: a text as a filter reads it, without what makes equal words differ in form.
+
+Compatibility forms are unified (NFKC), case is folded, and characters that nobody sees are left out. Every character
+knows its place in the original.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedText:
+    text: str = field(repr=False)
+    starts: Sequence[int] = field(repr=False)
+    """Where each character of `text` begins in the original."""
+    ends: Sequence[int] = field(repr=False)
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """The place in the original of `text[start:end]`, which isn't empty."""
+        return self.starts[start], self.ends[end - 1]
+
+
+def fold(text: str) -> FoldedText:
+    if text.isascii():
+        return FoldedText(text.lower(), range(len(text)), range(1, len(text) + 1))
+    characters: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for start, end in _clusters(text):
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text[start:end]).casefold())
+        visible = [character for character in folded if unicodedata.category(character) != "Cf"]
+        characters += visible
+        starts += [start] * len(visible)
+        ends += [end] * len(visible)
+    return FoldedText("".join(characters), starts, ends)
+
+
+def _clusters(text: str) -> list[tuple[int, int]]:
+    """The places of `text`'s characters, each with the combining marks that follow it."""
+    starts = [place for place, character in enumerate(text) if not place or not unicodedata.combining(character)]
+    return list(zip(starts, [*starts[1:], len(text)], strict=True))

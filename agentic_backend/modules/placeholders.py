@@ -1,0 +1,53 @@
+"""Placeholders, which stand for values in texts that models read, such as `<EMAIL_1f3a5c7e>`.
+
+A placeholder is a hash of the value, keyed by the session: the same value has the same one in all of a session, on
+every instance and after a restart, and another one in any other session. Nothing is stored.
+"""
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from agentic_backend.modules.pii_detectors import PII_TYPES, Found
+
+_DIGITS, _FEWEST_DIGITS = 8, 4
+# What a model's Markdown or HTML may put into a placeholder.
+_MARKS = r"[*_`\\]{0,4}"
+_TYPES = "|".join(PII_TYPES).replace("_", r"[\\]?_")
+_PLACEHOLDER = re.compile(
+    rf"(?:\\?(?:<|&lt;){_MARKS})?(?<![a-z])({_TYPES})[*_`\\ -]{{1,4}}"
+    rf"([0-9a-f]{{{_FEWEST_DIGITS},{_DIGITS}}})(?![0-9a-z])(?:{_MARKS}(?:>|&gt;))?",
+    re.IGNORECASE,
+)
+
+
+def placeholder(found: Found, session: str) -> str:
+    return f"<{found.type.upper()}_{_digest(found.type, found.value, session)}>"
+
+
+def restore(text: str, values: Iterable[Found], session: str) -> str:
+    """`text` with `values` in the place of their placeholders; a placeholder of any other value stays.
+
+    Also recognises one in another case, without its brackets, with Markdown inside it, and one whose hash is cut short
+    but still fits a single value.
+    """
+    # By type and beginning of the hash; None where several values have it.
+    known: dict[tuple[str, str], str | None] = {}
+    for type_, value in {(found.type, found.value) for found in values}:
+        digest = _digest(type_, value, session)
+        for length in range(_FEWEST_DIGITS, _DIGITS + 1):
+            key = type_, digest[:length]
+            known[key] = None if key in known else value
+    if not known:
+        return text
+
+    def value_of(match: re.Match[str]) -> str:
+        type_ = match.group(1).replace("\\", "").lower()
+        return known.get((type_, match.group(2).lower())) or match.group()
+
+    return _PLACEHOLDER.sub(value_of, text)
+
+
+def _digest(type_: str, value: str, session: str) -> str:
+    key = blake2b(session.encode(), digest_size=32).digest()
+    return blake2b(f"{type_}\n{value}".encode(), key=key, digest_size=_DIGITS // 2).hexdigest()

@@ -1,0 +1,91 @@
+"""Values are of ranges that are reserved for examples, or test numbers that card networks and banks publish."""
+
+import time
+
+import pytest
+
+from agentic_backend.modules.pii_detectors import PII_TYPES, find_pii
+
+SAMPLES = [
+    ("email", "Write to ada.lovelace+1@example.org, please.", "ada.lovelace+1@example.org"),
+    ("email", "Mail: *jürgen@bücher.example.org*", "jürgen@bücher.example.org"),
+    ("credit_card", "My card is 4111 1111 1111 1111.", "4111 1111 1111 1111"),
+    ("credit_card", "Order 12 4111-1111-1111-1111", "4111-1111-1111-1111"),
+    ("credit_card", "amex 378282246310005", "378282246310005"),
+    ("credit_card", "amex 3782 822463 10005", "3782 822463 10005"),
+    ("iban", "IBAN DE89 3704 0044 0532 0130 00 and thanks", "DE89 3704 0044 0532 0130 00"),
+    ("iban", "gb82west12345698765432", "gb82west12345698765432"),
+    ("phone", "Call +1 (202) 555-0123 now", "+1 (202) 555-0123"),
+    ("phone", "Call 202-555-0123.", "202-555-0123"),
+    ("phone", "Tel. 030 23125 0123", "030 23125 0123"),
+    ("phone", "Tél. 01 99 00 12 34", "01 99 00 12 34"),
+    ("phone", "0044 20 7946 0123", "0044 20 7946 0123"),
+    ("ip", "ping 192.0.2.17!", "192.0.2.17"),
+    ("ip", "host 2001:db8::17 is down", "2001:db8::17"),
+    ("mac_address", "00:00:5E:00:53:01", "00:00:5E:00:53:01"),
+    ("url", "See https://example.org/a?b=c.", "https://example.org/a?b=c"),
+    ("url", "See www.example.org, or", "www.example.org"),
+    ("url", "at example.org/me now", "example.org/me"),
+]
+
+
+@pytest.mark.parametrize(("type_", "text", "value"), SAMPLES)
+def test_finds_a_value(type_: str, text: str, value: str) -> None:
+    assert [(found.type, found.value) for found in find_pii(text)] == [(type_, value)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "On 2026-11-23 at 12:30:45 it was 21.5 degrees.",
+        "4111 1111 1111 1112 fails its check, as DE88370400440532013000 does.",
+        "999.1.2.3 and std::vector and 3/4 and e.g. that",
+        "@ada wrote a@b, and example.org is a domain",
+        "The sum of 1000000 and 20000 is 1020000.",
+    ],
+)
+def test_leaves_other_texts(text: str) -> None:
+    assert find_pii(text) == []
+
+
+def test_makes_values_that_overlap_one() -> None:
+    text = "https://example.org/?to=ada@example.org&card=4111111111111111"
+    assert [(found.type, found.value) for found in find_pii(text)] == [("url", text)]
+
+
+def test_looks_for_the_given_types_only() -> None:
+    text = "ada@example.org 192.0.2.17"
+    assert [found.type for found in find_pii(text, ["ip"])] == ["ip"]
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a.",
+        "a@",
+        "%",
+        "a@b.",
+        "a-",
+        "1 ",
+        "4111 ",
+        "1.",
+        "a:",
+        "+1 ",
+        "0 1 ",
+        "DE89 ",
+        "www.",
+        "https://",
+        "(",
+        "00:",
+        ".a/",
+    ],
+)
+def test_takes_time_that_grows_with_the_length_only(unit: str) -> None:
+    def seconds(length: int) -> float:
+        text = (unit * length)[:length]
+        began = time.process_time()
+        find_pii(text, PII_TYPES)
+        return time.process_time() - began
+
+    # A search in quadratic time would take 64 times as long for the text that is eight times as long.
+    assert seconds(262_144) < 30 * max(seconds(32_768), 0.005)

@@ -16,15 +16,19 @@ from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Authenticator
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.blocked_loop import watched_loop
-from agentic_backend.config.loading import load_chat_profiles
+from agentic_backend.config.loading import load_chat_profiles, modules_file
 from agentic_backend.config.settings import AuthSettings, Settings
 from agentic_backend.event_loop import event_loop_lag
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.policy.budgets import Budgets
+from agentic_backend.policy.module_services import module_services
+from agentic_backend.policy.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.modules_file import read_modules
 from agentic_backend.policy.policies_file import load_policies
 from agentic_backend.policy.prices import Prices
+from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.drain import Drain
@@ -81,7 +85,8 @@ async def open_application(
     Raises ConfigError if a file that the settings name is invalid, CannotOpenStore, and StoreUnavailable if the store
     fails right after it is opened.
     """
-    profiles = load_chat_profiles(settings)
+    profiles, specs = load_chat_profiles(settings), read_modules(modules_file(settings), agents.known_ids)
+    policies = load_policies(settings, profiles)
     kpi, log_tail = Kpi(), LogTail(settings.log.packages)
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
@@ -97,6 +102,11 @@ async def open_application(
         await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
         ledger = UsageLedger(store, Prices(settings.prices), kpi, Budgets(store, settings.budgets))
         stack.push_async_callback(ledger.aclose)
+        point_timeout_s, facts = settings.modules.point_timeout_s, Scopes(policies).facts
+        modules = ModuleSupervisor(store, kpi, lambda work: relay.spawn(work), point_timeout_s, facts)
+        # They close after the exchanges that use them.
+        stack.push_async_callback(modules.aclose)
+        await modules.start(specs, module_services(models, ledger))
         authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
         tokens = TokenCache(authenticator.refresh)
         stack.push_async_callback(tokens.aclose)
@@ -119,13 +129,14 @@ async def open_application(
             limits=settings.limits,
             titles=settings.titles,
             profiles=profiles,
-            policies=load_policies(settings, profiles),
+            policies=policies,
             ending=settings.sessions,
             summary_timeout_s=settings.chat_profiles.summary_timeout_s,
             retention=settings.retention,
             tokens=tokens,
             ledger=ledger,
             permissions=settings.permissions,
+            modules=modules,
         )
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))

@@ -16,12 +16,15 @@ from agentic_backend.config.loading import (
     default_settings_file,
     load_chat_profiles,
     load_settings,
+    modules_file,
 )
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.migrate import migrate
+from agentic_backend.policy.module_supervisor import CannotStartModule
+from agentic_backend.policy.modules_file import read_modules
 from agentic_backend.policy.policies_file import Policies, load_policies
 from agentic_backend.server.process import bind, run
 from agentic_backend.server.process_end import leave_now, outlive_terminal
@@ -50,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for problem in agents.problems:
             print(problem, file=sys.stderr)
         policies = load_policies(settings, profiles)
+        read_modules(modules_file(settings), agents.known_ids)
         if options.command == "validate":
             return _validate(settings, agents, policies, build=options.build)
         return _serve(settings, agents, policies)
@@ -114,7 +118,7 @@ def _run(settings: Settings, agents: AgentManager, models: ChatModels, bound: so
         run(settings, agents, models, bound)
     except OSError as error:
         return _cannot_start(f"{error.filename}: {error.strerror}")
-    except (CannotOpenStore, StoreUnavailable) as error:
+    except (CannotOpenStore, CannotStartModule, StoreUnavailable) as error:
         return _cannot_start(error)
     return 0
 

@@ -98,6 +98,15 @@ class Kpi:
         self._blocked = self._histogram(
             "chat_event_loop_blocked_seconds", "Steps of code that blocked the event loop.", "agent_id"
         )
+        self._module = self._histogram(
+            "chat_module_duration_seconds", "Calls of modules.", "module", "point", buckets=_SHORT
+        )
+        self._module_failures = self._counter(
+            "chat_module_failures", "Calls of modules that failed.", "module", "point"
+        )
+        self._module_blocks = self._counter("chat_module_blocks", "Texts that modules blocked.", "module", "point")
+        self._module_circuit = self._gauge("chat_module_circuit_open", "1 while a module is not called.", "module")
+        self._module_missed = self._counter("chat_module_missed", "Events that no module was told of.", "point")
         self._gauge("chat_build_info", "What runs; always 1.", "version", "python").labels(
             version("agentic-backend"), platform.python_version()
         ).set(1)
@@ -226,6 +235,22 @@ class Kpi:
     def model_cost(self, model: str, currency: str, cost: float) -> None:
         """A call of a model has cost so much, by the prices of the settings."""
         self._cost.labels(self._models.label(model), currency).inc(cost)
+
+    def module_called(self, module: str, point: str, duration_s: float) -> None:
+        self._module.labels(module, point).observe(duration_s)
+
+    def module_failed(self, module: str, point: str) -> None:
+        self._module_failures.labels(module, point).inc()
+
+    def module_blocked(self, module: str, point: str) -> None:
+        self._module_blocks.labels(module, point).inc()
+
+    def module_circuit(self, module: str, *, is_open: bool) -> None:
+        self._module_circuit.labels(module).set(int(is_open))
+
+    def module_missed(self, point: str) -> None:
+        """Too many calls of modules ran beside the exchanges."""
+        self._module_missed.labels(point).inc()
 
     def titled(self, outcome: str) -> None:
         """A session was to be named: `named`, `unneeded`, `empty`, `failed` or `dropped`."""

@@ -79,6 +79,7 @@ class AgentManager:
         unavailable: Iterable[str],
         problems: Iterable[ConfigProblem],
         failed_imports: Mapping[str, ClassPathError] | None = None,
+        disabled: Iterable[str] = (),
     ) -> None:
         """`agents` are the served ones, at least one; `unavailable` are the ids of entries that can't be served.
 
@@ -88,6 +89,7 @@ class AgentManager:
         self._agents = {agent.settings.id: agent for agent in agents}
         # The ids of entries that can't be served because of a problem.
         self._unavailable = frozenset(unavailable)
+        self._disabled = frozenset(disabled)
         self._failed_imports = failed_imports or {}
         # The problems of the catalog, by line.
         self.problems = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
@@ -143,10 +145,21 @@ class AgentManager:
             agent_id: replace(agent, crew=[agents[member] for member in agent.settings.crew])
             for agent_id, agent in agents.items()
         }
-        disabled = {entry.id for entry in catalog.entries if entry.settings and not entry.settings.enabled}
+        disabled = {entry.settings.id for entry in catalog.entries if entry.settings and not entry.settings.enabled}
         known = {entry.id for entry in catalog.entries if entry.id is not None}
         unavailable = known - disabled - agents.keys()
-        return cls(agents.values(), unavailable=unavailable, problems=problems, failed_imports=failed_imports)
+        return cls(
+            agents.values(),
+            unavailable=unavailable,
+            problems=problems,
+            failed_imports=failed_imports,
+            disabled=disabled,
+        )
+
+    @property
+    def known_ids(self) -> frozenset[str]:
+        """The ids of all entries of the catalog, also of those that are not served."""
+        return frozenset({*self._agents, *self._unavailable, *self._disabled})
 
     def get(self, agent_id: str | None, user: User) -> CatalogAgent:
         """The agent with this id, or the user's default agent if it is None.

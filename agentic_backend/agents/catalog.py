@@ -184,6 +184,9 @@ class AgentSettings(CatalogPart):
     stream: Annotated[AgentStream, BeforeValidator(_stream)] = Field(
         AgentStream(), description="Which texts people see: `all`, `final_only`, or those of some `nodes`."
     )
+    hold_output: bool = Field(
+        False, description="Whether people see a text of the agent only once it is complete and modules have passed it."
+    )
     store: Literal["user", "shared", "none"] = Field(
         "user",
         description="Whose items the agent's graph finds in LangGraph's store: the user's, those that all users share, "

@@ -254,3 +254,8 @@ _CHECKOUT = _PACKAGE.parent
 
 def _first_file(*candidates: Path) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
+
+
+def modules_file(settings: Settings) -> Path | None:
+    """The file of the modules: that of the settings, else ./config/modules.yaml if it is there, else None."""
+    return settings.modules.file or _first_file(Path("config", "modules.yaml"))

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from agentic_backend.config.chat_profiles import ChatProfilesSettings
 from agentic_backend.config.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.mcp_servers import McpServerSettings
+from agentic_backend.config.modules import ModulesSettings
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.config.policies import PoliciesSettings
 from agentic_backend.config.retention import RetentionSettings
@@ -302,6 +303,7 @@ class Settings(Section):
     chat_profiles: ChatProfilesSettings = Field(
         ChatProfilesSettings(), description="How much of a conversation agents are given, and when it is summarised."
     )
+    modules: ModulesSettings = Field(ModulesSettings(), description="Modules, which see what passes.")
     titles: TitlesSettings = Field(TitlesSettings(), description="The names of sessions.")
     prices: tuple[PriceSettings, ...] = Field(
         (),

@@ -20,14 +20,16 @@ from agentic_backend.errors import (
 from agentic_backend.exchange.boundary_events import show_beginning, show_waiting
 from agentic_backend.exchange.graph_run import Drained, GraphRun, StartedRun
 from agentic_backend.exchange.kpis import ExchangeKpis
-from agentic_backend.exchange.life import INTERRUPTED, OK, PAUSED, STOPPED, Life, Outcome, Phase, wait_for
+from agentic_backend.exchange.life import BLOCKED, INTERRUPTED, OK, PAUSED, STOPPED, Life, Outcome, Phase, wait_for
 from agentic_backend.exchange.outages import until_stored
 from agentic_backend.exchange.outbox import Outbox
 from agentic_backend.exchange.patience import Patience
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.settlement import Settlement
 from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.exchange.text_gate import gate_of
 from agentic_backend.exchange.tool_calls import tool_calls_of
+from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.protocol.events import HumanRequests
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
@@ -51,8 +53,14 @@ _LONGEST_REQUESTS = 8 * 1024 * 1024
 
 class Exchange:
     def __init__(
-        self, start: ExchangeStart, graph_run: GraphRun, exchange_log: ExchangeLog, services: ExchangeServices
+        self,
+        start: ExchangeStart,
+        graph_run: GraphRun,
+        exchange_log: ExchangeLog,
+        services: ExchangeServices,
+        modules: ExchangeModules | None = None,
     ) -> None:
+        """`modules` are those that look at the texts of its agent, and at the results of its tools."""
         self._start = start
         self._graph_run = graph_run
         """Runs in its own task, which `run` starts and awaits."""
@@ -70,8 +78,11 @@ class Exchange:
             start.stored,
             tool_calls_of(start, services.store.now),
             services.ledger.priced,
+            gate_of(start, modules),
         )
         """Stores and shows the drafts of the graph."""
+        if modules is not None:
+            modules.record = self._outbox.record
         self._kpis = ExchangeKpis(services.kpi, start.record, graph_run)
         self._settlement = Settlement(start, graph_run, self._outbox, self._kpis, self._life, services)
         """Ends the exchange once the graph has ended."""
@@ -106,6 +117,9 @@ class Exchange:
         self._kpis.start()
         if self.log.last_seq == 0:
             show_beginning(self.log, self._start)
+        if self._is_blocked:
+            await self._refuse()
+            return
         graph = asyncio.create_task(self._graph_run.run(self._outbox, self._fail))
         graph.add_done_callback(lambda _: self._life.wakeup.set())
         try:
@@ -122,6 +136,18 @@ class Exchange:
         await asyncio.wait({graph})
         if not graph.cancelled() and (late := graph.exception()) is not None and outcome.error is None:
             log.warning("a graph failed after its exchange had ended", exc_info=late, extra=self._start.log_fields)
+
+    @property
+    def _is_blocked(self) -> bool:
+        """Whether a module has blocked the user's message, or a text of the agent."""
+        return self._outbox.gate is not None and self._outbox.gate.blocked_response is not None
+
+    async def _refuse(self) -> None:
+        """End an exchange whose message a module has blocked: no agent is built, and no model called."""
+        try:
+            await self._settlement.settle(BLOCKED, await self._last_checkpoint(BLOCKED))
+        finally:
+            self._life.leave()
 
     async def _outcome(self, graph: asyncio.Task[StartedRun]) -> Outcome:
         """The outcome of the run. Cancels the graph if it still runs."""
@@ -146,6 +172,8 @@ class Exchange:
         while not self._is_over(graph):
             self._life.wakeup.clear()
             await self._write(graph)
+            if self._is_blocked:
+                self._life.cancel(BLOCKED)
             await self._woken_up_or_silent()
         if self._life.cancelled is not None and not graph.done():
             graph.cancel()
@@ -208,6 +236,8 @@ class Exchange:
         self._life.enter(Phase.PAUSING)
         try:
             pause = await self._stored_pause(started)
+            if pause is None:
+                return BLOCKED
             cancelled = self._life.cancelled
             if cancelled is not None and cancelled is not INTERRUPTED:
                 # It was stopped meanwhile: take it back, unless another instance has continued it.
@@ -232,10 +262,13 @@ class Exchange:
         self._kpis.pause()
         return PAUSED
 
-    async def _stored_pause(self, started: StartedRun) -> Pause:
+    async def _stored_pause(self, started: StartedRun) -> Pause | None:
+        """The pause, once it is stored; None if a module has blocked what the agent says before it."""
         self._outbox.accept(started.transcoder.pause(self._clock()))
         self._graph_run.record_unended(self._outbox)
         await until_stored(self._outbox.write_all, self._life.while_not_cancelled)
+        if self._is_blocked:
+            return None
         checkpoint = await self._checkpoint(CheckpointKind.APPROVAL_PENDING)
         if checkpoint is None:
             raise Internal("The agent can't wait for a person: its state can't be kept.")

@@ -11,6 +11,8 @@ from agentic_backend.exchange.exchange import Exchange
 from agentic_backend.exchange.graph_run import GraphRun
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.policy.exchange_modules import ExchangeModules
+from agentic_backend.policy.hook_context import Point
 from agentic_backend.relay.exchange_log import ExchangeLog
 
 log = logging.getLogger(__name__)
@@ -29,6 +31,7 @@ class ExchangeLauncher:
         record, relay = start.record, self._services.relay
         user_tokens = self._services.tokens.of(record.user_id)
         user_tokens.offer(tokens)
+        modules = self._modules_of(start)
         context = RuntimeContext(
             user_id=record.user_id,
             session_id=start.session_id,
@@ -38,12 +41,20 @@ class ExchangeLauncher:
             tokens=user_tokens,
             scope=_scope_of(start),
             permissions=self._permissions_of(start),
+            filter_tool_result=modules.tool_result if modules is not None and modules.has(Point.TOOL_RESULT) else None,
         )
         graph_run = GraphRun(start, context, self._services)
         exchange_log = exchange_log or relay.new_log(start.session_id, record.id, record.user_id)
-        relay.start(Exchange(start, graph_run, exchange_log, self._services))
+        relay.start(Exchange(start, graph_run, exchange_log, self._services, modules))
         log.info("exchange started" if start.resume_point is None else "exchange continues", extra=start.log_fields)
         return exchange_log
+
+    def _modules_of(self, start: ExchangeStart) -> ExchangeModules | None:
+        """The modules that apply to this run; those that have looked at the opening know the past already."""
+        if start.modules is not None:
+            return start.modules
+        settings, session = start.agent.settings, start.session
+        return self._services.modules.of_exchange(start.record, settings, session, start.effective.modules)
 
     def _permissions_of(self, start: ExchangeStart) -> Permissions:
         """What the user may do in this run, by the roles at the ask."""

@@ -30,6 +30,7 @@ class Outcome:
 
 OK = Outcome(ExchangeStatus.OK)
 PAUSED = Outcome(ExchangeStatus.AWAITING_HUMAN)
+BLOCKED = Outcome(ExchangeStatus.BLOCKED)
 STOPPED = Outcome(ExchangeStatus.STOPPED)
 INTERRUPTED = Outcome(ExchangeStatus.INTERRUPTED, Interrupted())
 

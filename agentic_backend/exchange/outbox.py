@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from agentic_backend.exchange.life import Life
+from agentic_backend.exchange.text_gate import TextGate
 from agentic_backend.exchange.tool_calls import ToolCalls
 from agentic_backend.exchange.writer import ExchangeWriter
 from agentic_backend.protocol.events import Activity, Stream
@@ -34,10 +35,12 @@ class Outbox:
         stored: Sequence[MessageRecord] = (),
         tool_calls: ToolCalls | None = None,
         priced: Callable[[CompleteDraft], CompleteDraft] = lambda draft: draft,
+        gate: TextGate | None = None,
     ) -> None:
         """`stored` are the exchange's messages so far, `tool_calls` their records; None keeps none.
 
-        `priced` adds to a message what it has cost.
+        `priced` adds to a message what it has cost. `gate` is what texts pass before they are stored; None lets all
+        pass.
 
         `checkpoint_at` takes the checkpoint that is stored in one batch with a tool call or its result.
         """
@@ -51,8 +54,11 @@ class Outbox:
         self._checkpoint_at = checkpoint_at
         self._tool_calls = tool_calls
         self._priced = priced
+        self.gate = gate
         self._waiting: deque[Draft] = deque()
         """The drafts that are not shown yet, in order; the first is a complete message."""
+        self._passed = 0
+        """How many of them, from the first on, have passed the gate."""
         self._trail: list[TrailRecord] = []
         """The records beside the messages that are not stored yet, in order."""
         self._trail_is_due = False
@@ -67,11 +73,18 @@ class Outbox:
         if not self._life.is_open:
             return
         for draft in drafts:
+            if isinstance(draft, TextDraft) and self._hides_text:
+                continue
             if self._waiting or isinstance(draft, CompleteDraft):
                 self._add(draft)
                 self._life.wakeup.set()
             else:
                 self._show(draft)
+
+    @property
+    def _hides_text(self) -> bool:
+        """Whether nobody sees a text before it is complete."""
+        return self.gate is not None and (self.gate.holds or self.gate.blocked_response is not None)
 
     def accept_last(self, last: Sequence[CompleteDraft]) -> None:
         """Add the last messages of an exchange that ends; they wait for `write`."""
@@ -113,12 +126,22 @@ class Outbox:
         self._trail_is_due = bool(self._trail)
         await self.write()
 
+    async def pass_gate(self, within_s: float | None = None) -> None:
+        """Let the gate look at the waiting drafts that it has not seen, within that time each."""
+        while self.gate is not None and self._passed < len(self._waiting):
+            before = list(self._waiting)[: self._passed]
+            rank = (self.stored[-1].rank + 1 if self.stored else 0) + len(_complete(before))
+            draft = self._waiting[self._passed]
+            self._waiting[self._passed] = await self.gate.passed(draft, rank, within_s, self._trail)
+            self._passed += 1
+
     async def write(self, end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None) -> None:
         """Store all waiting drafts in one step with `end`, `checkpoint` and the trail, then show them in order.
 
         Raises StoreUnavailable or FencedOut; the batch then still waits, and none of it is shown.
         """
         while self._waiting or self._trail_is_due or end is not None:
+            await self.pass_gate()
             batch = list(self._waiting)
             complete = _complete(batch)
             boundary = _last_of_a_tool([draft.message for draft in complete])
@@ -133,6 +156,7 @@ class Outbox:
             messages = iter(stored)
             for draft in batch:
                 self._waiting.popleft()
+                self._passed = max(0, self._passed - 1)
                 if isinstance(draft, CompleteDraft):
                     message = next(messages).shown()
                     self.log.append(Stream(**self.log.next_place(), message=message, block=draft.block))

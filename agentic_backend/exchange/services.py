@@ -13,6 +13,7 @@ from agentic_backend.exchange.recall import Recall
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.writer import ExchangeWriter, QueryWriter, StoreWriter
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -34,6 +35,7 @@ class ExchangeServices:
     limits: LimitsSettings
     tokens: TokenCache
     ledger: UsageLedger
+    modules: ModuleSupervisor
     profiles: ChatProfiles
     """The chat profiles that sessions and asks may name."""
     token_counts: TokenCounts

@@ -16,18 +16,22 @@ from agentic_backend.exchange.ending import Ending, Progress, closing_of_stored,
 from agentic_backend.exchange.failure_report import FailureReport
 from agentic_backend.exchange.graph_run import GraphRun, StartedRun
 from agentic_backend.exchange.kpis import ExchangeKpis
-from agentic_backend.exchange.life import Life, Outcome, Phase
+from agentic_backend.exchange.life import BLOCKED, Life, Outcome, Phase
 from agentic_backend.exchange.outages import until_stored
 from agentic_backend.exchange.outbox import Outbox
 from agentic_backend.exchange.recall import Ended
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.exchange.text_gate import is_text
 from agentic_backend.policy.session_log import turn_added
-from agentic_backend.protocol.messages import ExchangeStatus, TokenUsage
+from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
 from agentic_backend.streaming.drafts import CompleteDraft
 
 log = logging.getLogger(__name__)
+
+# How long modules may look at each last text during a shutdown, in seconds.
+_LAST_REVIEW_S = 0.3
 
 
 class Settlement:
@@ -70,6 +74,7 @@ class Settlement:
         """Store the end, then show it. `checkpoint` replaces the exchange's last one."""
         self._life.enter(Phase.ENDING)
         ending = await self._ending(outcome)
+        # The gate has seen all texts of the agent; what is added here is the server's.
         self._outbox.accept_last(ending.drafts)
         self._graph_run.record_unended(self._outbox)
         try:
@@ -124,6 +129,7 @@ class Settlement:
         if started is not None and started.transcoder.said_nothing:
             nodes = list(started.transcoder.nodes)
             log.warning("a graph ended without a text of its own", extra={**self._start.log_fields, "nodes": nodes})
+        outcome, closing = await self._passed(outcome, closing)
         self._ended = await self._left_by(started, outcome, len(closing))
         progress = Progress(
             messages=[*outbox.stored, *outbox.unwritten],
@@ -141,13 +147,32 @@ class Settlement:
         )
         return ending_of(self._start.record, outcome, progress)
 
+    async def _passed(
+        self, outcome: Outcome, closing: Sequence[CompleteDraft]
+    ) -> tuple[Outcome, Sequence[CompleteDraft]]:
+        """The outcome once the gate has seen all texts, and what of `closing` does not wait in the outbox already."""
+        gate, outbox = self._outbox.gate, self._outbox
+        if gate is None:
+            return outcome, closing
+        if gate.holds and outcome.status is not ExchangeStatus.OK:
+            # Nobody has seen these texts, and they are not whole.
+            closing = [draft for draft in closing if not is_text(draft)]
+        outbox.accept_last(closing)
+        await outbox.pass_gate(_LAST_REVIEW_S if self._life.process_goes.is_set() else None)
+        if gate.blocked_response is None:
+            return outcome, ()
+        messages = [*outbox.stored, *outbox.unwritten]
+        has_final = any(one.role is Role.ASSISTANT and one.channel is Channel.FINAL for one in messages)
+        return BLOCKED, () if has_final else [gate.final(gate.blocked_response)]
+
     async def _left_by(self, started: StartedRun | None, outcome: Outcome, closing: int) -> Ended:
         """What the run leaves for the session's next exchange; `closing` messages are still to be stored."""
         outbox = self._outbox
         if started is None or outbox.writer.session is None:
             return Ended()
         next_rank = outbox.stored[-1].rank + 1 + len(outbox.unwritten) + closing
-        is_ok = outcome.status is ExchangeStatus.OK
+        has_changed = outbox.gate is not None and outbox.gate.has_changed
+        is_ok = outcome.status is ExchangeStatus.OK and not has_changed
         return await self._services.recall.end(
             started.warm, started.memory, started.checkpoints, next_rank, is_ok=is_ok
         )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.policy.effective import Effective
+from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.protocol.messages import TokenUsage
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageRecord, SessionRecord
 
@@ -41,6 +42,8 @@ class ExchangeStart:
     """
     effective: Effective = field(default_factory=Effective)
     """What applies to the exchange in its scope."""
+    modules: ExchangeModules | None = None
+    """The modules that have looked at its opening; None if none has, or another run has begun the exchange."""
 
     @property
     def stored(self) -> Sequence[MessageRecord]:

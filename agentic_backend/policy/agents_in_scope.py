@@ -8,7 +8,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.policy.cascade import Cascade
 from agentic_backend.policy.effective import Effective
 from agentic_backend.policy.scopes import Scopes
-from agentic_backend.stores.records import ExchangeRecord
+from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,10 @@ class AgentsInScope:
         agents = self._agents
         agent = agents.entry(exchange.agent_id) if user is None else agents.get(exchange.agent_id, user)
         return self._in_scope(agent, exchange.policy.scope if exchange.policy is not None else {})
+
+    def of_session(self, session: SessionRecord) -> AgentInScope:
+        """The agent of a session, in the scopes that are kept with the session. Raises as `AgentManager.entry` does."""
+        return self._in_scope(self._agents.entry(session.agent_id), session.scope)
 
     def _in_scope(self, agent: CatalogAgent, scope: Mapping[str, str]) -> AgentInScope:
         applied = self._cascade.applied(agent, scope)

@@ -85,6 +85,7 @@ class Resumption:
             role=Role.USER,
             channel=Channel.FINAL,
             parts=messages[0].parts,
+            model_parts=messages[0].model_parts,
             metadata=MessageMetadata(extras={"resumes": old.id}),
         )
         begun = Checkpoint(_begun(new, checkpoint.record), checkpoint.state)

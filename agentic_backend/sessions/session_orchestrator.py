@@ -6,6 +6,7 @@ exchange is theirs.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -34,6 +35,7 @@ from agentic_backend.sessions.access import owned_session
 from agentic_backend.sessions.ask_rate import AskRate
 from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.farewell import Farewell, asks_to_quit
+from agentic_backend.sessions.opening_review import Opening, OpeningReview
 from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.resumption import Resumption
 from agentic_backend.sessions.session_ends import EndReason, SessionEnds
@@ -42,14 +44,7 @@ from agentic_backend.sessions.turn import Turn
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import AlreadyAsked, Written
-from agentic_backend.stores.records import (
-    ExchangePolicy,
-    ExchangeRecord,
-    MessageDraft,
-    MessageRecord,
-    SessionRecord,
-    place,
-)
+from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageRecord, SessionRecord, place
 
 
 class SessionOrchestrator:
@@ -72,6 +67,7 @@ class SessionOrchestrator:
         self._relay = services.relay
         self._limits = services.limits
         self._profiles = services.profiles
+        self._review = OpeningReview(services)
         self._agents = agents
         self._launcher = launcher
         self._views = views
@@ -244,25 +240,39 @@ class SessionOrchestrator:
         await self._check_budget(user, found.scope)
         record = self._record(uuid4().hex, user, turn, request_id, found=found, session=None)
         _check_context(found.agent, record)
-        [opening] = place([turn.message], session_id=None, exchange_id=record.id, next_rank=0, at=record.started_at)
+        looked = await self._review.look_at(record, found, None, turn.message)
+        [opening] = place([looked.message], session_id=None, exchange_id=record.id, next_rank=0, at=record.started_at)
+        self._review.tell(looked)
         return ExchangeStart(
-            record, found.agent, None, opening, effective=found.effective, for_author=user.sees_details
+            looked.record,
+            found.agent,
+            None,
+            opening,
+            for_author=user.sees_details,
+            effective=found.effective,
+            modules=looked.modules,
         )
 
     async def _begin_in_session(self, user: User, turn: Turn, exchange_id: str, request_id: str) -> ExchangeStart:
         """Begin the exchange in a session. Raises what `begin_exchange` raises, and TooManyRuns."""
         await self._user_limits.check_waiting(user.id)
         session, found = await self._session_for(user, turn)
-        if not asks_to_quit(turn.parts):
+        is_new, quits = turn.session_id is None, asks_to_quit(turn.parts)
+        if not quits:
             await self._check_budget(user, found.scope)
             await self._check_limits(user, turn, session, found.effective)
         record = self._record(exchange_id, user, turn, request_id, found=found, session=session)
         _check_context(found.agent, record)
-        written = await self._store_beginning(record, turn.message, session if turn.session_id is None else None)
+        looked = Opening(record, turn.message, session)
+        if not quits:
+            looked = await self._review.look_at(record, found, session, turn.message, is_new=is_new)
+        written = await self._store_beginning(looked, is_new=is_new)
         [opening] = written.messages
-        if turn.session_id is None:
+        if is_new:
             session_created(written.session)
-        return await self._start(record, found, written.session, opening, for_author=user.sees_details)
+        self._review.tell(looked, is_new=is_new)
+        started = await self._start(looked.record, found, written.session, opening, for_author=user.sees_details)
+        return replace(started, modules=looked.modules)
 
     async def _start(
         self,
@@ -319,17 +329,16 @@ class SessionOrchestrator:
             owner=self._instance.id,
         )
 
-    async def _store_beginning(
-        self, exchange: ExchangeRecord, opening: MessageDraft, new_session: SessionRecord | None
-    ) -> Written:
-        """Store the beginning of the exchange. Raises what `begin_exchange` raises."""
+    async def _store_beginning(self, opening: Opening, *, is_new: bool) -> Written:
+        """Store the beginning of the exchange, and its session if that is new. Raises what `begin_exchange` raises."""
+        exchange, message, new_session = opening.record, opening.message, opening.session if is_new else None
         try:
-            return await self._store.begin_exchange(exchange, opening, new_session)
+            return await self._store.begin_exchange(exchange, message, new_session, trail=opening.trail)
         except SessionBusy:
             session = await owned_session(self._store, exchange.user_id, exchange.session_id)
             if not await self._end_if_left(session.active_exchange_id):
                 raise
-            return await self._store.begin_exchange(exchange, opening, new_session)
+            return await self._store.begin_exchange(exchange, message, new_session, trail=opening.trail)
 
     async def _end_if_left(self, exchange_id: str | None) -> bool:
         """End an exchange that the store has begun but that never ran, because the store's answer got lost."""

@@ -13,6 +13,8 @@ from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.errors import Internal, SessionNotFound
 from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
+from agentic_backend.policy.hook_context import Point
+from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.session_log import session_created
 from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -48,6 +50,7 @@ class SessionService:
         user_limits: UserLimits,
         compactor: Compactor,
         profiles: ChatProfiles,
+        modules: ModuleSupervisor,
     ) -> None:
         self._store = store
         self._agents = agents
@@ -57,6 +60,7 @@ class SessionService:
         self._orchestrator = orchestrator
         self._user_limits = user_limits
         self._compactor = compactor
+        self._modules = modules
         self.chat_profiles = profiles
         """The chat profiles that clients may name."""
         content = "Too many of your searches go on; wait until some are answered."
@@ -88,6 +92,10 @@ class SessionService:
         )
         await self._store.create_session(session)
         session_created(session)
+        found = self._agents.of_session(session)
+        self._modules.session_event(
+            Point.SESSION_START, session, found.agent.settings, user, switches=found.effective.modules
+        )
         return session.shown()
 
     async def page(self, query: SessionQuery) -> SessionPage:

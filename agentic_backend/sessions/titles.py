@@ -83,7 +83,10 @@ class Titles:
 
     def name_after(self, session: SessionRecord, opening: MessageRecord, exchange: ExchangeRecord) -> None:
         """Name the session after the user's message of an exchange that is answered, unless it has a name."""
-        message = text_of(opening.parts)[:_LONGEST_QUESTION].strip()
+        if exchange.policy is not None and exchange.policy.blocked_response is not None:
+            # A module has blocked the message: no model is called.
+            return
+        message = text_of(opening.model_parts or opening.parts)[:_LONGEST_QUESTION].strip()
         if not self._settings.enabled or not session.unnamed or not message or session.id in self._naming:
             return
         first = _Opening(message, Payer.of(exchange))

@@ -1,5 +1,6 @@
 """Builds this package's parts: the services for transports, and the maintenance that runs beside them."""
 
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.config.retention import RetentionSettings
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.titles import TitlesSettings
+from agentic_backend.errors import AgenticError
 from agentic_backend.event_loop import running
 from agentic_backend.exchange.closing import Closing
 from agentic_backend.exchange.compactor import Compactor
@@ -24,6 +26,8 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.policy.agents_in_scope import AgentsInScope
 from agentic_backend.policy.cascade import Cascade
+from agentic_backend.policy.hook_context import Point
+from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.policies_file import Policies
 from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.token_counts import TokenCounts
@@ -84,11 +88,21 @@ def wire_sessions(
     policies: Policies,
     ending: SessionsSettings,
     retention: RetentionSettings,
+    modules: ModuleSupervisor,
     on_ended: OnEnded = lambda session: None,
 ) -> WiredSessions:
     naming = Titles(models, store, relay, kpi, ledger, titles, limits.titles_timeout_s)
     in_scope = agents_in_scope(agents, policies, limits, profiles)
-    ends = SessionEnds(store, relay, factory, kpi, on_ended)
+
+    def ended(session: SessionRecord) -> None:
+        # Where its agent is no longer served, nobody knows which modules apply.
+        with contextlib.suppress(AgenticError):
+            found = in_scope.of_session(session)
+            switches = found.effective.modules
+            modules.session_event(Point.SESSION_END, session, found.agent.settings, None, switches=switches)
+        on_ended(session)
+
+    ends = SessionEnds(store, relay, factory, kpi, ended)
 
     def close_agents(session_id: str) -> None:
         relay.spawn(factory.teardown_session_agents(session_id))
@@ -113,6 +127,7 @@ def wire_sessions(
         limits=limits,
         tokens=tokens,
         ledger=ledger,
+        modules=modules,
         profiles=profiles,
         token_counts=counts,
         compactor=Compactor(store, relay, models, ledger, kpi, counts, profiles, summary_timeout_s),
@@ -137,7 +152,7 @@ def wire_sessions(
         farewell=Farewell(ending.farewell),
     )
     service = SessionService(
-        store, in_scope, factory, ends, relay, orchestrator, user_limits, services.compactor, profiles
+        store, in_scope, factory, ends, relay, orchestrator, user_limits, services.compactor, profiles, modules
     )
     user_deletions = UserDeletions(store, relay, factory, service, [naming.forget, services.compactor.forget])
     chores = [

@@ -197,6 +197,8 @@ class ExchangePolicy(Value):
     scope: dict[str, str] = Field(default_factory=dict)
     chat_profile: str | None = None
     prompt_additions: list[PromptAddition] = Field(default_factory=list)
+    blocked_response: str | None = None
+    """What the user is shown instead of an answer, because a module has blocked their message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,9 @@ from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.budgets import Budgets
+from agentic_backend.policy.module_services import module_services
+from agentic_backend.policy.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.modules_file import ModuleSpec
 from agentic_backend.policy.policies_file import Policies
 from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.usage_ledger import UsageLedger
@@ -157,6 +160,8 @@ async def open_sessions(
     summary_timeout_s: float = 5,
     prices: Sequence[PriceSettings] = (),
     budgets: BudgetsSettings | None = None,
+    modules: Sequence[ModuleSpec] = (),
+    module_point_timeout_s: float = 10,
     permissions: PermissionsSettings | None = None,
     retention: RetentionSettings | None = None,
     cache_size: int = 8,
@@ -182,6 +187,8 @@ async def open_sessions(
     factory = agent_factory(kpi=kpi, services=replace(services, standard_tools=tools), cache_size=cache_size)
     ledger = UsageLedger(store.as_store, Prices(prices), kpi, Budgets(store.as_store, budgets))
     relay = _relay(limits, broadcast or Alone(), keep_ended_bytes, grace_s)
+    supervisor = ModuleSupervisor(store.as_store, kpi, relay.spawn, module_point_timeout_s)
+    await supervisor.start(modules, module_services(services.models, ledger))
     entries = [
         agent if isinstance(agent, CatalogAgent) else entry_of(agent, agent_id) for agent_id, agent in agents.items()
     ]
@@ -203,6 +210,7 @@ async def open_sessions(
         summary_timeout_s=summary_timeout_s,
         tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
         ledger=ledger,
+        modules=supervisor,
         permissions=permissions or PermissionsSettings(),
     )
     try:
@@ -212,6 +220,7 @@ async def open_sessions(
     finally:
         await relay.aclose()
         await factory.aclose()
+        await supervisor.aclose()
         await ledger.aclose()
         await store.real.aclose()
         await asyncio.sleep(0)

@@ -1,0 +1,83 @@
+"""TextGate: lets modules look at each text of an agent before it is stored, and keeps what they have decided.
+
+Owned by the exchange. Texts are those that models write: finals, observations, plans and thoughts. Once a module has
+blocked one, no other text of the exchange is stored as it was said.
+"""
+
+from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.policy.exchange_modules import BLOCKED_TEXT, ExchangeModules
+from agentic_backend.policy.hook_checks import replaced
+from agentic_backend.policy.hook_context import Point
+from agentic_backend.protocol.messages import Channel, MessageMetadata, Role
+from agentic_backend.protocol.parts import TextPart, text_of
+from agentic_backend.stores.records import MessageDraft
+from agentic_backend.stores.trail import TrailRecord
+from agentic_backend.streaming.drafts import CompleteDraft, Draft
+
+_TEXTS = {Channel.FINAL, Channel.OBSERVATION, Channel.PLAN, Channel.THOUGHT}
+
+
+class TextGate:
+    def __init__(self, start: ExchangeStart, modules: ExchangeModules | None) -> None:
+        self._opening = start.opening
+        """The user's message."""
+        self._agent_id = start.record.agent_id
+        self._modules = modules if modules is not None and modules.has(Point.AFTER_AI) else None
+        self.holds = start.agent.settings.hold_output or (modules is not None and modules.holds_output)
+        """Whether people see a text only when it has passed."""
+        policy = start.record.policy
+        self.blocked_response = policy.blocked_response if policy is not None else None
+        """What the user is shown as the final, once a module has blocked their message or a text of the agent."""
+        self.has_changed = False
+        """Whether the graph's own messages have a text that models must not be given later."""
+
+    async def passed(self, draft: Draft, rank: int, within_s: float | None, trail: list[TrailRecord]) -> Draft:
+        """The draft as it is stored, with `rank`, if it is a message; adds the records of it to `trail`.
+
+        `within_s` shortens the time that modules have.
+        """
+        if not isinstance(draft, CompleteDraft) or not is_text(draft):
+            return draft
+        if self.blocked_response is not None:
+            return self._blocked(draft, self.blocked_response)
+        message = draft.message
+        text = text_of(message.parts)
+        if self._modules is None or not text.strip():
+            return draft
+        reviewed = await self._modules.after_ai(text, message.channel, self._opening.parts, rank, within_s)
+        trail += reviewed.trail
+        if reviewed.blocked_response is not None:
+            self.blocked_response, self.has_changed = reviewed.blocked_response, True
+            return self._blocked(draft, reviewed.blocked_response)
+        if reviewed.text == text:
+            return draft
+        if reviewed.keeps_said:
+            return draft.changed(parts=replaced(message.parts, reviewed.text), model_parts=message.parts)
+        self.has_changed = True
+        return draft.with_parts(replaced(message.parts, reviewed.text))
+
+    def final(self, response: str) -> CompleteDraft:
+        """The final of an exchange whose agent has said nothing that can be its final."""
+        metadata = MessageMetadata(agent_id=self._agent_id)
+        parts = [TextPart(text=response)]
+        return CompleteDraft(
+            MessageDraft(role=Role.ASSISTANT, channel=Channel.FINAL, parts=[*parts], metadata=metadata), None
+        )
+
+    def _blocked(self, draft: CompleteDraft, response: str) -> CompleteDraft:
+        is_final = draft.message.channel is Channel.FINAL
+        # The metadata may quote what was said, such as the sources that it cites.
+        metadata = draft.message.metadata.model_copy(update={"sources": [], "extras": {}})
+        return draft.changed(parts=[TextPart(text=response if is_final else BLOCKED_TEXT)], metadata=metadata)
+
+
+def is_text(draft: CompleteDraft) -> bool:
+    """Whether the message is a text of the agent."""
+    return draft.message.role is Role.ASSISTANT and draft.message.channel in _TEXTS
+
+
+def gate_of(start: ExchangeStart, modules: ExchangeModules | None) -> TextGate | None:
+    """The gate of an exchange; None if nothing would be looked at or held."""
+    gate = TextGate(start, modules)
+    looks = modules is not None and modules.has(Point.AFTER_AI)
+    return gate if looks or gate.holds or gate.blocked_response is not None else None

@@ -1,0 +1,245 @@
+"""ExchangeModules: the modules that apply to one exchange, or to one event of a session, and what comes of them.
+
+They run one after the other, from the lowest priority to the highest; each sees what the earlier ones have left. A
+module that fails changes nothing, unless its entry says `on_failure: block`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import uuid4
+
+from agentic_backend.errors import StoreUnavailable
+from agentic_backend.policy.hook_checks import TEXT_BYTES, replaced
+from agentic_backend.policy.hook_context import HookContext, Point, ResponseFacts
+from agentic_backend.policy.hook_contexts import HookContexts, Subject
+from agentic_backend.policy.hook_result import CONTINUE, HookResult, blocked
+from agentic_backend.policy.supervised_module import ModuleFailed, SupervisedModule
+from agentic_backend.protocol.messages import Channel
+from agentic_backend.protocol.parts import Part, text_of
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import PromptAddition
+from agentic_backend.stores.trail import AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailRecord
+
+log = logging.getLogger(__name__)
+
+BLOCKED_TEXT = "[blocked]"
+"""What is stored of a text that a module has blocked."""
+_UNCHECKED = "This could not be checked, so it is not shown. Please try again later."
+_NO_ANSWER = "This can't be answered here."
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """What modules have left of the user's message, and the records of it."""
+
+    parts: list[Part] = field(repr=False)
+    model_parts: list[Part] = field(default_factory=list, repr=False)
+    """What models are given instead; empty: the same."""
+    prompt_additions: list[PromptAddition] = field(default_factory=list)
+    blocked_response: str | None = field(default=None, repr=False)
+    """What the user is shown instead of an answer, if a module has blocked the message."""
+    trail: list[TrailRecord] = field(default_factory=list, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """What modules have left of a text of the agent, and the records of it."""
+
+    text: str = field(repr=False)
+    keeps_said: bool = False
+    """Whether models are later given what the agent has said, though people see `text`."""
+    blocked_response: str | None = field(default=None, repr=False)
+    trail: list[TrailRecord] = field(default_factory=list, repr=False)
+
+
+class ExchangeModules:
+    def __init__(
+        self,
+        modules: Sequence[SupervisedModule],
+        subject: Subject,
+        store: Store,
+        point_timeout_s: float,
+    ) -> None:
+        """`modules` are those that apply, in the order in which they run."""
+        self._modules = modules
+        self._subject = subject
+        self._store = store
+        self._contexts = HookContexts(store, subject)
+        self._point_timeout_s = point_timeout_s
+        self._clock = asyncio.get_running_loop().time
+        self.record: Callable[[Sequence[TrailRecord]], None] = lambda records: None
+        """Stores the records of tools' results with the exchange's next messages."""
+
+    @property
+    def holds_output(self) -> bool:
+        """Whether people see a text of the agent only when `after_ai` has passed it."""
+        return any(module.spec.entry.hold_output and Point.AFTER_AI in module.spec.points for module in self._modules)
+
+    def has(self, point: Point) -> bool:
+        """Whether a module applies at this point."""
+        return any(point in module.spec.points for module in self._modules)
+
+    async def before_ai(self, parts: Sequence[Part]) -> LookedAt:
+        """Let the modules look at the user's message, before it is stored. Raises StoreUnavailable."""
+        look = LookedAt(list(parts))
+        ends_at = self._clock() + self._point_timeout_s
+        for module in self._at(Point.BEFORE_AI):
+            context = await self._contexts.at(Point.BEFORE_AI, look.parts)
+            before = text_of(look.parts)
+            result = await self._call(module, context, ends_at, len(before), look.trail)
+            name, changes = module.name, result.modifications
+            if result.action == "block":
+                look.trail.append(self._audit(module, Point.BEFORE_AI, before, result, None))
+                return replace(look, blocked_response=result.direct_response.strip() or _NO_ANSWER)
+            look.prompt_additions.extend(PromptAddition(module=name, text=text) for text in changes.prompt_additions)
+            if changes.message is not None:
+                # What models were to be given instead was made of a message that is no longer there.
+                look = replace(look, parts=replaced(look.parts, changes.message), model_parts=[])
+                look.trail.append(self._audit(module, Point.BEFORE_AI, before, result, None))
+            if changes.message_for_model is not None:
+                look = replace(look, model_parts=replaced(look.parts, changes.message_for_model))
+        return look
+
+    async def after_ai(
+        self, text: str, channel: Channel, parts: Sequence[Part], rank: int | None, within_s: float | None = None
+    ) -> Reviewed:
+        """Let the modules look at a text of the agent, before it is stored as the message with `rank`.
+
+        `parts` are those of the user's message; `within_s` shortens the time that the modules have together.
+        """
+        return await self._review(Point.AFTER_AI, ResponseFacts(text, channel), parts, rank, within_s)
+
+    async def tool_result(self, tool: str, text: str) -> str:
+        """What the agent's model is given of the result of `tool`. Never raises."""
+        if not self.has(Point.TOOL_RESULT):
+            return text
+        facts = ResponseFacts(text, Channel.TOOL_RESULT, tool)
+        reviewed = await self._review(Point.TOOL_RESULT, facts, None, None, None)
+        self.record(reviewed.trail)
+        return reviewed.text if reviewed.blocked_response is None else reviewed.blocked_response
+
+    async def beside(self, point: Point, parts: Sequence[Part] | None = None) -> None:
+        """Call the modules of a point that is in nobody's way, and store what they have found. Never raises."""
+        trail: list[TrailRecord] = []
+        ends_at = self._clock() + self._point_timeout_s
+        try:
+            for module in self._at(point):
+                context = await self._contexts.at(point, parts)
+                await self._call(module, context, ends_at, 0, trail)
+            if trail and self._subject.session is not None:
+                await self._store.add_trail(trail)
+        except StoreUnavailable:
+            log.warning("what modules have found is lost", extra={**self._subject.log_fields, "point": str(point)})
+
+    async def _review(
+        self,
+        point: Point,
+        facts: ResponseFacts,
+        parts: Sequence[Part] | None,
+        rank: int | None,
+        within_s: float | None,
+    ) -> Reviewed:
+        review = Reviewed(facts.text)
+        rest_s = self._point_timeout_s if within_s is None else min(within_s, self._point_timeout_s)
+        ends_at = self._clock() + rest_s
+        for module in self._at(point):
+            try:
+                context = await self._contexts.at(point, parts, replace(facts, text=review.text))
+            except StoreUnavailable:
+                # Without its past, the text can't be judged as the modules were to judge it.
+                result = self._after_failure(module, point, "StoreUnavailable", None, 0, review.trail)
+            else:
+                result = await self._call(module, context, ends_at, len(review.text), review.trail)
+            if result.action == "block":
+                review.trail.append(self._audit(module, point, review.text, result, rank))
+                return replace(review, blocked_response=result.direct_response.strip() or _NO_ANSWER)
+            response = result.modifications.response
+            if response is not None and response != review.text:
+                if not result.modifications.keep_response_for_model:
+                    review.trail.append(self._audit(module, point, review.text, result, rank))
+                review = replace(review, text=response, keeps_said=result.modifications.keep_response_for_model)
+        return review
+
+    def _at(self, point: Point) -> list[SupervisedModule]:
+        return [module for module in self._modules if point in module.spec.points]
+
+    async def _call(
+        self,
+        module: SupervisedModule,
+        context: HookContext,
+        ends_at: float,
+        length: int,
+        trail: list[TrailRecord],
+    ) -> HookResult:
+        """What the module answers, or what its failure comes to; adds the records of it to `trail`."""
+        subject, point, began = self._subject, context.request.hook, self._clock()
+        payer = subject.payer if not subject.is_new else replace(subject.payer, session_id=None)
+        longest = max(TEXT_BYTES, 2 * length)
+        try:
+            result = await module.call(context, ends_at - began, longest, payer, subject.log_fields)
+        except ModuleFailed as error:
+            took_ms = round(1000 * (self._clock() - began))
+            return self._after_failure(module, point, error.error, error.where, took_ms, trail)
+        trail.extend(
+            ExtractionRecord(
+                id=uuid4().hex,
+                at=self._store.now(),
+                session_id=subject.session_id or "",
+                exchange_id=subject.exchange_id,
+                user_id=subject.user.id,
+                point=str(point),
+                module=module.name,
+                type=found.type,
+                data=dict(found.data),
+            )
+            for found in result.extractions
+        )
+        return result
+
+    def _after_failure(
+        self,
+        module: SupervisedModule,
+        point: Point,
+        error: str,
+        where: str | None,
+        took_ms: int,
+        trail: list[TrailRecord],
+    ) -> HookResult:
+        blocks = module.spec.entry.on_failure == "block"
+        told = {"chat_module": module.name, "point": str(point), "error": error, "where": where, "duration_ms": took_ms}
+        log.warning("a module failed", extra={**self._subject.log_fields, **told})
+        trail.append(
+            ModuleErrorRecord(
+                id=uuid4().hex,
+                at=self._store.now(),
+                session_id=self._subject.session_id,
+                exchange_id=self._subject.exchange_id,
+                point=str(point),
+                module=module.name,
+                error=error,
+                duration_ms=took_ms,
+                outcome="blocked" if blocks else "continued",
+            )
+        )
+        return blocked(f"the module failed: {error}", _UNCHECKED) if blocks else CONTINUE
+
+    def _audit(
+        self, module: SupervisedModule, point: Point, original: str, result: HookResult, rank: int | None
+    ) -> AuditRecord:
+        reason = result.block_reason or (result.audit.reason if result.audit is not None else "")
+        return AuditRecord(
+            id=uuid4().hex,
+            at=self._store.now(),
+            session_id=self._subject.session_id or "",
+            exchange_id=self._subject.exchange_id or "",
+            user_id=self._subject.user.id,
+            rank=rank,
+            point=str(point),
+            module=module.name,
+            action="blocked" if result.action == "block" else "modified",
+            original=original,
+            reason=reason,
+            patterns=list(result.audit.patterns) if result.audit is not None else [],
+        )

@@ -1,0 +1,150 @@
+"""Checks what a module has answered: types, sizes and texts that can be stored. Modules may answer anything."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from agentic_backend.policy.hook_result import Audit, Extraction, HookResult, Modifications
+from agentic_backend.protocol.parts import CodePart, Part, TextPart, ToolCallPart, ToolResultPart, text_of
+
+TEXT_BYTES = 1024 * 1024
+"""The most characters of a text that a module puts in place of another, unless that one was longer."""
+_ADDITIONS, _ADDITIONS_LENGTH = 16, 16_384
+_EXTRACTIONS, _EXTRACTION_SIZE, _DEPTH = 32, 65_536, 16
+_PARTS, _REASON, _PATTERNS = 100, 1_000, 50
+_SAFE_INTEGER = 2**53
+_PARTS_OF_A_PERSON = tuple(kind for kind in get_args(get_args(Part)[0]) if kind not in (ToolCallPart, ToolResultPart))
+
+
+class InvalidResult(Exception):
+    """The answer of a module that can't be used; the text says why, without quoting it."""
+
+
+def checked(result: object, longest: int = TEXT_BYTES) -> HookResult:
+    """A copy of `result` that the module can no longer change. `longest` bounds its texts, in characters.
+
+    Raises InvalidResult.
+    """
+    if not isinstance(result, HookResult):
+        raise InvalidResult(f"expected a HookResult, not {type(result).__name__}")
+    if result.action not in ("continue", "block"):
+        raise InvalidResult("the action is neither 'continue' nor 'block'")
+    return HookResult(
+        action=result.action,
+        modifications=_modifications(result.modifications, longest),
+        block_reason=_text(result.block_reason, longest)[:_REASON],
+        direct_response=_text(result.direct_response, longest),
+        extractions=[_extraction(one) for one in _some(result.extractions, _EXTRACTIONS)],
+        audit=None if result.audit is None else _audit(result.audit),
+    )
+
+
+def replaced(parts: Sequence[Part], new: str | Sequence[Part]) -> list[Part]:
+    """`parts` with `new` in place of their texts; a list replaces them all."""
+    if not isinstance(new, str):
+        return list(new)
+    others = [part for part in parts if not isinstance(part, TextPart | CodePart)]
+    return [TextPart(text=new), *others]
+
+
+def _modifications(given: object, longest: int) -> Modifications:
+    if not isinstance(given, Modifications):
+        raise InvalidResult("the modifications are no Modifications")
+    additions = [_text(one, _ADDITIONS_LENGTH) for one in _some(given.prompt_additions, _ADDITIONS)]
+    if sum(map(len, additions)) > _ADDITIONS_LENGTH:
+        raise InvalidResult("the prompt additions are too long")
+    return Modifications(
+        message=_message(given.message, longest),
+        message_for_model=_message(given.message_for_model, longest),
+        response=None if given.response is None else _text(given.response, longest),
+        keep_response_for_model=bool(given.keep_response_for_model),
+        prompt_additions=[one for one in additions if one.strip()],
+    )
+
+
+def _message(given: object, longest: int) -> str | list[Part] | None:
+    if given is None:
+        return None
+    if isinstance(given, str):
+        message: str | list[Part] = _text(given, longest)
+        text = message
+    else:
+        message = [_part(part, longest) for part in _some(given, _PARTS)]
+        text = text_of(message)
+        if len(text) > longest:
+            raise InvalidResult("the message is too long")
+        # Of other parts, nobody but their author knows whether they say something.
+        text = text if all(isinstance(part, TextPart | CodePart) for part in message) else "other parts"
+    if not str(text).strip():
+        raise InvalidResult("the message is empty")
+    return message
+
+
+def _part(given: object, longest: int) -> Part:
+    if not isinstance(given, _PARTS_OF_A_PERSON):
+        raise InvalidResult("a part of the message is none that a person can send")
+    copy: Part = given.model_copy(deep=True)
+    _json(copy.model_dump(), [longest], 0)
+    return copy
+
+
+def _extraction(given: object) -> Extraction:
+    if not isinstance(given, Extraction):
+        raise InvalidResult("an extraction is no Extraction")
+    return Extraction(_text(given.type, 100), _json(dict(given.data), [_EXTRACTION_SIZE], 0))
+
+
+def _audit(given: object) -> Audit:
+    if not isinstance(given, Audit):
+        raise InvalidResult("the audit is no Audit")
+    return Audit(
+        _text(given.reason, TEXT_BYTES)[:_REASON], [_text(one, _REASON) for one in _some(given.patterns, _PATTERNS)]
+    )
+
+
+def _text(given: object, longest: int) -> str:
+    if not isinstance(given, str):
+        raise InvalidResult(f"expected a text, not {type(given).__name__}")
+    if len(given) > longest:
+        raise InvalidResult("a text is too long")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise InvalidResult("a text is no Unicode") from None
+    # A copy: the text may be of a class of the module's own.
+    return str.__str__(given)
+
+
+def _some(given: object, most: int) -> Sequence[Any]:
+    if not isinstance(given, list | tuple):
+        raise InvalidResult(f"expected a list, not {type(given).__name__}")
+    if len(given) > most:
+        raise InvalidResult("a list is too long")
+    return given
+
+
+def _json(value: object, left: list[int], depth: int) -> Any:
+    """A copy of a value of JSON; `left[0]` is how many characters and values it may still have."""
+    left[0] -= 1 + (len(value) if isinstance(value, str) else 0)
+    if left[0] < 0 or depth > _DEPTH:
+        raise InvalidResult("the data is too large or nested too deeply")
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return _text(value, len(value))
+        case int() if abs(value) < _SAFE_INTEGER:
+            return int(value)
+        case float() if math.isfinite(value):
+            return float(value)
+        case list() | tuple():
+            return [_json(one, left, depth + 1) for one in value]
+        case dict():
+            return {_json_key(key, left): _json(one, left, depth + 1) for key, one in value.items()}
+    raise InvalidResult(f"a value of type {type(value).__name__} is not JSON")
+
+
+def _json_key(key: object, left: list[int]) -> str:
+    if not isinstance(key, str):
+        raise InvalidResult("a key of the data is no text")
+    return str(_json(key, left, 0))

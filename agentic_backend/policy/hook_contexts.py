@@ -1,0 +1,154 @@
+"""Builds HookContexts: what modules are told of an exchange, or of a session beside any exchange."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.auth.user import User
+from agentic_backend.policy.hook_context import (
+    ConversationFacts,
+    CurrentMessage,
+    HookContext,
+    Point,
+    RequestFacts,
+    ResponseFacts,
+    ScopeFacts,
+    SessionFacts,
+    ToolFacts,
+    UserFacts,
+)
+from agentic_backend.policy.usage_ledger import Payer, paying_group
+from agentic_backend.protocol.messages import ChatMessage, SessionState, utc_now
+from agentic_backend.protocol.parts import Part
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, SessionRecord
+
+# How much of the past modules are told: exchanges, and bytes of their messages.
+_EXCHANGES, _BYTES = 20, 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whose text modules look at, and where it was said."""
+
+    request_id: str
+    user: UserFacts
+    scope: ScopeFacts
+    agent: AgentSettings
+    session: SessionRecord | None
+    """None in query mode."""
+    is_new: bool = False
+    """Whether the session is not stored yet."""
+    exchange_id: str | None = None
+    """None for what happens to a session beside its exchanges."""
+    rank: int | None = None
+    """The rank of the user's message, as far as it is known."""
+    started_at: datetime = field(default_factory=utc_now)
+    scope_ids: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of_exchange(
+        cls,
+        exchange: ExchangeRecord,
+        agent: AgentSettings,
+        session: SessionRecord | None,
+        scope: ScopeFacts,
+        *,
+        is_new: bool = False,
+    ) -> "Subject":
+        policy = exchange.policy or ExchangePolicy()
+        user = UserFacts(exchange.user_id, policy.name, policy.email, frozenset(policy.roles), frozenset(policy.groups))
+        return cls(
+            exchange.request_id,
+            user,
+            scope,
+            agent,
+            session,
+            is_new,
+            exchange.id,
+            exchange.first_rank,
+            exchange.started_at,
+            tuple(policy.scope.items()),
+        )
+
+    @classmethod
+    def of_session(
+        cls, session: SessionRecord, user: User | None, agent: AgentSettings, scope: ScopeFacts, request_id: str
+    ) -> "Subject":
+        """`user` is None where the server itself does something to the session."""
+        told = (
+            UserFacts(user.id, user.name, user.email, user.roles, user.groups)
+            if user is not None
+            else UserFacts(session.user_id, "")
+        )
+        ids = tuple(session.scope.items())
+        return cls(request_id, told, scope, agent, session, started_at=session.created_at, scope_ids=ids)
+
+    @property
+    def session_id(self) -> str | None:
+        return self.session.id if self.session is not None else None
+
+    @property
+    def payer(self) -> Payer:
+        group = paying_group(self.user.groups, dict(self.scope_ids))
+        return Payer(self.user.id, group, self.session_id, self.exchange_id, self.agent.id)
+
+    @property
+    def log_fields(self) -> dict[str, object]:
+        ids = {"request_id": self.request_id, "exchange_id": self.exchange_id, "session_id": self.session_id}
+        return {**ids, "agent_id": self.agent.id}
+
+
+class HookContexts:
+    """The contexts of one subject. What has to be read is read once, before the first one."""
+
+    def __init__(self, store: Store, subject: Subject) -> None:
+        self._store = store
+        self._subject = subject
+        self._base: HookContext | None = None
+        self._reading = asyncio.Lock()
+
+    async def at(
+        self, point: Point, parts: Sequence[Part] | None = None, response: ResponseFacts | None = None
+    ) -> HookContext:
+        """The context for one call; `parts` are those of the user's message. Raises StoreUnavailable."""
+        async with self._reading:
+            if self._base is None:
+                self._base = await self._build()
+        subject, base = self._subject, self._base
+        current = None
+        if parts is not None and subject.exchange_id is not None:
+            copies = tuple(part.model_copy(deep=True) for part in parts)
+            current = CurrentMessage(subject.exchange_id, subject.rank, copies)
+        return replace(
+            base,
+            request=RequestFacts(subject.request_id, point, self._store.now()),
+            conversation=ConversationFacts(base.conversation.messages, current),
+            response=response,
+        )
+
+    async def _build(self) -> HookContext:
+        subject = self._subject
+        agent, session = subject.agent, subject.session
+        return HookContext(
+            request=RequestFacts(subject.request_id, Point.BEFORE_AI, self._store.now()),
+            user=subject.user,
+            scope=subject.scope,
+            tool=ToolFacts(agent.id, agent.name, agent.type, tuple(agent.tags), agent.model_dump(mode="json")),
+            session=SessionFacts(
+                subject.session_id,
+                session.state if session is not None else SessionState.ACTIVE,
+                session.created_at if session is not None else subject.started_at,
+                session.message_count if session is not None else 0,
+            ),
+            conversation=ConversationFacts(tuple(await self._messages()), None),
+        )
+
+    async def _messages(self) -> list[ChatMessage]:
+        session = self._subject.session
+        if session is None or self._subject.is_new or session.next_rank == 0:
+            return []
+        rows = await self._store.last_exchanges(session.id, _EXCHANGES, _BYTES)
+        return [row.shown() for row in rows if row.exchange_id != self._subject.exchange_id]

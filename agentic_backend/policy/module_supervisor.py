@@ -1,0 +1,144 @@
+"""ModuleSupervisor: makes the modules, starts and closes them, and finds those that apply to an exchange.
+
+One per process. Without modules it costs nothing: `of` returns None.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.auth.user import User
+from agentic_backend.exception_detail import place_of
+from agentic_backend.kpi import Kpi
+from agentic_backend.policy.chat_module import ModuleServices
+from agentic_backend.policy.exchange_modules import ExchangeModules
+from agentic_backend.policy.hook_context import Point, ScopeFacts
+from agentic_backend.policy.hook_contexts import Subject
+from agentic_backend.policy.modules_file import ModuleSpec
+from agentic_backend.policy.supervised_module import ModuleHealth, SupervisedModule
+from agentic_backend.protocol.parts import Part
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import ExchangeRecord, SessionRecord
+
+log = logging.getLogger(__name__)
+
+_START_S, _CLOSE_S = 30.0, 2.0
+# Calls beside exchanges that run at once; beyond this number, modules miss what happens.
+_BESIDE_AT_MOST = 200
+
+
+class CannotStartModule(Exception):
+    """A module can't be made or started; the text says which and why, for the console."""
+
+
+class ModuleSupervisor:
+    def __init__(
+        self,
+        store: Store,
+        kpi: Kpi,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        point_timeout_s: float = 10,
+        scope_facts: Callable[[Mapping[str, str]], ScopeFacts] = lambda scope: ScopeFacts(),
+    ) -> None:
+        """`spawn` runs work beside the exchanges; its owner awaits it when the process ends.
+
+        `scope_facts` tells what modules are told of a scope, which is an id by its kind.
+        """
+        self._store = store
+        self._kpi = kpi
+        self._spawn = spawn
+        self._point_timeout_s = point_timeout_s
+        self.scope_facts = scope_facts
+        self._modules: list[SupervisedModule] = []
+        self._beside = 0
+        """The calls beside exchanges that run."""
+
+    @property
+    def health(self) -> list[ModuleHealth]:
+        return [module.health for module in self._modules]
+
+    async def start(self, specs: Sequence[ModuleSpec], services: ModuleServices) -> None:
+        """Make and start the modules, in the order in which they run. Raises CannotStartModule."""
+        for spec in specs:
+            try:
+                instance = spec.target(spec.settings, services)
+                self._modules.append(SupervisedModule(spec, instance, self._kpi))
+                async with asyncio.timeout(_START_S):
+                    await instance.start()
+            except Exception as error:
+                where = place_of(error, full_path=True)
+                why = f"{type(error).__name__}{f' at {where}' if where else ''}"
+                raise CannotStartModule(f"the module {spec.entry.name!r} can't start: {why}") from error
+
+    async def aclose(self) -> None:
+        """Close the modules, the last one first; one that fails or takes too long holds nobody up."""
+        for module in reversed(self._modules):
+            try:
+                async with asyncio.timeout(_CLOSE_S):
+                    await module.instance.aclose()
+            except Exception as error:
+                log.warning("a module did not close", extra={"chat_module": module.name, "error": type(error).__name__})
+            await module.aclose(_CLOSE_S)
+
+    def of_exchange(
+        self,
+        exchange: ExchangeRecord,
+        agent: AgentSettings,
+        session: SessionRecord | None,
+        switches: Mapping[str, bool],
+        *,
+        is_new: bool = False,
+    ) -> ExchangeModules | None:
+        """The modules that apply to an exchange; `is_new`: its session is not stored yet. See `of`."""
+        if not self._modules:
+            return None
+        scope = self.scope_facts(exchange.policy.scope if exchange.policy is not None else {})
+        return self.of(Subject.of_exchange(exchange, agent, session, scope, is_new=is_new), switches)
+
+    def session_event(
+        self,
+        point: Point,
+        session: SessionRecord,
+        agent: AgentSettings,
+        user: User | None,
+        *,
+        request_id: str = "",
+        switches: Mapping[str, bool] | None = None,
+    ) -> None:
+        """Tell modules, beside what goes on, that `session` was opened or completed; `user` is None for the server."""
+        if self._modules:
+            scope = self.scope_facts(session.scope)
+            self.beside(self.of(Subject.of_session(session, user, agent, scope, request_id), switches), point)
+
+    def of(self, subject: Subject, switches: Mapping[str, bool] | None = None) -> ExchangeModules | None:
+        """The modules that apply to `subject`; None if none does.
+
+        `switches` turns modules on or off by name, whatever agents their entries name.
+        """
+        if not self._modules:
+            return None
+        switched = switches or {}
+        applying = [
+            module for module in self._modules if switched.get(module.name, module.spec.entry.applies_to(subject.agent))
+        ]
+        if not applying:
+            return None
+        return ExchangeModules(applying, subject, self._store, self._point_timeout_s)
+
+    def beside(self, modules: ExchangeModules | None, point: Point, parts: Sequence[Part] | None = None) -> None:
+        """Call the modules of `point` beside what goes on."""
+        if modules is None or not modules.has(point):
+            return
+        if self._beside >= _BESIDE_AT_MOST:
+            self._kpi.module_missed(point)
+            return
+        self._beside += 1
+        self._spawn(self._call_beside(modules, point, parts))
+
+    async def _call_beside(self, modules: ExchangeModules, point: Point, parts: Sequence[Part] | None) -> None:
+        try:
+            await modules.beside(point, parts)
+        finally:
+            self._beside -= 1

@@ -1,0 +1,86 @@
+"""OpeningReview: lets modules look at the user's message of an ask, before it is stored and anything runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from agentic_backend.errors import SessionBusy, SessionCompleted
+from agentic_backend.exchange.services import ExchangeServices
+from agentic_backend.policy.agents_in_scope import AgentInScope
+from agentic_backend.policy.exchange_modules import BLOCKED_TEXT, ExchangeModules
+from agentic_backend.policy.hook_context import Point
+from agentic_backend.protocol.messages import SessionState
+from agentic_backend.protocol.parts import TextPart, text_of
+from agentic_backend.sessions.titles import provisional_title
+from agentic_backend.stores.base import AlreadyAsked
+from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageDraft, SessionRecord
+from agentic_backend.stores.trail import TrailRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How an exchange begins, once modules have looked at it."""
+
+    record: ExchangeRecord
+    message: MessageDraft
+    session: SessionRecord | None
+    modules: ExchangeModules | None = None
+    """The modules that apply to the exchange."""
+    trail: Sequence[TrailRecord] = field(default=(), repr=False)
+
+
+class OpeningReview:
+    def __init__(self, services: ExchangeServices) -> None:
+        self._store = services.store
+        self._relay = services.relay
+        self._modules = services.modules
+
+    async def look_at(
+        self,
+        record: ExchangeRecord,
+        found: AgentInScope,
+        session: SessionRecord | None,
+        message: MessageDraft,
+        *,
+        is_new: bool = False,
+    ) -> Opening:
+        """What the modules that apply leave of `message`; `is_new`: its session is not stored yet.
+
+        Raises AlreadyAsked, SessionBusy and SessionCompleted as far as that is known, so that no module is asked for
+        nothing; and StoreUnavailable.
+        """
+        settings, switches = found.agent.settings, found.effective.modules
+        modules = self._modules.of_exchange(record, settings, session, switches, is_new=is_new)
+        if modules is None or not modules.has(Point.BEFORE_AI):
+            return Opening(record, message, session, modules)
+        await self._check(record, session, is_new)
+        look = await modules.before_ai(message.parts)
+        policy = record.policy or ExchangePolicy()
+        told = {"prompt_additions": look.prompt_additions, "blocked_response": look.blocked_response}
+        record = replace(record, policy=policy.model_copy(update=told))
+        if look.blocked_response is None:
+            message = replace(message, parts=look.parts, model_parts=look.model_parts)
+        else:
+            message = replace(message, parts=[TextPart(text=BLOCKED_TEXT)], model_parts=[])
+        if session is not None and is_new:
+            session = replace(session, title=provisional_title(text_of(message.parts)))
+        return Opening(record, message, session, modules, look.trail)
+
+    def tell(self, opening: Opening, *, is_new: bool = False) -> None:
+        """Tell modules, beside the exchange, of the message that is stored, and of the new session."""
+        if opening.modules is None:
+            return
+        if is_new:
+            self._modules.beside(opening.modules, Point.SESSION_START)
+        self._modules.beside(opening.modules, Point.ON_MESSAGE, opening.message.parts)
+
+    async def _check(self, record: ExchangeRecord, session: SessionRecord | None, is_new: bool) -> None:
+        if record.client_exchange_id is not None and session is not None:
+            asked = await self._store.find_exchange(record.user_id, record.client_exchange_id)
+            if asked is not None:
+                raise AlreadyAsked(asked.id)
+        if session is None or is_new:
+            return
+        if session.state is SessionState.COMPLETED:
+            raise SessionCompleted
+        if self._relay.running_in(session.id) is not None:
+            raise SessionBusy

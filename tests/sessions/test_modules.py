@@ -1,0 +1,222 @@
+"""Modules in exchanges: what they change and block is what is stored, shown and given to models, and nothing else."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from support.chat_client import check_exchange, final_text
+from support.hostile_modules import FAILURES, MADE, entry, specs
+from support.recorded_agents import eventually, metric
+from support.sessions import USER, Sessions, open_sessions
+
+from agentic_backend.agents.agent_flow import CompiledGraph
+from agentic_backend.policy.hook_context import HookContext, Point
+from agentic_backend.stores.trail import AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailQuery
+
+SECRET = "secret"
+RUNS: list[list[str]] = []
+
+
+def reciting_graph() -> CompiledGraph:
+    """Answers with all that it was given, and notes it."""
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        RUNS.append([message.text for message in state["messages"]])
+        return {"messages": [AIMessage("I was told: " + " | ".join(RUNS[-1]))]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "answer")
+    return graph.compile()
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    MADE.clear()
+    RUNS.clear()
+
+
+def serving(tmp_path: Path, *entries: Any, **options: Any) -> Any:
+    return open_sessions(tmp_path, {"echo": reciting_graph()}, modules=specs(tmp_path, *entries), **options)
+
+
+async def records_of(sessions: Sessions, kind: type[Any]) -> list[Any]:
+    return (await sessions.store.real.trail(TrailQuery(kind))).records
+
+
+def status(events: list[dict[str, Any]]) -> str:
+    return str(events[-1]["status"])
+
+
+def first_text(events: list[dict[str, Any]]) -> str:
+    return str(events[-1]["messages"][0]["parts"][0]["text"])
+
+
+async def test_a_blocked_message_reaches_no_model_no_title_and_no_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with serving(tmp_path, entry(settings={"before": "block_word"})) as sessions:
+        events = await sessions.ask("my secret")
+        check_exchange(events)
+        assert (status(events), first_text(events)) == ("blocked", "[blocked]")
+        assert final_text(events) == "That is not said here."
+        session = await sessions.session(events[0]["session_id"])
+        assert SECRET not in session.title
+        assert SECRET not in str(await sessions.stored(session.id)) + str(events)
+        [audit] = await records_of(sessions, AuditRecord)
+        assert (audit.original, audit.action, audit.module) == ("my secret", "blocked", "acting")
+        assert audit.exchange_id == events[0]["exchange_id"]
+        assert metric(sessions.kpi, "chat_module_blocks_total", module="acting", point="chat:before_ai") == 1
+    assert not RUNS
+    assert not [record for record in caplog.records if SECRET in record.getMessage() and "aiosqlite" not in record.name]
+
+
+async def test_a_blocked_query_stores_nothing(tmp_path: Path) -> None:
+    async with serving(tmp_path, entry(settings={"before": "block_word"})) as sessions:
+        events = await sessions.ask("my secret", mode="query")
+        assert (status(events), final_text(events)) == ("blocked", "That is not said here.")
+        assert not await records_of(sessions, AuditRecord)
+    assert not RUNS
+
+
+async def test_a_redacted_message_is_stored_shown_and_given_redacted(tmp_path: Path) -> None:
+    async with serving(tmp_path, entry(settings={"before": "redact"})) as sessions:
+        events = await sessions.ask("my secret")
+        check_exchange(events)
+        assert (status(events), first_text(events), RUNS) == ("ok", "my ***", [["my ***"]])
+        assert (await sessions.session(events[0]["session_id"])).title == "my ***"
+        [audit] = await records_of(sessions, AuditRecord)
+        assert (audit.original, audit.action, audit.patterns) == ("my secret", "modified", ["w"])
+
+
+async def test_models_are_given_other_words_and_people_their_own(tmp_path: Path) -> None:
+    async with serving(tmp_path, entry(settings={"before": "for_model", "after": "back"})) as sessions:
+        events = await sessions.ask("my secret")
+        assert (first_text(events), final_text(events)) == ("my secret", "I was told: my secret")
+        session_id = events[0]["session_id"]
+        await sessions.ask("more", session_id=session_id)
+        await sessions.factory.teardown_session_agents(session_id)
+        await sessions.ask("again", session_id=session_id)
+    assert RUNS[0] == ["my <WORD>"]
+    assert SECRET not in str(RUNS), "neither warm nor cold models are given what people see"
+    assert RUNS[1][:2] == ["my <WORD>", "I was told: my <WORD>"]
+
+
+async def test_a_replaced_answer_is_not_given_to_models_later(tmp_path: Path) -> None:
+    async with serving(tmp_path, entry(settings={"after": "redact", "word": "told"})) as sessions:
+        events = await sessions.ask("one")
+        check_exchange(events)
+        assert final_text(events) == "I was ***: one"
+        session_id = events[0]["session_id"]
+        assert "I was ***: one" in str(await sessions.stored(session_id))
+        await sessions.ask("two", session_id=session_id)
+        await sessions.factory.teardown_session_agents(session_id)
+        await sessions.ask("three", session_id=session_id)
+        audits = await records_of(sessions, AuditRecord)
+        assert next(audit.original for audit in reversed(audits)) == "I was told: one"
+        assert {audit.rank for audit in audits} == {1, 3, 5}
+    assert RUNS[1] == ["one", "I was ***: one", "two"]
+    assert "told" not in str(RUNS)
+
+
+async def test_a_blocked_answer_is_replaced_by_the_direct_response(tmp_path: Path) -> None:
+    async with serving(tmp_path, entry(settings={"after": "block_word", "word": "told"})) as sessions:
+        events = await sessions.ask("one")
+        check_exchange(events)
+        assert (status(events), final_text(events)) == ("blocked", "That is not said here.")
+        session_id = events[0]["session_id"]
+        assert "told" not in str(await sessions.stored(session_id))
+        assert status(await sessions.ask("two", session_id=session_id)) == "blocked"
+    assert RUNS[1] == ["one", "That is not said here.", "two"]
+
+
+@pytest.mark.parametrize("what", FAILURES)
+@pytest.mark.parametrize("point", ["before", "after"])
+async def test_a_failing_module_holds_nobody_up(
+    tmp_path: Path, what: str, point: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path, entry(settings={point: what}, timeout_s=0.1)) as sessions:
+        events = await sessions.ask("my secret")
+        check_exchange(events)
+        assert (status(events), final_text(events)) == ("ok", "I was told: my secret")
+        [error] = await records_of(sessions, ModuleErrorRecord)
+        assert (error.module, error.outcome, error.session_id) == ("acting", "continued", events[0]["session_id"])
+    assert "secret of the module" not in caplog.text
+    assert "a module failed" in caplog.text
+
+
+@pytest.mark.parametrize("point", ["before", "after"])
+async def test_a_failing_module_blocks_if_its_entry_says_so(tmp_path: Path, point: str) -> None:
+    async with serving(tmp_path, entry(settings={point: "raise"}, on_failure="block")) as sessions:
+        for _ in range(7):
+            # The last ones find the circuit open.
+            events = await sessions.ask("my secret")
+            check_exchange(events)
+            assert status(events) == "blocked"
+            assert SECRET not in str(events) or point == "after"
+        errors = [record.error for record in await records_of(sessions, ModuleErrorRecord)]
+        assert sorted(errors) == ["RuntimeError"] * 5 + ["circuit_open"] * 2
+        assert metric(sessions.kpi, "chat_module_circuit_open", module="acting") == 1
+    assert len(MADE[0].seen) == 5
+
+
+@pytest.mark.parametrize("what", ["mutate", "blank"])
+async def test_what_a_module_was_given_is_a_copy(tmp_path: Path, what: str) -> None:
+    async with serving(tmp_path, entry(settings={"before": what})) as sessions:
+        events = await sessions.ask("mine")
+        assert (status(events), first_text(events)) == ("ok", "mine")
+    assert RUNS == [["mine"]]
+
+
+async def test_modules_run_by_priority_and_see_what_earlier_ones_have_left(tmp_path: Path) -> None:
+    late = entry("late", priority=90)
+    same = entry("first-in-file", settings={"before": "guide"}, priority=40)
+    early = entry("early", settings={"before": "redact"}, priority=1)
+    async with serving(tmp_path, late, same, early) as sessions:
+        events = await sessions.ask("my secret")
+        record = await sessions.record(events[0]["exchange_id"])
+        assert record.policy is None, "it can't go on"
+    names = [spec.entry.name for spec in specs(tmp_path, late, same, early)]
+    assert names == ["early", "first-in-file", "late"]
+    told = [context.conversation.current for module in MADE for context in module.seen if _is_before(context)]
+    assert [current.text for current in told if current is not None] == ["my secret", "my ***", "my ***"]
+
+
+def _is_before(context: HookContext) -> bool:
+    return context.request.hook is Point.BEFORE_AI
+
+
+async def test_modules_beside_are_told_of_sessions_and_messages(tmp_path: Path) -> None:
+    async with serving(tmp_path, entry()) as sessions:
+        events = await sessions.ask("hello")
+        session_id = events[0]["session_id"]
+        await sessions.service.complete(USER, session_id)
+        hooks = {"session:start", "chat:on_message", "session:end"}
+        await eventually(lambda: hooks <= {str(context.request.hook) for context in MADE[0].seen})
+
+        async def found() -> set[str]:
+            return {record.data["hook"] for record in await records_of(sessions, ExtractionRecord)}
+
+        while await found() != hooks:
+            await sessions.idle(session_id)
+
+
+async def test_a_module_that_does_not_apply_is_not_called(tmp_path: Path) -> None:
+    elsewhere = entry(settings={"before": "block_word"}, tags=["school"])
+    async with serving(tmp_path, elsewhere, entry("off", settings={"before": "raise"}, enabled=False)) as sessions:
+        assert status(await sessions.ask("my secret")) == "ok"
+    assert not MADE[0].seen and len(MADE) == 1
+
+
+async def test_the_context_tells_who_asks_and_what_was_said(tmp_path: Path) -> None:
+    async with serving(tmp_path, entry()) as sessions:
+        events = await sessions.ask("one")
+        await sessions.ask("two", session_id=events[0]["session_id"])
+    context = next(one for one in MADE[0].seen if one.conversation.current and one.conversation.current.text == "two")
+    assert (context.user.id, context.user.name, context.tool.id) == ("alice", "Alice", "echo")
+    assert (context.session.id, context.session.message_count) == (events[0]["session_id"], 2)
+    assert [message.rank for message in context.conversation.messages] == [0, 1]

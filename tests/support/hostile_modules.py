@@ -1,0 +1,182 @@
+"""Modules that do what authors' modules may do: change, block, fail, hang, answer anything."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agentic_backend.policy.chat_module import ChatModule, ModuleSettings
+from agentic_backend.policy.hook_context import HookContext
+from agentic_backend.policy.hook_result import CONTINUE, Audit, Extraction, HookResult, Modifications, blocked
+from agentic_backend.policy.modules_file import ModuleSpec, read_modules
+
+PATH = "support.hostile_modules"
+
+
+class Acting(ChatModule):
+    """Does at each point what its settings say for it, and notes what it was told."""
+
+    class Settings(ModuleSettings):
+        before: str = ""
+        after: str = ""
+        tool: str = ""
+        word: str = "secret"
+
+    def __init__(self, settings: Any, services: Any) -> None:
+        super().__init__(settings, services)
+        self.seen: list[HookContext] = []
+        MADE.append(self)
+
+    async def before_ai(self, context: HookContext) -> HookResult:
+        assert context.conversation.current is not None
+        return await self._act(self.settings.before, context, context.conversation.current.text)
+
+    async def after_ai(self, context: HookContext) -> HookResult:
+        assert context.response is not None
+        return await self._act(self.settings.after, context, context.response.text)
+
+    async def tool_result(self, context: HookContext) -> HookResult:
+        assert context.response is not None
+        return await self._act(self.settings.tool, context, context.response.text)
+
+    async def on_message(self, context: HookContext) -> HookResult:
+        return self._noted(context)
+
+    async def session_start(self, context: HookContext) -> HookResult:
+        return self._noted(context)
+
+    async def session_end(self, context: HookContext) -> HookResult:
+        return self._noted(context)
+
+    def _noted(self, context: HookContext) -> HookResult:
+        self.seen.append(context)
+        return HookResult(extractions=[Extraction("noted", {"hook": str(context.request.hook)})])
+
+    async def _act(self, what: str, context: HookContext, text: str) -> Any:
+        self.seen.append(context)
+        if what == "block_word":
+            return blocked("the word", "That is not said here.", patterns=["w"]) if self._has(text) else CONTINUE
+        if what == "redact":
+            new = text.replace(self.settings.word, "***")
+            return self._changed(message=new, response=new) if self._has(text) else CONTINUE
+        if what == "for_model":
+            return self._changed(message_for_model=text.replace(self.settings.word, "<WORD>"))
+        if what == "back":
+            changed = Modifications(response=text.replace("<WORD>", self.settings.word), keep_response_for_model=True)
+            return HookResult(modifications=changed)
+        if what == "guide":
+            return HookResult(modifications=Modifications(prompt_additions=["Be kind."]))
+        return await ACTS[what](context)
+
+    def _has(self, text: str) -> bool:
+        return self.settings.word in text
+
+    def _changed(self, **changes: Any) -> HookResult:
+        return HookResult(modifications=Modifications(**changes), audit=Audit("the word", ["w"]))
+
+
+MADE: list[Acting] = []
+"""The instances that were made, the last one at the end."""
+
+
+async def _nothing(context: HookContext) -> Any:
+    return CONTINUE
+
+
+async def _raise(context: HookContext) -> Any:
+    raise RuntimeError("secret of the module")
+
+
+async def _exit(context: HookContext) -> Any:
+    raise SystemExit(3)
+
+
+async def _cancel(context: HookContext) -> Any:
+    raise asyncio.CancelledError
+
+
+async def _cancel_task(context: HookContext) -> Any:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(10)
+
+
+async def _hang(context: HookContext) -> Any:
+    await asyncio.Event().wait()
+
+
+async def _hang_stubbornly(context: HookContext) -> Any:
+    for _ in range(20):
+        try:
+            await asyncio.sleep(0.1)
+        except asyncio.CancelledError:
+            continue
+    return CONTINUE
+
+
+async def _rubbish(context: HookContext) -> Any:
+    return {"action": "block"}
+
+
+async def _huge(context: HookContext) -> Any:
+    return HookResult(modifications=Modifications(message="x" * 100_000_000, response="x" * 100_000_000))
+
+
+async def _surrogate(context: HookContext) -> Any:
+    return HookResult(modifications=Modifications(message="\ud800", response="\ud800"))
+
+
+async def _deep(context: HookContext) -> Any:
+    data: dict[str, Any] = {}
+    for _ in range(10_000):
+        data = {"in": data}
+    return HookResult(extractions=[Extraction("deep", data)])
+
+
+async def _mutate(context: HookContext) -> Any:
+    for parts in (context.conversation.current.parts if context.conversation.current else (),):
+        for part in parts:
+            part.__dict__["text"] = "changed by a module"
+    object.__setattr__(context, "user", None)
+    return CONTINUE
+
+
+async def _blank(context: HookContext) -> Any:
+    return HookResult(modifications=Modifications(message=" ", response=""))
+
+
+async def _block_silently(context: HookContext) -> Any:
+    return HookResult(action="block")
+
+
+ACTS: dict[str, Any] = {
+    "": _nothing,
+    "raise": _raise,
+    "exit": _exit,
+    "cancel": _cancel,
+    "cancel_task": _cancel_task,
+    "hang": _hang,
+    "hang_stubbornly": _hang_stubbornly,
+    "rubbish": _rubbish,
+    "huge": _huge,
+    "surrogate": _surrogate,
+    "deep": _deep,
+    "mutate": _mutate,
+    "blank": _blank,
+    "block": _block_silently,
+}
+FAILURES = ["raise", "exit", "cancel", "cancel_task", "hang", "hang_stubbornly", "rubbish", "huge", "surrogate", "deep"]
+
+
+def entry(name: str = "acting", *, settings: Mapping[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "class_path": f"{PATH}:Acting", "settings": dict(settings or {}), **fields}
+
+
+def specs(directory: Path, *entries: Mapping[str, Any]) -> list[ModuleSpec]:
+    """The modules of a file with these entries."""
+    file = directory / "modules.yaml"
+    file.write_text(yaml.safe_dump({"modules": [dict(one) for one in entries]}))
+    return read_modules(file, ["echo"])

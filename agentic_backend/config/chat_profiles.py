@@ -44,10 +44,10 @@ class ChatProfile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     description: str = Field("", max_length=1_000)
-    compaction_threshold_tokens: Annotated[int, Field(ge=100, le=_MOST_TOKENS)] = 2_000
-    """A history of more tokens is compacted."""
-    max_history_turns: Annotated[int, Field(ge=1, le=10_000)] = 10
-    """A history of more turns is compacted."""
+    compaction_threshold_tokens: Annotated[int, Field(ge=100, le=_MOST_TOKENS)] | None = 2_000
+    """A history of more tokens is compacted; None is no limit."""
+    max_history_turns: Annotated[int, Field(ge=1, le=10_000)] | None = 10
+    """A history of more turns is compacted; None is no limit."""
     summarization_model: ModelName | None = None
     """The model of the settings that summarises; None is `default`."""
     summarization_max_tokens: Annotated[int, Field(ge=20, le=100_000)] = 500
@@ -60,6 +60,11 @@ class ChatProfile(BaseModel):
     """Tokens of the model's context that the history leaves free, for the answer."""
     instructions: Annotated[str, StringConstraints(strip_whitespace=True, max_length=20_000)] = ""
     """What the system prompt says in its section `profile`."""
+
+    @property
+    def compacts(self) -> bool:
+        """Whether histories are ever compacted: not without any limit."""
+        return self.compaction_threshold_tokens is not None or self.max_history_turns is not None
 
 
 def _built_in(description: str, tokens: int, turns: int, summary: int, reserve: int) -> Mapping[str, Any]:

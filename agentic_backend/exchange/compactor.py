@@ -103,6 +103,8 @@ class Compactor:
         `session` is as the exchange left it.
         """
         profile = self._profiles.named(profile_name)
+        if not profile.compacts:
+            return
         before = self._measured.get(session.id)
         first_rank = rows[0].rank
         if first_rank == 0:
@@ -141,9 +143,12 @@ class Compactor:
     ) -> SummaryRecord | None:
         """Compact the session's history if it is too long for the profile or `must` be shorter; None if it is not.
 
-        None also if the session has changed since it was read. Raises StoreUnavailable.
+        None also if the session has changed since it was read, or if the profile has no limit. Raises StoreUnavailable.
         """
-        profile, former = self._profiles.named(profile_name), await self.summary_of(session)
+        profile = self._profiles.named(profile_name)
+        if not profile.compacts:
+            return None
+        former = await self.summary_of(session)
         rows = await self._store.last_exchanges(session.id, _MOST_TURNS, _MOST_BYTES)
         begin = session.reset_rank or 0
         to_rank = former.to_rank if former is not None else begin

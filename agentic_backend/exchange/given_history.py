@@ -27,7 +27,7 @@ class GivenHistory:
     left: Sequence[Any] = ()
     unseen: Sequence[Any] = ()
     lacks_room: bool = False
-    """Whether exchanges are left out for their tokens."""
+    """Whether the older exchanges are left out for their tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,9 @@ def given_history(
     unseen = [PastExchange(first_rank_of(one[0]), one) for one in memory.unseen if one]
     since = _since(summary, [*past.exchanges, *unseen])
     taken = limits.window.taken(since, room, limits.count)
-    lacks_room = room is not None and len(taken) < min(len(since), limits.window.exchanges)
+    # An exchange that would not fit alone is left out between others: no summary could give it room.
+    is_cut = bool(since) and (not taken or taken[0] is not since[0])
+    lacks_room = room is not None and is_cut and len(taken) < limits.window.exchanges
     of_left = set(map(id, past.exchanges))
     left = [*front, *summed_up, *_messages(one for one in taken if id(one) in of_left)]
     given = _messages(one for one in taken if id(one) not in of_left)

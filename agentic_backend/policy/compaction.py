@@ -48,7 +48,8 @@ class Measure:
 
     def exceeds(self, profile: ChatProfile) -> bool:
         """Whether a history of this size is to be compacted. A single turn never is."""
-        is_long = self.tokens > profile.compaction_threshold_tokens or self.turns > profile.max_history_turns
+        tokens, turns = profile.compaction_threshold_tokens, profile.max_history_turns
+        is_long = (tokens is not None and self.tokens > tokens) or (turns is not None and self.turns > turns)
         return self.turns > 1 and is_long
 
 

@@ -83,7 +83,7 @@ def test_an_older_position_of_the_summary_is_accepted(tmp_path: Path) -> None:
         ),
         (
             "profiles:\n  compact: {max_history_turns: 0}\n",
-            "2:32: profiles.compact.max_history_turns: expected an integer from 1 to 10000, found 0",
+            "2:32: profiles.compact.max_history_turns: expected an integer from 1 to 10000 or null, found 0",
         ),
         (
             "profiles:\n  own: {summary_position: after}\n",

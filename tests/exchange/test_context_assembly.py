@@ -14,7 +14,7 @@ from pydantic import Field
 from support.chat_client import check_exchange, final_text
 from support.phrase_model import check_history
 from support.recorded_agents import entry_of
-from support.sessions import Sessions, open_sessions
+from support.sessions import WHOLE_HISTORY, Sessions, open_sessions
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
@@ -98,7 +98,9 @@ async def test_a_conversation_of_any_length_gives_as_much_as_fits(
 ) -> None:
     models = with_window(kind, WINDOW)
     model = models["reading"]
-    async with open_sessions(tmp_path, agents("a", "b"), models=models, cache_size=8 if way == "warm" else 1) as it:
+    async with open_sessions(
+        tmp_path, agents("a", "b"), profiles=WHOLE_HISTORY, models=models, cache_size=8 if way == "warm" else 1
+    ) as it:
         session_id = None
         for number in range(15):
             session_id = await ask(it, f"{number} {WORDS_30 * 2}", session_id)
@@ -117,7 +119,7 @@ async def test_a_conversation_of_any_length_gives_as_much_as_fits(
 async def test_of_an_unknown_window_the_last_messages_are_given(tmp_path: Path) -> None:
     models = with_window(ReadingModel, None)
     limits = LimitsSettings(history_exchanges=100)
-    async with open_sessions(tmp_path, agents("a"), models=models, limits=limits) as it:
+    async with open_sessions(tmp_path, agents("a"), profiles=WHOLE_HISTORY, models=models, limits=limits) as it:
         session_id = await ask(it, "0")
         for number in range(1, 28):
             await ask(it, f"{number}", session_id)
@@ -131,7 +133,7 @@ async def test_of_a_long_past_the_newest_is_read_and_no_more_than_fits(
 ) -> None:
     models = with_window(CountingModel, tokens)
     limits = LimitsSettings(history_exchanges=10_000)
-    async with open_sessions(tmp_path, agents("a", "b"), models=models, limits=limits) as it:
+    async with open_sessions(tmp_path, agents("a", "b"), profiles=WHOLE_HISTORY, models=models, limits=limits) as it:
         session_id = await ask(it, "begin")
         session = await it.session(session_id)
         await run_exchanges(it.store.real, session, 300)
@@ -147,7 +149,7 @@ async def test_of_a_long_past_the_newest_is_read_and_no_more_than_fits(
 @pytest.mark.parametrize("cache_size", [1, 8])
 async def test_a_tools_result_stays_with_its_call(tmp_path: Path, cache_size: int) -> None:
     models = with_window(CountingModel, 280)
-    async with open_sessions(tmp_path, agents("a"), models=models, cache_size=cache_size) as it:
+    async with open_sessions(tmp_path, agents("a"), profiles=WHOLE_HISTORY, models=models, cache_size=cache_size) as it:
         session_id = await ask(it, "look 0")
         for number in range(1, 8):
             await ask(it, "in another session")
@@ -164,7 +166,7 @@ async def test_a_message_that_cannot_fit_is_refused_before_a_model_is_called(
 ) -> None:
     models = with_window(CountingModel, WINDOW)
     model = models["reading"]
-    async with open_sessions(tmp_path, agents("a"), models=models, cache_size=cache_size) as it:
+    async with open_sessions(tmp_path, agents("a"), profiles=WHOLE_HISTORY, models=models, cache_size=cache_size) as it:
         session_id = await ask(it, "before") if mode == "chat" else None
         calls = len(model.heard)
         events = await it.ask("word " * 501, session_id=session_id, mode=mode)
@@ -179,7 +181,9 @@ async def test_a_message_that_cannot_fit_is_refused_before_a_model_is_called(
 
 
 async def test_the_prompt_and_its_size_are_kept_with_the_exchange(tmp_path: Path) -> None:
-    async with open_sessions(tmp_path, agents("a"), models=with_window(CountingModel, None)) as it:
+    async with open_sessions(
+        tmp_path, agents("a"), profiles=WHOLE_HISTORY, models=with_window(CountingModel, None)
+    ) as it:
         events = await it.ask("look at this")
         assert final_text(events) == "Yes."
         exchange_id, store = str(events[0]["exchange_id"]), it.store.real

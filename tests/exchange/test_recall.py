@@ -12,7 +12,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from support.chat_client import check_exchange, final_text
 from support.noting_agent import noting_graph
 from support.recorded_agents import metric
-from support.sessions import USER, Sessions, open_sessions
+from support.sessions import USER, WHOLE_HISTORY, Sessions, open_sessions
 
 from agentic_backend.agents import kept_state
 from agentic_backend.agents.kept_state import Kept, pack_states, unpack_states
@@ -65,7 +65,7 @@ async def test_a_graphs_own_channels_go_on_after_a_restart(tmp_path: Path) -> No
 
 
 async def test_an_exchange_that_changes_nothing_leaves_no_state_of_its_own(tmp_path: Path) -> None:
-    async with open_sessions(tmp_path, AGENTS) as sessions:
+    async with open_sessions(tmp_path, AGENTS, profiles=WHOLE_HISTORY) as sessions:
         _, session_id = await say(sessions, "note this")
         for _ in range(STATES_KEPT + 1):
             assert (await sessions.ask("fail", session_id=session_id))[-1]["status"] == "error"
@@ -93,7 +93,7 @@ async def test_what_is_too_large_to_be_kept_comes_from_the_stored_messages(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     large = "x" * 260_000
-    async with open_sessions(tmp_path, AGENTS) as sessions:
+    async with open_sessions(tmp_path, AGENTS, profiles=WHOLE_HISTORY) as sessions:
         _, session_id = await say(sessions, "note this")
         for _ in range(4):
             answer, _ = await say(sessions, large, session_id)

@@ -25,6 +25,8 @@ def test_more_tokens_or_more_turns_than_the_profile_allows_are_too_long() -> Non
     assert Measure(5, 1_001).exceeds(PROFILE)
     assert Measure(6, 10).exceeds(PROFILE)
     assert not Measure(1, 1_000_000).exceeds(PROFILE), "a single turn stays whole"
+    endless = PROFILE.model_copy(update={"compaction_threshold_tokens": None, "max_history_turns": None})
+    assert not Measure(1_000, 1_000_000).exceeds(endless) and not endless.compacts and PROFILE.compacts
 
 
 @given(st.integers(2, 50))

@@ -65,7 +65,7 @@ async def test_an_agent_with_nothing_but_its_own_prompt_keeps_it_word_for_word()
 
 
 async def test_the_sections_stand_under_their_headings_in_order() -> None:
-    assembly = PromptAssembly([await flow(Prompted)], added_sections(TEXTS, ADDITIONS, PROFILE))
+    assembly = PromptAssembly([await flow(Prompted)], added_sections(TEXTS, ADDITIONS, [PROFILE]))
     assert assembly.system_prompts["tutor"] == (
         "## Core behaviour\n\nYou tutor.\n\n"
         "## Assignment context\n\nAn essay about bees.\n\n"
@@ -77,7 +77,7 @@ async def test_the_sections_stand_under_their_headings_in_order() -> None:
 
 async def test_each_section_tells_its_source_and_its_version() -> None:
     counter = TokenCounts().of(None)
-    sized = PromptAssembly([await flow(Prompted)], added_sections(TEXTS, ADDITIONS, PROFILE)).sized(counter)["tutor"]
+    sized = PromptAssembly([await flow(Prompted)], added_sections(TEXTS, ADDITIONS, [PROFILE])).sized(counter)["tutor"]
     assert [(one.name, one.source) for one in sized] == [
         ("core", "agent:tutor"),
         ("assignment", "assignment:essay"),

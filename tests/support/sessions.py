@@ -15,7 +15,7 @@ from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.auth.user_tokens import TokenCache
-from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfiles
+from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfile, ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.config.retention import RetentionSettings
@@ -59,6 +59,9 @@ PATIENCE_S = 30
 USER = User(id="alice", name="Alice")
 
 Event = dict[str, Any]
+
+WHOLE_HISTORY = ChatProfiles({"default": ChatProfile(compaction_threshold_tokens=None, max_history_turns=None)})
+"""Sessions are never compacted."""
 
 
 @dataclass

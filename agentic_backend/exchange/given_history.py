@@ -27,7 +27,7 @@ class GivenHistory:
     left: Sequence[Any] = ()
     unseen: Sequence[Any] = ()
     lacks_room: bool = False
-    """Whether the older exchanges are left out for their tokens."""
+    """Whether exchanges are left out because they don't fit beside the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +69,14 @@ def given_history(
     unseen = [PastExchange(first_rank_of(one[0]), one) for one in memory.unseen if one]
     since = _since(summary, [*past.exchanges, *unseen])
     taken = limits.window.taken(since, room, limits.count)
-    # An exchange that would not fit alone is left out between others: no summary could give it room.
-    is_cut = bool(since) and (not taken or taken[0] is not since[0])
-    lacks_room = room is not None and is_cut and len(taken) < limits.window.exchanges
     of_left = set(map(id, past.exchanges))
-    left = [*front, *summed_up, *_messages(one for one in taken if id(one) in of_left)]
-    given = _messages(one for one in taken if id(one) not in of_left)
+    left = [*front, *summed_up, *_messages(one for one in taken.exchanges if id(one) in of_left)]
+    given = _messages(one for one in taken.exchanges if id(one) not in of_left)
     begin = [prompt_message(prompt)] if prompt is not None else []
     if not memory.left:
-        return GivenHistory(memory.channels(is_whole=True), unseen=[*begin, *left, *given], lacks_room=lacks_room)
+        return GivenHistory(memory.channels(is_whole=True), unseen=[*begin, *left, *given], lacks_room=taken.lacks_room)
     left = [*begin, *left]
-    return GivenHistory(memory.channels(is_whole=_ids(left) == _ids(memory.left)), left, given, lacks_room)
+    return GivenHistory(memory.channels(is_whole=_ids(left) == _ids(memory.left)), left, given, taken.lacks_room)
 
 
 def _beside(room: int | None, messages: Sequence[Any], count: Callable[[Any], int]) -> tuple[int | None, Sequence[Any]]:

@@ -216,13 +216,11 @@ class GraphRun:
             self._services.compactor.abandon(start.session.id)
         summary = await self._services.compactor.summary_of(start.session)
         assembly = ContextAssembly(start, warm, self._services, summary)
-        await self._take_prompt(assembly, outbox)
         self._context.withheld_tools = withheld_tools(warm.agents, self._context.permissions)
         if start.resume_point is None or checkpoints is None:
             memory, history = await assembly.history()
             if history.lacks_room and (shorter := await self._compacted()) is not None:
                 summary, assembly = shorter, ContextAssembly(start, warm, self._services, shorter)
-                await self._take_prompt(assembly, outbox)
                 memory, history = await assembly.history()
             self._tell_of(summary, outbox)
             run_id, graphs = self._context.run_id, memory.kept.graphs
@@ -233,6 +231,7 @@ class GraphRun:
             memory = await assembly.memory()
             graph_input = await from_resume_point(start, start.resume_point, warm, checkpoints, now=self._clock())
             outbox.accept(graph_input.transcoder.announce_anew(self._clock()))
+        await self._take_prompt(assembly, outbox)
         checkpoints, transcoder = graph_input.checkpoints, graph_input.transcoder
         call_limits = self._call_limits(checkpoints, on_exceeded)
         model_stream = self._model_stream(transcoder, outbox, call_limits)

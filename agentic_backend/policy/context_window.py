@@ -34,6 +34,13 @@ class PastExchange:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    exchanges: Sequence[PastExchange]
+    lacks_room: bool
+    """Whether exchanges are left out beside which there was no room; not for one that would not fit alone."""
+
+
+@dataclass(frozen=True, slots=True)
 class ContextWindow:
     tokens: int | None
     """The most tokens that the model takes; None if nobody knows."""
@@ -58,9 +65,7 @@ class ContextWindow:
             )
         return most - question
 
-    def taken(
-        self, past: Sequence[PastExchange], room: int | None, count: Callable[[Any], int]
-    ) -> Sequence[PastExchange]:
+    def taken(self, past: Sequence[PastExchange], room: int | None, count: Callable[[Any], int]) -> Taken:
         """The last of `past`, which is in order, that fit into `room`; `count` tells the tokens of a message.
 
         An exchange that would not fit alone is left out, and the ones before it are taken: so a message that was
@@ -68,7 +73,7 @@ class ContextWindow:
         counted.
         """
         found: list[PastExchange] = []
-        rest, messages = room, 0
+        rest, messages, lacks_room = room, 0, False
         for one in reversed(past):
             if len(found) >= self.exchanges:
                 break
@@ -80,11 +85,11 @@ class ContextWindow:
                 tokens = _tokens_of(one, room, count)
                 if tokens > room:
                     continue
-                if tokens > rest:
+                if lacks_room := tokens > rest:
                     break
                 rest -= tokens
             found.append(one)
-        return found[::-1]
+        return Taken(found[::-1], lacks_room)
 
 
 def _tokens_of(exchange: PastExchange, most: int, count: Callable[[Any], int]) -> int:

@@ -82,10 +82,12 @@ class PromptAssembly:
 
     def __init__(self, agents: Sequence[AgentFlow], added: Sequence[Section] = ()) -> None:
         """`added` are the sections beside the agents' own. Calls `system_prompt()` of each agent once."""
+        # A leader's crew knows nothing of the conversation.
+        for_experts = [section for section in added if section.name != "summary"]
         self.prompts = [
             AssembledPrompt(agent.settings.id, sections, is_message)
             for agent in agents
-            for sections, is_message in [_sections_of(agent, added)]
+            for sections, is_message in [_sections_of(agent, added if agent is agents[0] else for_experts)]
             if sections
         ]
 

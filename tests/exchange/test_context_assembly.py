@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from pydantic import Field
 from support.chat_client import check_exchange, final_text
 from support.phrase_model import check_history
 from support.recorded_agents import entry_of
-from support.sessions import WHOLE_HISTORY, Sessions, open_sessions
+from support.sessions import Sessions, open_sessions
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.config.chat_profiles import ChatProfile, ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.policy.token_counts import TokenCounts
@@ -28,6 +30,7 @@ PROMPT = "You remember."
 # Of a window of 1,000 tokens, 500 are left for the response.
 WINDOW, ROOM = 1_000, 500
 WORDS_30 = "word " * 30
+UNCOMPACTED = ChatProfiles({"default": ChatProfile(compaction_threshold_tokens=1_000_000, max_history_turns=10_000)})
 
 
 class ReadingModel(OfflineChatModel):
@@ -84,6 +87,14 @@ def with_window(model: type[ReadingModel], tokens: int | None) -> dict[str, Read
     return {"reading": model(profile=None if tokens is None else {"max_input_tokens": tokens})}
 
 
+@asynccontextmanager
+async def opened(directory: Path, models: dict[str, ReadingModel], **options: Any) -> AsyncIterator[Sessions]:
+    """Sessions whose histories are never compacted, also if they do not fit: their store keeps no summaries."""
+    async with open_sessions(directory, agents("a", "b"), models=models, profiles=UNCOMPACTED, **options) as sessions:
+        sessions.store.go_away("keep_summary")
+        yield sessions
+
+
 async def ask(sessions: Sessions, message: str, session_id: str | None = None, **fields: Any) -> str:
     events = await sessions.ask(message, session_id=session_id, **fields)
     check_exchange(events)
@@ -98,9 +109,7 @@ async def test_a_conversation_of_any_length_gives_as_much_as_fits(
 ) -> None:
     models = with_window(kind, WINDOW)
     model = models["reading"]
-    async with open_sessions(
-        tmp_path, agents("a", "b"), profiles=WHOLE_HISTORY, models=models, cache_size=8 if way == "warm" else 1
-    ) as it:
+    async with opened(tmp_path, models, cache_size=8 if way == "warm" else 1) as it:
         session_id = None
         for number in range(15):
             session_id = await ask(it, f"{number} {WORDS_30 * 2}", session_id)
@@ -119,7 +128,7 @@ async def test_a_conversation_of_any_length_gives_as_much_as_fits(
 async def test_of_an_unknown_window_the_last_messages_are_given(tmp_path: Path) -> None:
     models = with_window(ReadingModel, None)
     limits = LimitsSettings(history_exchanges=100)
-    async with open_sessions(tmp_path, agents("a"), profiles=WHOLE_HISTORY, models=models, limits=limits) as it:
+    async with opened(tmp_path, models, limits=limits) as it:
         session_id = await ask(it, "0")
         for number in range(1, 28):
             await ask(it, f"{number}", session_id)
@@ -133,13 +142,13 @@ async def test_of_a_long_past_the_newest_is_read_and_no_more_than_fits(
 ) -> None:
     models = with_window(CountingModel, tokens)
     limits = LimitsSettings(history_exchanges=10_000)
-    async with open_sessions(tmp_path, agents("a", "b"), profiles=WHOLE_HISTORY, models=models, limits=limits) as it:
+    async with opened(tmp_path, models, limits=limits) as it:
         session_id = await ask(it, "begin")
         session = await it.session(session_id)
         await run_exchanges(it.store.real, session, 300)
         with caplog.at_level(logging.INFO, "agentic_backend.exchange.recall"):
             await ask(it, "now", session_id, agent_id="b")
-    [read] = [record.__dict__["rows"] for record in caplog.records if "restore" in record.__dict__]
+    read = next(record.__dict__["rows"] for record in caplog.records if "restore" in record.__dict__)
     given = len(models["reading"].heard[-1]) - 2
     assert given <= read <= max(1.6 * given, 64)
     # "What is it?" and "answer 7" are 11 tokens; the prompt and the question are 6.
@@ -149,7 +158,7 @@ async def test_of_a_long_past_the_newest_is_read_and_no_more_than_fits(
 @pytest.mark.parametrize("cache_size", [1, 8])
 async def test_a_tools_result_stays_with_its_call(tmp_path: Path, cache_size: int) -> None:
     models = with_window(CountingModel, 280)
-    async with open_sessions(tmp_path, agents("a"), profiles=WHOLE_HISTORY, models=models, cache_size=cache_size) as it:
+    async with opened(tmp_path, models, cache_size=cache_size) as it:
         session_id = await ask(it, "look 0")
         for number in range(1, 8):
             await ask(it, "in another session")
@@ -166,7 +175,7 @@ async def test_a_message_that_cannot_fit_is_refused_before_a_model_is_called(
 ) -> None:
     models = with_window(CountingModel, WINDOW)
     model = models["reading"]
-    async with open_sessions(tmp_path, agents("a"), profiles=WHOLE_HISTORY, models=models, cache_size=cache_size) as it:
+    async with opened(tmp_path, models, cache_size=cache_size) as it:
         session_id = await ask(it, "before") if mode == "chat" else None
         calls = len(model.heard)
         events = await it.ask("word " * 501, session_id=session_id, mode=mode)
@@ -181,9 +190,7 @@ async def test_a_message_that_cannot_fit_is_refused_before_a_model_is_called(
 
 
 async def test_the_prompt_and_its_size_are_kept_with_the_exchange(tmp_path: Path) -> None:
-    async with open_sessions(
-        tmp_path, agents("a"), profiles=WHOLE_HISTORY, models=with_window(CountingModel, None)
-    ) as it:
+    async with opened(tmp_path, with_window(CountingModel, None)) as it:
         events = await it.ask("look at this")
         assert final_text(events) == "Yes."
         exchange_id, store = str(events[0]["exchange_id"]), it.store.real

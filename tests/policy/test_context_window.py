@@ -14,7 +14,7 @@ def past(*sizes: list[int]) -> list[PastExchange]:
 
 
 def taken(window: ContextWindow, exchanges: list[PastExchange], room: int | None) -> list[int | None]:
-    return [one.first_rank for one in window.taken(exchanges, room, lambda size: size)]
+    return [one.first_rank for one in window.taken(exchanges, room, lambda size: size).exchanges]
 
 
 def test_the_room_is_what_prompt_reserve_and_question_leave() -> None:
@@ -52,6 +52,15 @@ def test_of_an_unknown_window_the_last_messages_are_taken() -> None:
 def test_an_exchange_that_fits_nowhere_takes_none_of_the_others_away() -> None:
     assert taken(ContextWindow(100, 20), past([5], [5], [90], [5]), 20) == [0, 1, 3]
     assert taken(ContextWindow(100, 2), past([5], [5], [90], [5]), 20) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "room", "lacks"), [([5, 5], 10, False), ([5, 5], 9, True), ([90, 5], 10, False), ([5, 5], None, False)]
+)
+def test_it_tells_whether_more_room_would_give_more(sizes: list[int], room: int | None, lacks: bool) -> None:
+    found = ContextWindow(100, 20).taken(past(*[[size] for size in sizes]), room, lambda size: size)
+    assert found.lacks_room is lacks
+    assert not ContextWindow(100, 1).taken(past([5], [5]), 10, lambda size: size).lacks_room
 
 
 @given(st.lists(st.lists(st.integers(0, 30), max_size=4), max_size=12), st.integers(0, 200), st.integers(0, 12))

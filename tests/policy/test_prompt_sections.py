@@ -104,3 +104,11 @@ async def test_an_agent_with_a_prompt_of_its_graph_gets_the_others_as_a_message(
     assembly = PromptAssembly([agent], added_sections([], ADDITIONS))
     assert assembly.system_prompts == {}
     assert assembly.prompt_messages == {"tutor": "## Additional guidance\n\nAnswer in German."}
+
+
+async def test_the_crew_of_a_leader_is_told_nothing_of_the_conversation() -> None:
+    summary = Section.of("summary", "They talked of bees.", "summary:1")
+    leader, expert = PromptAssembly([await flow(Prompted), await flow(Prompted)], [PROFILE, summary]).prompts
+    assert [one.name for one in leader.sections] == ["core", "profile", "summary"]
+    assert leader.text.endswith("## Summary of the earlier conversation\n\nThey talked of bees.")
+    assert [one.name for one in expert.sections] == ["core", "profile"]

@@ -24,6 +24,9 @@ class LinearPattern:
         if self._compiled.search("") is not None:
             raise ValueError("matches an empty text, and so every text")
 
+    def matches(self, text: str) -> bool:
+        return self._compiled.search(text) is not None
+
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """The places of the matches. Beyond 1,000 of them, the rest of `text` is one match."""
         for number, match in enumerate(self._compiled.finditer(text)):

@@ -80,7 +80,7 @@ class WordFilter(ChatModule):
     def _matched(self, text: str) -> list[str]:
         """The patterns that `text` matches, and `words` if it has one of the words."""
         folded = fold(text).text
-        matched = [source for source, pattern in self._patterns.items() if next(pattern.find(folded), None)]
+        matched = [source for source, pattern in self._patterns.items() if pattern.matches(folded)]
         return ["words", *matched] if next(self._words.find(folded), None) else matched
 
     def _replaced(self, text: str) -> str:

@@ -105,7 +105,9 @@ def wire_sessions(
     ends = SessionEnds(store, relay, factory, kpi, ended)
 
     def close_agents(session_id: str) -> None:
-        relay.spawn(factory.teardown_session_agents(session_id))
+        # A process that goes closes all its agents anyway, and its relay awaits no new tasks.
+        if not relay.draining:
+            relay.spawn(factory.teardown_session_agents(session_id))
 
     relay.on_completed = close_agents
 

@@ -1,8 +1,9 @@
 """The composition root: builds the application from the settings, wires its parts, and owns their lifespans."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -26,7 +27,7 @@ from agentic_backend.policy.budgets import Budgets
 from agentic_backend.policy.module_services import module_services
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.modules_file import read_modules
-from agentic_backend.policy.policies_file import load_policies
+from agentic_backend.policy.policies_file import Policies, load_policies
 from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.usage_ledger import UsageLedger
@@ -113,7 +114,7 @@ async def open_application(
         # They close after the agents that use them.
         shared_mcp_sessions = SharedSessions()
         stack.push_async_callback(shared_mcp_sessions.aclose)
-        factory = _factory(settings, models, authenticator, shared_mcp_sessions, store, kpi)
+        factory = _factory(settings, models, authenticator, shared_mcp_sessions, store, kpi, policies)
         stack.push_async_callback(factory.aclose)
         broadcast = await stack.enter_async_context(_broadcast(settings.broadcast.url, instance.id, kpi))
         relay = _relay(settings, broadcast, drain)
@@ -173,14 +174,19 @@ def _factory(
     shared: SharedSessions,
     store: Store,
     kpi: Kpi,
+    policies: Policies,
 ) -> AgentFactory:
+    def describe(kind: str, scope_id: str) -> Mapping[str, Any]:
+        entry = policies.entry(kind, scope_id)
+        return entry.facts if entry is not None else {}
+
     bounds = ItemBounds(settings.agents.store_items, settings.agents.store_bytes)
     services = AgentServices(
         models=models,
         exchange_token=authenticator.exchange,
         store=store,
         item_bounds=bounds,
-        standard_tools=standard_tools(store, bounds, lambda kind, scope_id: {}),
+        standard_tools=standard_tools(store, bounds, describe, settings.limits.background_timeout_s),
         mcp_servers=settings.mcp_servers,
         shared_mcp_sessions=shared,
         mcp_server_up=kpi.mcp_server_up,

@@ -48,6 +48,7 @@ StandardTool = Literal[
     "list_notes",
     "assignment_info",
     "search_sessions",
+    "background_result",
 ]
 
 

@@ -74,6 +74,12 @@ class LimitsSettings(Section):
         description="How long a tool may run without a sign of life, in seconds, unless the agent's catalog entry says "
         "otherwise; then the exchange fails.",
     )
+    background_per_user: Count = Field(
+        4, description="Tools of one user that may run in the background at the same time in this process."
+    )
+    background_timeout_s: RunSeconds = Field(
+        900, description="How long a tool may run in the background, in seconds; then it is cut."
+    )
     run_timeout_s: RunSeconds = Field(
         3600,
         description="How long an exchange may run, in seconds, without the time in which it waits for a person, unless "

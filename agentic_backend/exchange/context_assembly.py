@@ -41,6 +41,7 @@ class ContextAssembly:
         in_prompt = profile.summary_position == "system_prompt"
         self._summary = Summary("" if in_prompt else text, summary.to_rank) if summary is not None else None
         additions = start.record.policy.prompt_additions if start.record.policy is not None else ()
+        additions = [*additions, *services.background.notices(start.session_id)]
         own = [Section.of("profile", profile.instructions, f"profile:{start.chat_profile}")]
         if summary is not None and in_prompt:
             own.append(Section.of("summary", text, f"summary:{summary.id}"))

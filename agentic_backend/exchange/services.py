@@ -7,6 +7,7 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.exchange.background_calls import BackgroundCalls
 from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.recall import Recall
@@ -42,6 +43,8 @@ class ExchangeServices:
     """How many tokens texts and messages have for a model."""
     compactor: Compactor
     """Keeps the sessions' histories within their chat profiles."""
+    background: BackgroundCalls
+    """The work of tools that goes on after their calls."""
     show_stored: Callable[[ExchangeLog], Awaitable[bool]]
     """Shows in a log the end or the pause that is stored; returns False if the store has no such exchange."""
     on_answered: OnAnswered

@@ -86,6 +86,12 @@ class ScopeEntry(_Part):
         return {}
 
     @property
+    def facts(self) -> Mapping[str, Any]:
+        """What its people may be told: its name, and what it asks for."""
+        told = {"name": self.name, **self.prompts.model_dump(include={"instructions", "topics", "rules"})}
+        return {name: value for name, value in told.items() if value}
+
+    @property
     def set_values(self) -> Iterator[tuple[str, Any]]:
         """What it sets, by dotted name; a value may be None."""
         for name in ("model", "chat_profile"):

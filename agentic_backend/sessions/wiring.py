@@ -17,6 +17,7 @@ from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.event_loop import running
+from agentic_backend.exchange.background_calls import BackgroundCalls
 from agentic_backend.exchange.closing import Closing
 from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.instance import Instance
@@ -57,6 +58,7 @@ from agentic_backend.stores.records import ExchangeRecord, MessageRecord, Sessio
 
 @dataclass(frozen=True, slots=True)
 class WiredSessions:
+    background: BackgroundCalls
     orchestrator: SessionOrchestrator
     service: SessionService
     reports: KpiReports
@@ -120,6 +122,7 @@ def wire_sessions(
 
     views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, answered)
     counts = TokenCounts()
+    background = BackgroundCalls(store, relay, limits)
     services = ExchangeServices(
         instance=instance,
         store=store,
@@ -133,6 +136,7 @@ def wire_sessions(
         profiles=profiles,
         token_counts=counts,
         compactor=Compactor(store, relay, models, ledger, kpi, counts, profiles, summary_timeout_s),
+        background=background,
         show_stored=views.refresh,
         on_answered=answered,
     )
@@ -163,6 +167,7 @@ def wire_sessions(
         *Retention(store, ends, service, retention).chores(),
     ]
     return WiredSessions(
+        background=background,
         orchestrator=orchestrator,
         service=service,
         reports=KpiReports(store),
@@ -206,4 +211,7 @@ async def open_sessions(services: WiredSessions, *, alone: bool) -> AsyncIterato
     if alone:
         await services.maintenance.recover_all()
     async with running(services.maintenance.run()), running(services.housekeeping.run()):
-        yield
+        try:
+            yield
+        finally:
+            await services.background.aclose()

@@ -15,6 +15,7 @@ from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES
 from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.exchange.background_calls import BackgroundCalls
 from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.graph_run import GraphRun
 from agentic_backend.exchange.instance import Instance
@@ -147,6 +148,7 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
         profiles=BUILT_IN_PROFILES,
         token_counts=counts,
         compactor=Compactor(store, relay, models, ledger, kpi, counts, BUILT_IN_PROFILES, timeout_s=5),
+        background=BackgroundCalls(store, idle_relay(), LimitsSettings()),
         show_stored=show_stored,
         on_answered=lambda session, opening, exchange: None,
     )

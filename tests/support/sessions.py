@@ -22,6 +22,7 @@ from agentic_backend.config.retention import RetentionSettings
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.config.usage import BudgetsSettings, PriceSettings
+from agentic_backend.exchange.background_calls import BackgroundCalls
 from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
@@ -77,6 +78,7 @@ class Sessions:
     user_deletions: UserDeletions
     kpi: Kpi
     compactor: Compactor
+    background: BackgroundCalls
 
     async def begin(self, message: str, *, user: User = USER, **fields: Any) -> ExchangeLog:
         """Ask; return the exchange's log."""
@@ -186,7 +188,7 @@ async def open_sessions(
     before = asyncio.all_tasks()
     limits, kpi, services = limits or LimitsSettings(), Kpi(), agent_services(**models or {})
     store = FailingStore(database or await SqliteStore.open(directory / "chat.sqlite3", timeout_s=5))
-    tools = standard_tools(store.as_store, ItemBounds(), scope_facts)
+    tools = standard_tools(store.as_store, ItemBounds(), scope_facts, limits.background_timeout_s)
     factory = agent_factory(kpi=kpi, services=replace(services, standard_tools=tools), cache_size=cache_size)
     ledger = UsageLedger(store.as_store, Prices(prices), kpi, Budgets(store.as_store, budgets))
     relay = _relay(limits, broadcast or Alone(), keep_ended_bytes, grace_s)
@@ -219,7 +221,8 @@ async def open_sessions(
     try:
         async with open_services(wired, alone=alone):
             parts = wired.orchestrator, wired.service, wired.maintenance, wired.housekeeping
-            yield Sessions(store, relay, factory, *parts, wired.user_export, wired.user_deletions, kpi, wired.compactor)
+            kept = wired.user_export, wired.user_deletions, kpi, wired.compactor, wired.background
+            yield Sessions(store, relay, factory, *parts, *kept)
     finally:
         await relay.aclose()
         await factory.aclose()

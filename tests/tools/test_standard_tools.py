@@ -136,7 +136,8 @@ async def test_earlier_sessions_are_found_and_cited(serve: Serve) -> None:
 async def test_the_assignment_of_the_session(serve: Serve) -> None:
     async with serve({"agent": agent()}) as sessions:
         assert await told(sessions, "assignment_info") == {"assignment": None}
-        begun = await sessions.begin("assignment_info", scope={"assignment": "essay-3"})
+        student = replace(USER, scope={"assignment": "essay-3"})
+        begun = await sessions.begin("assignment_info", user=student)
         await begun.wait_ended()
         [result] = [part for message in begun.messages for part in message.parts if isinstance(part, ToolResultPart)]
         assert json.loads(result.content) == {"assignment": {"id": "essay-3", "name": "assignment essay-3"}}

@@ -1,0 +1,167 @@
+"""BackgroundCalls: the work of tools that goes on after their calls are acknowledged.
+
+One per process; it owns the tasks, bounds them in number and time, and cancels and awaits them in `aclose`. A work's
+result goes into the record of its call, once its exchange stores nothing more; then the session's watchers are told,
+and the session's next prompt says so. What a crash has cut keeps its record `pending`: `background_result` tells that.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from contextvars import Context
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from cachetools import LRUCache
+from langchain_core.tools import ToolException
+
+from agentic_backend.agents.background import Work
+from agentic_backend.agents.runtime_context import RuntimeContext, make_current
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.errors import AgenticError
+from agentic_backend.exchange.outages import for_seconds, until_stored
+from agentic_backend.exchange.tool_calls import LONGEST
+from agentic_backend.relay.relay import Relay
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import PromptAddition
+from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
+from agentic_backend.streaming.content import bounded, clean
+
+log = logging.getLogger(__name__)
+
+_SESSIONS, _NOTICES = 10_000, 20
+_STORES_FOR_S = 60.0
+"""How long the end of a work is tried to be stored."""
+_CLOSES_FOR_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    context: RuntimeContext
+    name: str
+    call_id: str
+    session_id: str
+    work: Work = field(repr=False)
+
+    @property
+    def id(self) -> str:
+        return f"{self.context.exchange_id}.{self.call_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    state: Literal["success", "error"]
+    text: str = field(repr=False)
+
+
+class BackgroundCalls:
+    def __init__(self, store: Store, relay: Relay, limits: LimitsSettings) -> None:
+        self._store = store
+        self._relay = relay
+        self._limits = limits
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._running: Counter[str] = Counter()
+        """How much runs, by user id."""
+        self._notices: LRUCache[str, list[PromptAddition]] = LRUCache(_SESSIONS)
+        """What the next prompt of a session tells, by session id."""
+
+    def start(self, context: RuntimeContext, name: str, call_id: str, work: Work) -> str:
+        """Begin `work`; return its id. Raises ToolException if too much runs for the user."""
+        user_id, most = context.user_id, self._limits.background_per_user
+        if self._running[user_id] >= most:
+            raise ToolException(f"No more than {most} tools may run in the background at once; wait for one of them.")
+        assert context.session_id is not None, "a query has no background"
+        call = _Call(context, name, call_id, context.session_id, work)
+        self._running[user_id] += 1
+        # An empty context, so that LangChain doesn't take this for a part of the run.
+        task = asyncio.create_task(self._run(call), context=Context())
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._let_go(done, user_id))
+        return call.id
+
+    def notices(self, session_id: str | None) -> list[PromptAddition]:
+        """What has ended in the session since it was asked for last, for the system prompt."""
+        return self._notices.pop(session_id, []) if session_id is not None else []
+
+    async def aclose(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            # With a timeout: a tool may ignore its cancellation.
+            await asyncio.wait(self._tasks, timeout=_CLOSES_FOR_S)
+
+    def _let_go(self, task: asyncio.Task[None], user_id: str) -> None:
+        self._tasks.discard(task)
+        self._running[user_id] -= 1
+        if not self._running[user_id]:
+            del self._running[user_id]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("the end of a tool in the background could not be stored", exc_info=error)
+
+    async def _run(self, call: _Call) -> None:
+        make_current(call.context)
+        outcome = _Outcome("error", "The server stopped before the tool gave a result.")
+        try:
+            outcome = await self._outcome(call)
+            if (running := self._relay.running(call.context.exchange_id)) is not None:
+                # Until then its exchange may still write the record.
+                await running.settled.wait()
+        except asyncio.CancelledError:
+            # The process goes: one last write, which `aclose` waits for.
+            await self._settle(call, outcome)
+            raise
+        await self._settle(call, outcome)
+
+    async def _outcome(self, call: _Call) -> _Outcome:
+        timeout_s = self._limits.background_timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                return _Outcome("success", await call.work())
+        except TimeoutError:
+            return _Outcome("error", f"The tool took longer than {timeout_s:g} seconds.")
+        except (ToolException, AgenticError) as error:
+            return _Outcome("error", str(error))
+        except Exception as error:
+            # An author's tool may raise anything; its text may quote what people said.
+            told = {"tool": call.name, "exchange_id": call.context.exchange_id, "session_id": call.session_id}
+            log.error("a tool failed in the background", exc_info=error, extra=told)
+            return _Outcome("error", "The tool failed.")
+
+    async def _settle(self, call: _Call, outcome: _Outcome) -> None:
+        record = await until_stored(lambda: self._record(call), for_seconds(_STORES_FOR_S))
+        if record is None:
+            # Deleted with its session.
+            return
+        now, text = self._store.now(), bounded(clean(outcome.text), LONGEST)
+        is_success = outcome.state == "success"
+        ended = replace(
+            record,
+            state=outcome.state,
+            result=text if is_success else None,
+            error=None if is_success else text,
+            completed_at=now,
+            duration_ms=max(0, round((now - record.at).total_seconds() * 1000)),
+        )
+        await until_stored(lambda: self._store.add_trail([ended]), for_seconds(_STORES_FOR_S))
+        self._tell(call, outcome)
+        session = await self._store.get_session(call.session_id)
+        if session is not None:
+            self._relay.session_changed(session.shown())
+
+    async def _record(self, call: _Call) -> ToolCallRecord | None:
+        return await pending_call(self._store, call.session_id, call.context.exchange_id, call.call_id)
+
+    def _tell(self, call: _Call, outcome: _Outcome) -> None:
+        text = (
+            f"The tool {call.name!r}, which ran in the background as {call.id}, has ended ({outcome.state}). "
+            "The tool background_result tells its result."
+        )
+        notices = [*self._notices.get(call.session_id, []), PromptAddition(module="background", text=text)]
+        self._notices[call.session_id] = notices[-_NOTICES:]
+
+
+async def pending_call(store: Store, session_id: str, exchange_id: str, call_id: str) -> ToolCallRecord | None:
+    """The record of the exchange's last call with this id, if it is pending."""
+    where = {"session_id": session_id, "exchange_id": exchange_id, "call_id": call_id}
+    page = await store.trail(TrailQuery(ToolCallRecord, where, limit=1))
+    return next((record for record in page.records if record.state == "pending"), None)

@@ -1,0 +1,40 @@
+"""The tool `background_result`: how a call went that was acknowledged and ran on in the background."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from langchain_core.tools import BaseTool, ToolException
+
+from agentic_backend.agents.runtime_context import current_context
+from agentic_backend.errors import StoreUnavailable
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
+from agentic_backend.tools.tool_making import checked, tool_of
+
+
+def background_tools(store: Store, longest_s: float) -> Sequence[BaseTool]:
+    """`longest_s` is how long a tool may run in the background; later it is lost."""
+
+    async def background_result(id: str) -> dict[str, Any]:
+        """Tell the result of a tool that was started in the background in this conversation.
+
+        Args:
+            id: The id that was given when it was started.
+        """
+        exchange_id, _, call_id = checked("id", id).partition(".")
+        where = {"session_id": current_context().thread_id, "exchange_id": exchange_id, "call_id": call_id}
+        try:
+            page = await store.trail(TrailQuery(ToolCallRecord, where, limit=1))
+        except StoreUnavailable as error:
+            raise ToolException(error.content) from error
+        if not page.records:
+            raise ToolException("Nothing was started in the background under this id in this conversation.")
+        record = page.records[0]
+        if record.state != "pending":
+            return {"state": record.state, "result": record.result, "error": record.error}
+        if store.now() - record.at > timedelta(seconds=longest_s):
+            return {"state": "error", "error": "The server went away before the tool gave a result."}
+        return {"state": "pending"}
+
+    return [tool_of(background_result)]

@@ -56,8 +56,9 @@ class ExchangeLogs:
         self._evict([id for id, log in self._logs.items() if log.session_id == session_id])
 
     def evict_users(self, user_ids: Collection[str]) -> None:
-        """Remove the users' logs and the ids that their clients gave; a reader may still hold a log."""
-        self._evict([id for id, log in self._logs.items() if log.user_id in user_ids])
+        """Remove the users' logs and the ids that their clients gave. A log whose reader waits for its end stays."""
+        theirs = [log for log in self._logs.values() if log.user_id in user_ids]
+        self._evict([log.exchange_id for log in theirs if log.final is not None or not log.is_followed])
         for name in [name for name in self._ids if name[0] in user_ids]:
             del self._ids[name]
 

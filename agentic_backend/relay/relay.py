@@ -258,7 +258,10 @@ class Relay:
         self._broadcast.forget(exchange_ids)
 
     def forget_users(self, user_ids: Collection[str]) -> None:
-        """Stop what runs here of these users, remove their logs, and admit nothing of theirs until the next call."""
+        """Stop what runs here of these users, remove their logs, and admit nothing of theirs until the next call.
+
+        A log whose reader waits for its end is left to a later call.
+        """
         self._leaving = frozenset(user_ids)
         for exchange in list(self._running.values()):
             if exchange.log.user_id in self._leaving:

@@ -15,6 +15,7 @@ from support.broadcasting import until as eventually
 from support.held_agents import Hold, held_graph
 from support.recorded_agents import echoing_graph
 from support.sessions import PATIENCE_S, USER, Sessions, events_of, open_sessions, until
+from support.test_agents import asking_graph
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import RateLimited, StoreUnavailable
@@ -170,7 +171,10 @@ def client_exists(redis: Any, exchange_id: str) -> bool:
 
 async def test_what_runs_is_stopped_and_what_is_asked_meanwhile_is_refused(tmp_path: Path) -> None:
     hold = Hold()
-    async with open_sessions(tmp_path, {"held": held_graph(hold)}) as sessions:
+    async with open_sessions(tmp_path, {"held": held_graph(hold), "asking": asking_graph}) as sessions:
+        waiting = await sessions.begin("hello", agent_id="asking")
+        await until(waiting, "awaiting_human")
+        reader = waiting.follow(0, lambda: None)
         log, query, other = [
             await sessions.begin("hello", user=user, mode=mode)
             for user, mode in ((USER, "chat"), (USER, "query"), (BOB, "chat"))
@@ -178,11 +182,12 @@ async def test_what_runs_is_stopped_and_what_is_asked_meanwhile_is_refused(tmp_p
         for each in (log, query, other):
             await until(each, "delta")
         await asyncio.wait_for(sessions.user_deletions.delete(USER.id), PATIENCE_S)
-        assert [(await events_of(each))[-1]["status"] for each in (log, query)] == ["stopped", "stopped"]
+        assert [(await events_of(each))[-1]["status"] for each in (log, query, waiting)] == ["stopped"] * 3
         for mode in ("chat", "query"):
             with pytest.raises(RateLimited) as refused:
                 await sessions.begin("hello", mode=mode)
             assert refused.value.retry_after_s == 60
+        waiting.unfollow(reader)
         assert other.final is None
         hold.released.set()
         assert (await events_of(other))[-1]["status"] == "ok"

@@ -1,6 +1,8 @@
 """What every store does with all of a user's rows, whichever database is beneath it."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -177,7 +179,15 @@ async def test_what_was_deleted_is_not_in_the_file(tmp_path: Path) -> None:
             return sum(file.read_bytes().count(text) for file in files)
 
         assert await asyncio.to_thread(in_files, b"canary") > 0
-        await store.erase()
+        with closing(sqlite3.connect(path, check_same_thread=False)) as reader:
+            # A report that takes its time.
+            for statement in ("BEGIN", "SELECT count(*) FROM sessions"):
+                await asyncio.to_thread(reader.execute, statement)
+            erasing = asyncio.create_task(store.erase())
+            await asyncio.sleep(0.5)
+            assert not erasing.done()
+            await asyncio.to_thread(reader.rollback)
+            await erasing
         assert await asyncio.to_thread(in_files, b"canary") == 0
         assert await asyncio.to_thread(in_files, b"bob title") >= 20
         assert len(await store.page(SESSIONS, None, 100)) == 20

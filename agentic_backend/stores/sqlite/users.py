@@ -8,6 +8,9 @@ from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operations import Part, insert, lists, reads, select, writes
 from agentic_backend.stores.tables import DELETIONS, Table
 
+# Attempts to write the write-ahead log back to the file and to empty it.
+_CHECKPOINTS = 20
+
 
 class Users(Part):
     @lists
@@ -50,6 +53,8 @@ class Users(Part):
 
 def _vacuum(db: sqlite3.Connection) -> None:
     db.execute("VACUUM")
-    # Returns a row that says whether a reader was in the way; then the next one truncates the log.
-    if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-        raise sqlite3.OperationalError("a reader is in the way")
+    for _ in range(_CHECKPOINTS):
+        # The first column says whether a reader was in the way for as long as the connection waits.
+        if not db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            return
+    raise sqlite3.OperationalError("readers keep the write-ahead log")

@@ -15,11 +15,10 @@ from pydantic import Field
 from support.chat_client import check_exchange, final_text
 from support.phrase_model import check_history
 from support.recorded_agents import entry_of
-from support.sessions import Sessions, open_sessions
+from support.sessions import WHOLE_HISTORY, Sessions, open_sessions
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.config.chat_profiles import ChatProfile, ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.policy.token_counts import TokenCounts
@@ -30,7 +29,6 @@ PROMPT = "You remember."
 # Of a window of 1,000 tokens, 500 are left for the response.
 WINDOW, ROOM = 1_000, 500
 WORDS_30 = "word " * 30
-UNCOMPACTED = ChatProfiles({"default": ChatProfile(compaction_threshold_tokens=1_000_000, max_history_turns=10_000)})
 
 
 class ReadingModel(OfflineChatModel):
@@ -90,7 +88,7 @@ def with_window(model: type[ReadingModel], tokens: int | None) -> dict[str, Read
 @asynccontextmanager
 async def opened(directory: Path, models: dict[str, ReadingModel], **options: Any) -> AsyncIterator[Sessions]:
     """Sessions whose histories are never compacted, also if they do not fit: their store keeps no summaries."""
-    async with open_sessions(directory, agents("a", "b"), models=models, profiles=UNCOMPACTED, **options) as sessions:
+    async with open_sessions(directory, agents("a", "b"), models=models, profiles=WHOLE_HISTORY, **options) as sessions:
         sessions.store.go_away("keep_summary")
         yield sessions
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from uuid import uuid4
 
 from agentic_backend.errors import ExchangeNotFound, SessionNotFound
-from agentic_backend.protocol.parts import Value
+from agentic_backend.policy.supervised_module import ModuleHealth
 from agentic_backend.stores.base import SessionPage, SessionQuery, Store
 from agentic_backend.stores.trail import (
     AdminReadRecord,
@@ -45,7 +45,7 @@ class SessionAudit:
 
 
 class AdminReads:
-    def __init__(self, store: Store, module_health: Callable[[], Sequence[Value]] = tuple) -> None:
+    def __init__(self, store: Store, module_health: Callable[[], Sequence[ModuleHealth]] = tuple) -> None:
         self._store = store
         self.module_health = module_health
         """How each module does on this instance."""

@@ -171,7 +171,7 @@ def wire_sessions(
         orchestrator=orchestrator,
         service=service,
         reports=KpiReports(store),
-        admin_reads=AdminReads(store),
+        admin_reads=AdminReads(store, lambda: modules.health),
         usage=UsageReports(store, ledger.prices),
         user_export=UserExport(store),
         user_deletions=user_deletions,

@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-from pydantic import SerializeAsAny
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -10,6 +9,7 @@ from starlette.routing import Route
 from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame
 from agentic_backend.policy.admin_reads import AUDIT_KINDS, AdminReads
+from agentic_backend.policy.supervised_module import ModuleHealth
 from agentic_backend.protocol.messages import Session
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.stores.base import SessionQuery
@@ -63,7 +63,7 @@ class PromptsView(Value):
 class ModulesView(Value):
     """How each module does on this instance since its start, and the last `errors` of modules on all of them."""
 
-    modules: list[SerializeAsAny[Value]]
+    modules: list[ModuleHealth]
     errors: list[ModuleErrorRecord]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,7 +26,6 @@ from agentic_backend.protocol.parts import Value
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import AdminReadRecord, AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailQuery
-from agentic_backend.transports.admin_api import AdminApi
 from agentic_backend.transports.admin_gate import ADMIN_PREFIX, AdminGate
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS, json_response
@@ -198,35 +198,28 @@ async def test_the_prompt_of_an_exchange_is_shown_in_sections_with_their_sources
     assert core["text"] and core["version"] and core["tokens"] > 0
 
 
-class _Health(Value):
-    name: str
-
-
-async def test_how_modules_do_is_shown_with_their_last_errors(store: Store) -> None:
+async def test_the_modules_are_shown_with_their_last_errors(store_url: str, store: Store, tmp_path: Path) -> None:
     error = ModuleErrorRecord(
         id="e",
         at=datetime.now(UTC),
         session_id=None,
         exchange_id=None,
         point="chat:before_ai",
-        module="pii",
+        module="language",
         error="timeout",
         duration_ms=5_000,
         outcome="continued",
     )
     await store.add_trail([error])
-    reads = AdminReads(store, lambda: [_Health(name="pii")])
-    body = (await called_by_admin(reads, "modules")).json()
-    assert body["modules"] == [{"name": "pii"}]
-    assert [(each["module"], each["error"], each["outcome"]) for each in body["errors"]] == [
-        ("pii", "timeout", "continued")
-    ]
-
-
-async def called_by_admin(reads: AdminReads, path: str) -> httpx.Response:
-    authenticator = DeveloperAuthenticator("root")
-    calls = RestCalls(authenticator, TokenCache(authenticator.refresh), LimitsSettings(), AdminGate(reads))
-    application = Starlette(routes=AdminApi(calls, reads).routes(), exception_handlers=EXCEPTION_HANDLERS)
-    transport = httpx.ASGITransport(application)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        return await client.get(ADMIN_PREFIX + path)
+    file = tmp_path / "modules.yaml"
+    module = {"name": "language", "class_path": "agentic_backend.modules.language:LanguageNote"}
+    file.write_text(yaml.safe_dump({"modules": [module]}))
+    settings = {"store": {"url": store_url}, "modules": {"file": str(file)}}
+    async with running_server(tmp_path, settings=settings) as server:
+        async with chat(server.address, token="dev:alice") as client:
+            await client.ask("hello")
+        body = (await get(server, "/admin/modules")).json()
+    [shown], [failed] = body["modules"], body["errors"]
+    assert (shown["name"], set(shown["circuits"].values()), shown["failures"]) == ("language", {"closed"}, 0)
+    assert shown["calls"] >= 1
+    assert (failed["module"], failed["error"], failed["outcome"]) == ("language", "timeout", "continued")

@@ -55,14 +55,17 @@ async def test_a_query_has_no_session_and_its_ranks_begin_at_0(server: RunningSe
         await client.silent()
 
 
-async def test_nothing_of_a_query_is_stored_but_its_kpis(server: RunningServer) -> None:
+async def test_nothing_of_a_query_is_stored_but_its_kpis_and_its_usage(server: RunningServer) -> None:
     before = await rows_of(server)
     async with chat(server.address) as client, rest(server) as http:
         events = await client.ask("what is 6*7?", mode="query", client_exchange_id="x1")
         response = await http.get(f"/exchanges/{events[-1]['exchange_id']}")
         assert (response.status_code, error_of(response)["code"]) == (404, "exchange_not_found")
         assert (await http.get("/sessions")).json() == {"sessions": []}
-    assert await rows_of(server) == before | {"kpi_records": 1}
+    # Its usage is stored in the background, one record for each call of the model.
+    async with asyncio.timeout(PATIENCE_S):
+        while await rows_of(server) != before | {"kpi_records": 1, "usage": 2}:
+            await asyncio.sleep(0.02)
     assert await statuses(server) == ["ok"]
 
 

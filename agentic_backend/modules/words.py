@@ -31,10 +31,12 @@ class WordSettings(ModuleSettings):
         (), max_length=10_000, description="Words and phrases. Case, width and invisible characters make no difference."
     )
     patterns: tuple[Annotated[str, Field(max_length=1_000), AfterValidator(_compiles)], ...] = Field(
-        (), max_length=100, description="Regular expressions of RE2, without regard to case."
+        (), max_length=40, description="Regular expressions of RE2, without regard to case."
     )
     action: Literal["block", "replace"] = Field("block", description="What happens to a text that has one.")
-    replacement: str = Field("***", max_length=200, description="What replaces each, where the action is `replace`.")
+    replacement: str = Field(
+        "***", pattern=r"\S", max_length=20, description="What replaces each, where the action is `replace`."
+    )
     apply_to: tuple[Literal["message", "response"], ...] = Field(
         ("message", "response"), min_length=1, description="Whose texts."
     )

@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.tools import StructuredTool, tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
+from langgraph_swarm import create_handoff_tool, create_swarm
 from pydantic import Field
 from support.recorded_agents import context_of, entry_of
 from support.sessions import USER, Sessions, open_sessions, until
@@ -100,6 +101,14 @@ def of_subgraph(tools: Sequence[Any], said_by: Offered) -> CompiledGraph:
     return graph.compile()
 
 
+def of_swarm(tools: Sequence[Any], said_by: Offered) -> CompiledGraph:
+    """The agent that is asked hands over to the one that has the tools."""
+    hands_over = TurnModel(turns=[Turn(calls=[call("transfer_to_bob", "t1")])])
+    alice = create_agent(hands_over, [create_handoff_tool(agent_name="bob")], name="alice")
+    bob = create_agent(said_by, list(tools), name="bob")
+    return create_swarm([alice, bob], default_active_agent="alice").compile()
+
+
 def of_crew(tools: Sequence[Any], said_by: Offered) -> CatalogAgent:
     """A leader whose expert has the tools."""
 
@@ -120,7 +129,7 @@ async def records(sessions: Sessions, session_id: str | None) -> dict[str, ToolC
     return {record.name: record for record in page.records}
 
 
-@pytest.mark.parametrize("graph", [of_create_agent, of_tool_node, of_subgraph, of_crew])
+@pytest.mark.parametrize("graph", [of_create_agent, of_tool_node, of_subgraph, of_swarm, of_crew])
 async def test_a_tool_that_the_user_may_not_use_is_neither_offered_nor_run(graph: Graph, tmp_path: Path) -> None:
     ran, said_by = Ran(), model("mine", "grade")
     tools = [ran.tool("mine", "todos:write:self"), ran.tool("grade", "grades:write:all")]
@@ -137,7 +146,7 @@ async def test_a_tool_that_the_user_may_not_use_is_neither_offered_nor_run(graph
         assert log.final is not None and log.final.status == "ok"
 
 
-@pytest.mark.parametrize("graph", [of_create_agent, of_tool_node, of_subgraph, of_crew])
+@pytest.mark.parametrize("graph", [of_create_agent, of_tool_node, of_subgraph, of_swarm, of_crew])
 @pytest.mark.parametrize("permissions", [ROLES, PermissionsSettings()])
 async def test_who_may_do_everything_gets_everything(
     graph: Graph, permissions: PermissionsSettings, tmp_path: Path

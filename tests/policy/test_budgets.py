@@ -143,5 +143,5 @@ async def test_only_so_many_sums_are_kept(store: FailingStore, monkeypatch: pyte
 
 def test_one_group_pays() -> None:
     assert paying_group({"b", "a"}, {}) == "a"
-    assert paying_group({"b", "a"}, {"group": "b"}) == "b"
+    assert paying_group({"b", "a"}, {"organisation": "o"}) == "o"
     assert paying_group((), {"class": "c"}) is None

@@ -36,7 +36,12 @@ class TextGate:
 
         `within_s` shortens the time that modules have.
         """
-        if not isinstance(draft, CompleteDraft) or not is_text(draft):
+        if not isinstance(draft, CompleteDraft):
+            return draft
+        if self.holds:
+            # Nobody has seen its block.
+            draft = draft._replace(block=None)
+        if not is_text(draft):
             return draft
         if self.blocked_response is not None:
             return self._blocked(draft, self.blocked_response)

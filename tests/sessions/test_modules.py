@@ -5,14 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
+from langchain_core.tools import StructuredTool
 from langgraph.graph import START, MessagesState, StateGraph
 from support.chat_client import check_exchange, final_text
+from support.held_agents import Hold, held_graph
 from support.hostile_modules import FAILURES, MADE, entry, specs
-from support.recorded_agents import eventually, metric
-from support.sessions import USER, Sessions, open_sessions
+from support.recorded_agents import entry_of, eventually, metric
+from support.sessions import USER, Sessions, events_of, open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
+from agentic_backend.errors import StoreUnavailable
+from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.policy.hook_context import HookContext, Point
 from agentic_backend.stores.trail import AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailQuery
 
@@ -161,7 +166,7 @@ async def test_a_failing_module_blocks_if_its_entry_says_so(tmp_path: Path, poin
         errors = [record.error for record in await records_of(sessions, ModuleErrorRecord)]
         assert sorted(errors) == ["RuntimeError"] * 5 + ["circuit_open"] * 2
         assert metric(sessions.kpi, "chat_module_circuit_open", module="acting") == 1
-    assert len(MADE[0].seen) == 5
+    assert len([context for context in MADE[0].seen if str(context.request.hook) == f"chat:{point}_ai"]) == 5
 
 
 @pytest.mark.parametrize("what", ["mutate", "blank"])
@@ -220,3 +225,71 @@ async def test_the_context_tells_who_asks_and_what_was_said(tmp_path: Path) -> N
     assert (context.user.id, context.user.name, context.tool.id) == ("alice", "Alice", "echo")
     assert (context.session.id, context.session.message_count) == (events[0]["session_id"], 2)
     assert [message.rank for message in context.conversation.messages] == [0, 1]
+
+
+async def test_held_text_is_shown_only_when_modules_have_passed_it(tmp_path: Path) -> None:
+    hold = Hold()
+    held = entry(settings={"after": "redact", "word": "two"}, hold_output=True)
+    async with open_sessions(tmp_path, {"echo": held_graph(hold)}, modules=specs(tmp_path, held)) as sessions:
+        log = await sessions.begin("one")
+        await eventually(lambda: hold.held)
+        assert not log.partial and "one two" not in str([event.encode() for event in log.read(0)])
+        hold.released.set()
+        events = await events_of(log)
+        check_exchange(events)
+        assert final_text(events) == "one *** three"
+        assert "delta" not in {event["type"] for event in events}
+
+
+async def test_held_text_of_a_stopped_exchange_is_dropped(tmp_path: Path) -> None:
+    hold = Hold()
+    agents = {"echo": entry_of(held_graph(hold), "echo", hold_output=True)}
+    async with open_sessions(tmp_path, agents) as sessions:
+        log = await sessions.begin("hello")
+        await eventually(lambda: hold.held)
+        await sessions.orchestrator.stop(USER, log.session_id, log.exchange_id)
+        events = await events_of(log)
+        check_exchange(events)
+        assert status(events) == "stopped"
+        assert "two" not in str(events) + str(await sessions.stored(log.session_id))
+
+
+async def test_text_that_was_shown_is_replaced(tmp_path: Path) -> None:
+    hold = Hold()
+    module = entry(settings={"after": "block_word", "word": "three"})
+    async with open_sessions(tmp_path, {"echo": held_graph(hold)}, modules=specs(tmp_path, module)) as sessions:
+        log = await sessions.begin("one")
+        await eventually(lambda: log.partial)
+        hold.released.set()
+        events = await events_of(log)
+        assert (status(events), final_text(events)) == ("blocked", "That is not said here.")
+        assert "three" not in str(await sessions.stored(log.session_id))
+        [block] = {event["block"] for event in events if event["type"] == "delta"}
+        assert [event for event in events if event["type"] == "stream" and event.get("block") == block]
+
+
+async def test_a_module_changes_the_results_of_tools(tmp_path: Path) -> None:
+    async def look_up() -> str:
+        """Look it up."""
+        return "the secret result"
+
+    tool = StructuredTool.from_function(coroutine=look_up)
+    graph = create_agent(OfflineChatModel(words_per_second=0), tools=[tool])
+    module = entry(settings={"tool": "redact"})
+    async with open_sessions(tmp_path, {"echo": graph}, modules=specs(tmp_path, module)) as sessions:
+        events = await sessions.ask("use the tool look_up with {}")
+        check_exchange(events)
+        assert "the *** result" in str(events[-1]["messages"])
+        assert SECRET not in str(events)
+        [audit] = await records_of(sessions, AuditRecord)
+        assert (audit.point, audit.original) == ("chat:tool_result", "the secret result")
+
+
+async def test_a_blocked_exchange_that_never_ran_is_not_given_to_its_agent(tmp_path: Path) -> None:
+    async with serving(tmp_path, entry(settings={"before": "block_word"})) as sessions:
+        sessions.store.lose_next_answer("begin_exchange")
+        with pytest.raises(StoreUnavailable):
+            await sessions.ask("my secret", client_exchange_id="once")
+        events = await sessions.ask("my secret", client_exchange_id="once")
+        assert (status(events), final_text(events)) == ("blocked", "That is not said here.")
+    assert not RUNS

@@ -4,34 +4,54 @@ It works from the store alone. Open calls get a failed result, and partial text 
 instance see the end at once; readers on other instances get it from the store.
 """
 
+from collections.abc import Callable, Sequence
 from uuid import uuid4
 
 from agentic_backend.exchange.boundary_events import final_of, show_end
 from agentic_backend.exchange.ending import Progress, closing_of_stored, ending_of
-from agentic_backend.exchange.life import Outcome
+from agentic_backend.exchange.life import BLOCKED, Outcome
 from agentic_backend.exchange.outages import for_seconds, until_stored
 from agentic_backend.exchange.services import OnAnswered
+from agentic_backend.exchange.text_gate import TextGate, is_text
 from agentic_backend.exchange.tool_calls import ToolCalls
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.session_log import turn_added
 from agentic_backend.protocol.events import Place, Stream
-from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.messages import Channel, ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut, Store, Written
-from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord, MessageRecord, shown
+from agentic_backend.stores.records import (
+    CheckpointKind,
+    CheckpointRecord,
+    ExchangeRecord,
+    MessageRecord,
+    SessionRecord,
+    shown,
+)
+from agentic_backend.stores.trail import TrailRecord
+from agentic_backend.streaming.drafts import CompleteDraft
 
 # Long enough to repeat a write whose answer was lost. In a longer outage the caller tries again later.
 _TRIES_FOR_S = 0.5
 
 
 class Closing:
-    def __init__(self, store: Store, relay: Relay, kpi: Kpi, on_answered: OnAnswered) -> None:
+    def __init__(
+        self,
+        store: Store,
+        relay: Relay,
+        kpi: Kpi,
+        on_answered: OnAnswered,
+        gate_of: Callable[[ExchangeRecord, SessionRecord, MessageRecord], TextGate | None] = lambda *found: None,
+    ) -> None:
         self._store = store
         self._relay = relay
         self._kpi = kpi
         self._on_answered = on_answered
         """Called for each exchange that is closed (see ExchangeServices)."""
+        self._gate_of = gate_of
+        """Finds what the texts of an exchange pass before they are stored, by its session and its first message."""
 
     async def close(self, record: ExchangeRecord, outcome: Outcome) -> ExchangeEnd:
         """End the exchange of any owner, and return its end.
@@ -44,9 +64,14 @@ class Closing:
         messages = await self._store.exchange_messages(record.id)
         session, now = await self._store.get_session(record.session_id), self._store.now()
         partial = await self._store.partial(record.id)
+        closing = closing_of_stored(record.agent_id, messages, partial, outcome.status)
+        gate = self._gate_of(record, session, messages[0]) if session is not None and messages else None
+        trail: list[TrailRecord] = []
+        if gate is not None:
+            outcome, closing = await _passed(gate, outcome, closing, messages, trail)
         progress = Progress(
             messages=messages,
-            closing=closing_of_stored(record.agent_id, messages, partial, outcome.status),
+            closing=closing,
             # Its owner may have shown more events than the store knows.
             last_seq=next_epoch(record.last_seq),
             ran_ms=record.ran_ms or max(0, round((now - record.started_at).total_seconds() * 1000)),
@@ -62,7 +87,7 @@ class Closing:
             kind = CheckpointKind.FINAL_RESULT
             last = CheckpointRecord(kind=kind, at=now, exchange_id=record.id, request_id=record.request_id)
             checkpoint = Checkpoint(last, None)
-        trail = ToolCalls(record, messages, self._store.now).add(drafts)
+        trail += ToolCalls(record, messages, self._store.now).add(drafts)
         written = await until_stored(
             lambda: self._store.append(fence, drafts, ending.end, checkpoint, trail=trail, token=token),
             for_seconds(_TRIES_FOR_S),
@@ -91,3 +116,24 @@ class Closing:
         else:
             place = Place(session_id=record.session_id, exchange_id=record.id, seq=end.last_seq)
             log.end_with(final_of(place, end, shown_messages, written.session))
+
+
+async def _passed(
+    gate: TextGate,
+    outcome: Outcome,
+    closing: Sequence[CompleteDraft],
+    messages: Sequence[MessageRecord],
+    trail: list[TrailRecord],
+) -> tuple[Outcome, list[CompleteDraft]]:
+    """The outcome and the last messages, once `gate` has seen these; adds the records of it to `trail`."""
+    if gate.holds:
+        # Nobody has seen these texts, and they are not whole.
+        closing = [draft for draft in closing if not is_text(draft)]
+    first_rank = messages[-1].rank + 1
+    passed = [await gate.passed(draft, first_rank + index, None, trail) for index, draft in enumerate(closing)]
+    drafts = [draft for draft in passed if isinstance(draft, CompleteDraft)]
+    if gate.blocked_response is None:
+        return outcome, drafts
+    if not any(is_text(draft) and draft.message.channel is Channel.FINAL for draft in drafts):
+        drafts.append(gate.final(gate.blocked_response))
+    return BLOCKED, drafts

@@ -78,7 +78,7 @@ class Exchange:
             start.stored,
             tool_calls_of(start, services.store.now),
             services.ledger.priced,
-            gate_of(start, modules),
+            gate_of(start.record, start.agent.settings, start.opening, modules),
         )
         """Stores and shows the drafts of the graph."""
         if modules is not None:

@@ -4,13 +4,13 @@ Owned by the exchange. Texts are those that models write: finals, observations, 
 blocked one, no other text of the exchange is stored as it was said.
 """
 
-from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.policy.exchange_modules import BLOCKED_TEXT, ExchangeModules
 from agentic_backend.policy.hook_checks import replaced
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.protocol.messages import Channel, MessageMetadata, Role
 from agentic_backend.protocol.parts import TextPart, text_of
-from agentic_backend.stores.records import MessageDraft
+from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord
 from agentic_backend.stores.trail import TrailRecord
 from agentic_backend.streaming.drafts import CompleteDraft, Draft
 
@@ -18,14 +18,16 @@ _TEXTS = {Channel.FINAL, Channel.OBSERVATION, Channel.PLAN, Channel.THOUGHT}
 
 
 class TextGate:
-    def __init__(self, start: ExchangeStart, modules: ExchangeModules | None) -> None:
-        self._opening = start.opening
-        """The user's message."""
-        self._agent_id = start.record.agent_id
+    def __init__(
+        self, record: ExchangeRecord, agent: AgentSettings, opening: MessageRecord, modules: ExchangeModules | None
+    ) -> None:
+        """`opening` is the user's message, `modules` are those that apply to the exchange."""
+        self._opening = opening
+        self._agent_id = record.agent_id
         self._modules = modules if modules is not None and modules.has(Point.AFTER_AI) else None
-        self.holds = start.agent.settings.hold_output or (modules is not None and modules.holds_output)
+        self.holds = agent.hold_output or (modules is not None and modules.holds_output)
         """Whether people see a text only when it has passed."""
-        policy = start.record.policy
+        policy = record.policy
         self.blocked_response = policy.blocked_response if policy is not None else None
         """What the user is shown as the final, once a module has blocked their message or a text of the agent."""
         self.has_changed = False
@@ -81,8 +83,10 @@ def is_text(draft: CompleteDraft) -> bool:
     return draft.message.role is Role.ASSISTANT and draft.message.channel in _TEXTS
 
 
-def gate_of(start: ExchangeStart, modules: ExchangeModules | None) -> TextGate | None:
+def gate_of(
+    record: ExchangeRecord, agent: AgentSettings, opening: MessageRecord, modules: ExchangeModules | None
+) -> TextGate | None:
     """The gate of an exchange; None if nothing would be looked at or held."""
-    gate = TextGate(start, modules)
+    gate = TextGate(record, agent, opening, modules)
     looks = modules is not None and modules.has(Point.AFTER_AI)
     return gate if looks or gate.holds or gate.blocked_response is not None else None

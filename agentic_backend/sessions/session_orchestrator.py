@@ -243,15 +243,8 @@ class SessionOrchestrator:
         looked = await self._review.look_at(record, found, None, turn.message)
         [opening] = place([looked.message], session_id=None, exchange_id=record.id, next_rank=0, at=record.started_at)
         self._review.tell(looked)
-        return ExchangeStart(
-            looked.record,
-            found.agent,
-            None,
-            opening,
-            for_author=user.sees_details,
-            effective=found.effective,
-            modules=looked.modules,
-        )
+        start = ExchangeStart(looked.record, found.agent, None, opening, for_author=user.sees_details)
+        return replace(start, effective=found.effective, modules=looked.modules)
 
     async def _begin_in_session(self, user: User, turn: Turn, exchange_id: str, request_id: str) -> ExchangeStart:
         """Begin the exchange in a session. Raises what `begin_exchange` raises, and TooManyRuns."""

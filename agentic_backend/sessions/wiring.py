@@ -23,6 +23,7 @@ from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
+from agentic_backend.exchange.text_gate import TextGate, gate_of
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.policy.agents_in_scope import AgentsInScope
@@ -104,6 +105,15 @@ def wire_sessions(
             modules.session_event(Point.SESSION_END, session, found.agent.settings, None, switches=switches)
         on_ended(session)
 
+    def gate(exchange: ExchangeRecord, session: SessionRecord, opening: MessageRecord) -> TextGate | None:
+        try:
+            found = in_scope.again(exchange)
+        except AgenticError:
+            return None
+        settings = found.agent.settings
+        applying = modules.of_exchange(exchange, settings, session, found.effective.modules)
+        return gate_of(exchange, settings, opening, applying)
+
     ends = SessionEnds(store, relay, factory, kpi, ended)
 
     def close_agents(session_id: str) -> None:
@@ -120,7 +130,7 @@ def wire_sessions(
             # The exchange's own agent was in use when the session was completed.
             close_agents(session.id)
 
-    views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, answered)
+    views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, answered, gate)
     counts = TokenCounts()
     background = BackgroundCalls(store, relay, limits)
     services = ExchangeServices(

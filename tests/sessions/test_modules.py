@@ -9,16 +9,23 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langchain_core.tools import StructuredTool
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
 from support.chat_client import check_exchange, final_text
 from support.held_agents import Hold, held_graph
 from support.hostile_modules import FAILURES, MADE, entry, specs
 from support.recorded_agents import entry_of, eventually, metric
-from support.sessions import USER, Sessions, events_of, open_sessions
+from support.sessions import USER, Sessions, events_of, open_sessions, until
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.policy.hook_context import HookContext, Point
+from agentic_backend.protocol.events import PartialText
+from agentic_backend.protocol.frames import HumanDecisions
+from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, utc_now
+from agentic_backend.protocol.parts import TextPart
+from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageDraft, SessionRecord
+from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailQuery
 
 SECRET = "secret"
@@ -293,3 +300,58 @@ async def test_a_blocked_exchange_that_never_ran_is_not_given_to_its_agent(tmp_p
         events = await sessions.ask("my secret", client_exchange_id="once")
         assert (status(events), final_text(events)) == ("blocked", "That is not said here.")
     assert not RUNS
+
+
+async def left_by_a_dead_server(tmp_path: Path, **policy: Any) -> ExchangeRecord:
+    """An exchange that was cut while a text was being written."""
+    store, now = await SqliteStore.open(tmp_path / "chat.sqlite3", timeout_s=5), utc_now()
+    session = SessionRecord(id="left", user_id=USER.id, agent_id="echo", title="Left", created_at=now, updated_at=now)
+    exchange = ExchangeRecord(
+        id="cut",
+        session_id="left",
+        user_id=USER.id,
+        agent_id="echo",
+        request_id="request",
+        started_at=now,
+        owner="dead",
+        policy=ExchangePolicy(**policy),
+    )
+    message = MessageDraft(role=Role.USER, channel=Channel.FINAL, parts=[TextPart(text="hello")])
+    await store.begin_exchange(exchange, message, session)
+    await store.keep_partials("dead", {"cut": [PartialText(block=0, channel=Channel.FINAL, text="my secret is")]})
+    await store.aclose()
+    return exchange
+
+
+async def test_modules_look_at_the_text_that_a_crash_has_cut(tmp_path: Path) -> None:
+    exchange = await left_by_a_dead_server(tmp_path)
+    async with serving(tmp_path, entry(settings={"after": "redact"})) as sessions:
+        assert (await sessions.record(exchange.id)).status is ExchangeStatus.INTERRUPTED
+        assert [message["parts"][0]["text"] for message in await sessions.stored("left")][1] == "my *** is"
+        [audit] = await records_of(sessions, AuditRecord)
+        assert (audit.original, audit.rank) == ("my secret is", 1)
+
+
+async def test_a_blocked_message_stays_blocked_after_a_crash(tmp_path: Path) -> None:
+    exchange = await left_by_a_dead_server(tmp_path, blocked_response="No.")
+    async with serving(tmp_path, entry()) as sessions:
+        assert (await sessions.record(exchange.id)).status is ExchangeStatus.BLOCKED
+        assert [message["parts"][0]["text"] for message in await sessions.stored("left")] == ["hello", "No."]
+
+
+async def test_an_exchange_that_goes_on_after_a_pause_has_its_modules(tmp_path: Path) -> None:
+    def ask_back(state: MessagesState) -> dict[str, Any]:
+        answer = interrupt({"question": "Which one?"})
+        return {"messages": [AIMessage(f"my secret is {answer}")]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", ask_back)
+    graph.add_edge(START, "answer")
+    module = entry(settings={"after": "redact"})
+    async with open_sessions(tmp_path, {"echo": graph.compile()}, modules=specs(tmp_path, module)) as sessions:
+        log = await sessions.begin("hello")
+        asked = await until(log, "awaiting_human")
+        decisions = HumanDecisions(answers={asked["payload"]["requests"][0]["interrupt_id"]: "left"})
+        log = await sessions.orchestrator.human_resume(USER, log.session_id, log.exchange_id, decisions, None)
+        assert final_text(await events_of(log)) == "my *** is left"
+    assert MADE[0].seen[-1].user.name == "Alice"

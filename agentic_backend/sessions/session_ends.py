@@ -73,12 +73,18 @@ class SessionEnds:
             self._on_ended(session)
         return session
 
-    async def check_limits(self, session: SessionRecord, effective: Effective) -> None:
+    async def check_limits(
+        self, session: SessionRecord, effective: Effective, client_exchange_id: str | None = None
+    ) -> None:
         """Complete the session, and raise SessionCompleted, if it may take no more messages of its user.
 
-        An ask that is refused for another reason changes nothing: while something runs, the session is busy.
+        A repeated ask is no message. While something runs, the session is busy, and nothing changes.
         """
-        if session.state is SessionState.COMPLETED or session.active_exchange_id is not None:
+        is_closed = session.state is SessionState.COMPLETED or session.active_exchange_id is not None
+        if is_closed or not effective.limits_sessions:
+            return
+        name = client_exchange_id
+        if name is not None and await self._store.find_exchange(session.user_id, name) is not None:
             return
         age = max(self._store.now() - session.created_at, timedelta())
         if effective.max_duration_s is not None and age.total_seconds() >= effective.max_duration_s:

@@ -25,7 +25,6 @@ from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
-from agentic_backend.policy.effective import Effective
 from agentic_backend.policy.session_log import session_created
 from agentic_backend.policy.usage_ledger import paying_group
 from agentic_backend.protocol.frames import HumanDecisions
@@ -253,7 +252,7 @@ class SessionOrchestrator:
         is_new, quits = turn.session_id is None, asks_to_quit(turn.parts)
         if not quits:
             await self._check_budget(user, found.scope)
-            await self._check_limits(user, turn, session, found.effective)
+            await self._ends.check_limits(session, found.effective, turn.client_exchange_id)
         record = self._record(exchange_id, user, turn, request_id, found=found, session=session)
         _check_context(found.agent, record)
         looked = Opening(record, turn.message, session)
@@ -281,14 +280,6 @@ class SessionOrchestrator:
         if asks_to_quit(opening.parts):
             session, agent = await self._ends.end(session.id, EndReason.QUIT), self._farewell.agent(agent)
         return ExchangeStart(record, agent, session, opening, effective=found.effective, for_author=for_author)
-
-    async def _check_limits(self, user: User, turn: Turn, session: SessionRecord, effective: Effective) -> None:
-        """Raise SessionCompleted if the session may take no more messages; a repeated ask is none."""
-        if turn.session_id is None or not effective.limits_sessions:
-            return
-        name = turn.client_exchange_id
-        if name is None or await self._store.find_exchange(user.id, name) is None:
-            await self._ends.check_limits(session, effective)
 
     def _record(
         self,

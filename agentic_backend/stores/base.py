@@ -11,14 +11,13 @@ which the store keeps. A writer may repeat a write with its token: if the write 
 nothing and returns the same answer, until the exchange's next write counts. A write without a token can't be repeated.
 """
 
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, Self
 
-from agentic_backend.errors import RateLimited, StoreUnavailable
+from agentic_backend.errors import RateLimited
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialText
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState, TokenUsage
 from agentic_backend.stores.chores import ChoreStore
@@ -44,23 +43,6 @@ STATES_KEPT = 20
 
 PROOF_BYTES = 32_768
 """The number of bytes that `prove_write` writes: about the size of the rows of a short ask."""
-
-Observer = Callable[[str, float, bool], None]
-"""Called after each operation of a store with its name, its duration in seconds, and whether the store answered."""
-
-
-@contextmanager
-def observed(observe: Observer | None, operation: str) -> Iterator[None]:
-    """Report the operation in this context to `observe`."""
-    began, answered = time.perf_counter(), True
-    try:
-        yield
-    except StoreUnavailable:
-        answered = False
-        raise
-    finally:
-        if observe is not None:
-            observe(operation, time.perf_counter() - began, answered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from agentic_backend.config.settings import MONGODB_SCHEMES, SQLITE_SCHEME, Settings
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.stores.base import Observer, Store
+from agentic_backend.stores.base import Store
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.driver import Driver, reason_of
+from agentic_backend.stores.observing import Observer
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite.migrations import SchemaTooNew
 

@@ -34,8 +34,8 @@ from pymongo.write_concern import WriteConcern
 
 from agentic_backend.errors import AgenticError, StoreUnavailable
 from agentic_backend.protocol.messages import utc_now
-from agentic_backend.stores.base import Observer, observed
 from agentic_backend.stores.mongo.documents import Database, Document
+from agentic_backend.stores.observing import Observer, observed
 
 T = TypeVar("T")
 Driver = Literal["pymongo", "motor"]

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Self
 
 from agentic_backend.protocol.messages import utc_now
-from agentic_backend.stores.base import Observer
 from agentic_backend.stores.mongo.chores import Chores
 from agentic_backend.stores.mongo.claims import Claims
 from agentic_backend.stores.mongo.copies import Copies
@@ -26,6 +25,7 @@ from agentic_backend.stores.mongo.settling import HalfBegun
 from agentic_backend.stores.mongo.trail import Trail
 from agentic_backend.stores.mongo.usage import Usage
 from agentic_backend.stores.mongo.users import Users
+from agentic_backend.stores.observing import Observer
 
 
 class MongoStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Trail, Usage, Users, Chores, Instances, Copies):

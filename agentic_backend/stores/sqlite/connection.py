@@ -18,7 +18,7 @@ from typing import Self, TypeVar
 import aiosqlite
 
 from agentic_backend.errors import AgenticError, StoreUnavailable
-from agentic_backend.stores.base import Observer, observed
+from agentic_backend.stores.observing import Observer, observed
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]

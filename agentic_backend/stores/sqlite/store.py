@@ -15,7 +15,8 @@ from typing import Self
 
 from agentic_backend.errors import AgenticError, StoreUnavailable
 from agentic_backend.protocol.messages import utc_now
-from agentic_backend.stores.base import Observer, took_too_long
+from agentic_backend.stores.base import took_too_long
+from agentic_backend.stores.observing import Observer
 from agentic_backend.stores.private_files import private_database
 from agentic_backend.stores.sqlite.chores import Chores
 from agentic_backend.stores.sqlite.claims import Claims

@@ -122,7 +122,7 @@ class SessionOrchestrator:
         """
 
         async def decide() -> ExchangeLog:
-            await self._check_budget(user, {})
+            await self._check_budget(user, user.scope)
             return await self._waiting.decide(user, session_id, exchange_id, payload, tokens)
 
         return await self._admit(user, decide)
@@ -132,7 +132,7 @@ class SessionOrchestrator:
 
         async def resume() -> ExchangeLog:
             await self._user_limits.check_waiting(user.id)
-            await self._check_budget(user, {})
+            await self._check_budget(user, user.scope)
             return await self._resumption.resume(user, exchange_id, tokens, request_id)
 
         return await self._admit(user, resume)

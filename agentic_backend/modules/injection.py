@@ -33,7 +33,10 @@ _ORDERS = {
         r"\b(?:ignorieren?|ignoriere|vergiss|vergessen|missachte)\b[^.\n]{0,40}"
         r"(?:anweisung|instruktion|regel|befehl|vorgabe|aufgabe|auftr)"
     ),
-    "ignore_instructions_fr": r"\b(?:ignore[zr]?|oublie[zr]?)\b[^.\n]{0,40}\b(?:instructions?|consignes?|r[eè]gles?)\b",
+    "ignore_instructions_fr": (
+        r"\b(?:ignore[zr]?|oublie[zr]?) (?:toutes? )?(?:les|tes|vos|ces|mes)\b[^.\n]{0,40}"
+        r"\b(?:instructions?|consignes?|r[eè]gles?)\b"
+    ),
     "ignore_instructions_es": r"\b(?:ignora|olvida|omite)\b[^.\n]{0,40}\b(?:instrucciones|reglas|[oó]rdenes)\b",
     "new_instructions": r"\b(?:new|updated|real|actual) (?:system )?(?:instructions?|prompt|task)\s{0,3}:",
     "new_role": (

@@ -34,7 +34,7 @@ async def test_it_asks_and_goes_on(
     tmp_path: Path, agent_id: str, required: dict[str, Any], question: str, tool: str
 ) -> None:
     path = tmp_path / "agents.yaml"
-    entries = [{**entry, "require_approval": required.get(entry["id"], [])} for entry in SHIPPED]
+    entries = [{**entry, "tools": [], "require_approval": required.get(entry["id"], [])} for entry in SHIPPED]
     path.write_text(yaml.safe_dump({"agents": entries}))
     manager = AgentManager.load(path, ["default"], [OPERATIONS])
     assert manager.problems == []

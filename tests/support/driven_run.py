@@ -25,6 +25,7 @@ from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.exchange.writer import QueryWriter
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
@@ -148,6 +149,7 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
         profiles=BUILT_IN_PROFILES,
         token_counts=counts,
         compactor=Compactor(store, relay, models, ledger, kpi, counts, BUILT_IN_PROFILES, timeout_s=5),
+        modules=ModuleSupervisor(store, kpi, relay.spawn),
         background=BackgroundCalls(store, idle_relay(), LimitsSettings()),
         show_stored=show_stored,
         on_answered=lambda session, opening, exchange: None,

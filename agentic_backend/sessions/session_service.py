@@ -187,9 +187,13 @@ class SessionService:
         stopped = await self._orchestrator.stop(user, session_id, None)
         if not isinstance(stopped, ExchangeLog):
             return False
+        # As a reader: what runs elsewhere is looked up in the store for readers only.
+        reader = stopped.follow(stopped.last_seq, lambda: None)
         try:
             async with asyncio.timeout(_STOP_S):
                 await stopped.wait_ended()
         except TimeoutError:
             raise Internal("The exchange did not end in time.") from None
+        finally:
+            stopped.unfollow(reader)
         return True

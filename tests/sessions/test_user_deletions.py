@@ -22,6 +22,7 @@ from agentic_backend.errors import RateLimited, StoreUnavailable
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.relay.redis_broadcast import redis_broadcast
 from agentic_backend.relay.redis_messages import stream_of
+from agentic_backend.sessions import maintenance
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.mongo import MongoStore
@@ -261,3 +262,35 @@ def test_what_outlives_a_user_holds_no_text() -> None:
     texts = {"original", "text", "data", "args", "result", "sections", "record", "parts", "value"}
     for table in OUTLIVE_USERS:
         assert texts.isdisjoint(table.names)
+
+
+@pytest.mark.parametrize("mongodb_server", ON_MONGODB, indirect=True)
+async def test_without_a_broadcast_other_instances_see_the_deletion_in_the_store(
+    mongodb_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "_LOOK_AT_DELETIONS_EVERY_S", 0.1)
+    hold = Hold()
+    async with AsyncExitStack() as stack:
+        here, there = [
+            await stack.enter_async_context(
+                open_sessions(
+                    tmp_path,
+                    {"held": held_graph(hold)},
+                    database=await MongoStore.open(mongodb_url, timeout_s=10),
+                    alone=False,
+                )
+            )
+            for _ in range(2)
+        ]
+        running = await there.begin("hello")
+        await until(running, "delta")
+        deletion = asyncio.create_task(here.user_deletions.delete(USER.id))
+        assert (await events_of(running))[-1]["status"] == "stopped"
+        await asyncio.wait_for(deletion, PATIENCE_S)
+        with pytest.raises(RateLimited):
+            await there.begin("once more")
+        await finish(here)
+        assert set((await rows(here.store.real, USER.id)).values()) == {0}
+        await eventually(lambda: not there.relay._leaving)
+        hold.released.set()
+        assert (await there.ask("hello again"))[-1]["status"] == "ok"

@@ -10,6 +10,7 @@ another one ends its deletions.
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from agentic_backend.agents.agent_factory import AgentFactory
@@ -24,6 +25,8 @@ from agentic_backend.stores.tables import SESSIONS, TABLES
 log = logging.getLogger(__name__)
 
 SETTLE_S = 60.0
+# Other writes wait for it, and users may delete their data as often as they like.
+ERASE_EVERY_S = 3600.0
 _SESSIONS, _ROWS = 100, 500
 
 
@@ -45,6 +48,8 @@ class UserDeletions:
         self._sessions = sessions
         self._forgetting = forgetting
         self._settle_s = settle_s
+        self._erase_at = 0.0
+        """When the database's file may be packed next, in the event loop's time."""
         self._leaving: set[str] = set()
         """The users whose data are being deleted, as far as this process knows."""
         self._at_work: dict[str, asyncio.Task[None]] = {}
@@ -61,7 +66,7 @@ class UserDeletions:
     async def look(self) -> None:
         """Take part in all deletions: stop and forget what is here of these users."""
         deletions = await self._store.deletions()
-        before, self._leaving = self._leaving, {deletion.user_id for deletion in deletions}
+        before, self._leaving = self._leaving, {each.user_id for each in deletions if not each.is_over}
         # Those whose deletion has ended once more: something may have run until then.
         await self._forget(before | self._leaving)
         self._relay.forget_users(self._leaving)
@@ -69,14 +74,16 @@ class UserDeletions:
     async def finish(self, limit: int) -> int:
         """End at most `limit` deletions whose time is over; how many. A repetition changes nothing."""
         now = self._store.now()
-        over = [deletion for deletion in await self._store.deletions() if deletion.until <= now][:limit]
-        for deletion in over:
-            await self._sweep(deletion.user_id)
-        if over:
-            await self._erase()
-        for deletion in over:
+        due = [each for each in await self._store.deletions() if each.until <= now][:limit]
+        for deletion in due:
+            if not deletion.is_over:
+                await self._sweep(deletion.user_id)
+                await self._store.keep_deletion(replace(deletion, is_over=True))
+        if not due or not await self._erased():
+            return 0
+        for deletion in due:
             await self._store.end_deletion(deletion)
-        return len(over)
+        return len(due)
 
     async def _delete(self, user_id: str) -> None:
         now = self._store.now()
@@ -113,8 +120,14 @@ class UserDeletions:
             # It was begun or deleted only half, or something in it doesn't stop: that can't write without its session.
             await self._sessions.remove(session_id)
 
-    async def _erase(self) -> None:
+    async def _erased(self) -> bool:
+        """Whether the database's file has been packed, or can't be; False if that was done too recently."""
+        clock = asyncio.get_running_loop().time()
+        if clock < self._erase_at:
+            return False
+        self._erase_at = clock + ERASE_EVERY_S
         try:
             await self._store.erase()
         except StoreUnavailable:
             log.warning("the database's file was not packed in time: what was deleted may be in its free space")
+        return True

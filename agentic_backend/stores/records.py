@@ -281,8 +281,12 @@ class ItemRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserDeletion:
-    """A deletion of all of a user's data, which began `at` a time and goes on at least `until` another."""
+    """A deletion of all of a user's data, which began `at` a time and goes on at least `until` another.
+
+    Once it `is_over`, only the database's file may still hold some of them.
+    """
 
     user_id: str
     at: datetime
     until: datetime
+    is_over: bool = False

@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from agentic_backend.sessions import maintenance
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.tables import OUTLIVE_USERS, TABLES
+from agentic_backend.stores.tables import OUTLIVE_USERS, SESSIONS, TABLES
 from agentic_backend.stores.trail import TrailQuery, UsageRecord
 from tests.stores.samples import a_kpi, a_session, an_item
 from tests.stores.trail_samples import a_usage, one_of_each
@@ -75,8 +76,7 @@ async def rows(store: Store, user_id: str) -> dict[str, int]:
 async def finish(sessions: Sessions) -> None:
     """End the deletion as the chore does once its minute is over."""
     for deletion in await sessions.store.real.deletions():
-        over = type(deletion)(user_id=deletion.user_id, at=deletion.at, until=utc_now() - timedelta(hours=1))
-        await sessions.store.real.keep_deletion(over)
+        await sessions.store.real.keep_deletion(replace(deletion, until=utc_now() - timedelta(hours=1)))
     await sessions.user_deletions.finish(100)
     await sessions.user_deletions.look()
 
@@ -256,6 +256,24 @@ async def test_a_file_that_cannot_be_packed_in_time_does_not_hold_up_the_end(
             await finish(sessions)
         assert await sessions.store.real.deletions() == []
         assert "was not packed in time" in caplog.text
+
+
+async def test_the_file_is_packed_at_most_once_an_hour_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    async with open_sessions(tmp_path, {"echo": echoing_graph()}) as sessions:
+        store = sessions.store.real
+        await sessions.user_deletions.delete("somebody")
+        await finish(sessions)
+        await talk(sessions, canary())
+        await sessions.user_deletions.delete(USER.id)
+        await finish(sessions)
+        assert [(each.user_id, each.is_over) for each in await store.deletions()] == [(USER.id, True)]
+        assert await asyncio.to_thread(in_sqlite_files, tmp_path, canary()) > 0
+        assert (await sessions.ask("hello again"))[-1]["status"] == "ok"
+    async with open_sessions(tmp_path, {"echo": echoing_graph()}) as sessions:
+        assert await sessions.user_deletions.finish(100) == 1
+        assert await asyncio.to_thread(in_sqlite_files, tmp_path, canary()) == 0
+        assert await sessions.store.real.deletions() == []
+        assert len(await sessions.store.real.page(SESSIONS, None, 10, user_id=USER.id)) == 1
 
 
 def test_what_outlives_a_user_holds_no_text() -> None:

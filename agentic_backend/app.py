@@ -87,7 +87,7 @@ async def open_application(
     fails right after it is opened.
     """
     profiles, specs = load_chat_profiles(settings), read_modules(modules_file(settings), agents.known_ids)
-    policies = load_policies(settings, profiles)
+    policies = load_policies(settings, profiles, [spec.entry.name for spec in specs])
     kpi, log_tail = Kpi(), LogTail(settings.log.packages)
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())

@@ -52,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         agents = AgentManager.load(catalog, settings.models.keys(), servers, profiles.names)
         for problem in agents.problems:
             print(problem, file=sys.stderr)
-        policies = load_policies(settings, profiles)
-        read_modules(modules_file(settings), agents.known_ids)
+        modules = read_modules(modules_file(settings), agents.known_ids)
+        policies = load_policies(settings, profiles, [module.entry.name for module in modules])
         if options.command == "validate":
             return _validate(settings, agents, policies, build=options.build)
         return _serve(settings, agents, policies)

@@ -116,8 +116,14 @@ def test_a_problem_of_the_policies_is_told_with_its_place(
 ) -> None:
     (directory / "agents_catalog.yaml").write_text(CATALOG)
     (directory / "config").mkdir(exist_ok=True)
-    (directory / "config" / "policies.yaml").write_text("tasks:\n  essay:\n    model: defautl\n")
-    assert main([command]) == 2
-    assert capsys.readouterr().err == (
-        "config/policies.yaml:3:12: tasks.essay.model: there is no model 'defautl'; did you mean 'default'?\n"
+    (directory / "config" / "policies.yaml").write_text(
+        "tasks:\n  essay:\n    model: defautl\n    modules: {word: true}\n"
     )
+    (directory / "config" / "modules.yaml").write_text(
+        "modules:\n  - {name: words, class_path: 'agentic_backend.modules.language:LanguageNote'}\n"
+    )
+    assert main([command]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "config/policies.yaml:3:12: tasks.essay.model: there is no model 'defautl'; did you mean 'default'?",
+        "config/policies.yaml:4:21: tasks.essay.modules.word: there is no module 'word'; did you mean 'words'?",
+    ]

@@ -167,7 +167,7 @@ class KnownNames(NamedTuple):
     modules: Collection[str]
 
 
-def load_policies(settings: Settings, profiles: ChatProfiles, modules: Collection[str] = ()) -> Policies:
+def load_policies(settings: Settings, profiles: ChatProfiles, modules: Collection[str]) -> Policies:
     """The policies of the file that the settings name. Raises ConfigError with all problems."""
     return read_policies(settings.policies.path, KnownNames(settings.models.keys(), profiles.names, modules))
 

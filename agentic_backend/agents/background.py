@@ -1,11 +1,11 @@
 """BackgroundTool: a tool that is acknowledged at once and goes on running in the background.
 
-Its work is owned by the server (see RuntimeContext.background), which bounds it and writes its result into the record
+Its work is owned by the server (see BackgroundCalls), which bounds it and writes its result into the record
 of the call. It may outlive the exchange: it finds its RuntimeContext, but neither the graph's state nor its stream.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
@@ -30,9 +30,9 @@ class BackgroundTool(BaseTool):
 
     async def _arun(self, arguments: dict[str, Any], call_id: str) -> str | ToolMessage:
         context = current_context()
-        if context.background is None or context.session_id is None or not call_id:
+        if context.start_in_background is None or context.session_id is None or not call_id:
             return str(await self.inner.ainvoke(arguments))
-        work_id = context.background.start(context, self.name, call_id, lambda: self._result(arguments))
+        work_id = context.start_in_background(context, self.name, call_id, lambda: self._result(arguments))
         text = f"Started in the background as {work_id}. Its result is not known yet; background_result tells it later."
         return ToolMessage(text, name=self.name, tool_call_id=call_id, additional_kwargs={BACKGROUND: work_id})
 
@@ -41,15 +41,6 @@ class BackgroundTool(BaseTool):
 
     async def _result(self, arguments: dict[str, Any]) -> str:
         return str(await self.inner.ainvoke(arguments))
-
-
-class BackgroundWork(Protocol):
-    def start(self, context: Any, name: str, call_id: str, work: Work) -> str:
-        """Begin `work` of the tool `name` for the run with this RuntimeContext; return its id.
-
-        Raises ToolException if too much runs for the user.
-        """
-        ...
 
 
 def background(tool: BaseTool) -> BackgroundTool:

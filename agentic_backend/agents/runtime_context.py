@@ -9,16 +9,13 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langgraph.runtime import get_runtime
 
 from agentic_backend.agents.permissions import EVERYTHING, Permissions
 from agentic_backend.auth.user_tokens import UserTokens
 from agentic_backend.event_loop import running_loop
-
-if TYPE_CHECKING:
-    from agentic_backend.agents.background import BackgroundWork
 
 
 @dataclass(slots=True)
@@ -48,8 +45,8 @@ class RuntimeContext:
     withheld_tools: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
     # Passes a tool's name and text to the modules, and returns the text that a model sees; None if no module wants it.
     filter_tool_result: Callable[[str, str], Awaitable[str]] | None = field(default=None, repr=False)
-    # Runs the tools that are acknowledged before they have a result; None outside of a server.
-    background: "BackgroundWork | None" = field(default=None, repr=False)
+    # Begins a tool's work in the background, as BackgroundCalls.start does; None outside of a server.
+    start_in_background: Callable[..., str] | None = field(default=None, repr=False)
     # The server's event loop, where all that the context offers runs.
     loop: asyncio.AbstractEventLoop | None = field(default_factory=running_loop, repr=False)
 

@@ -42,7 +42,7 @@ class ExchangeLauncher:
             scope=_scope_of(start),
             permissions=self._permissions_of(start),
             filter_tool_result=modules.tool_result if modules is not None and modules.has(Point.TOOL_RESULT) else None,
-            background=self._services.background,
+            start_in_background=self._services.background.start,
         )
         graph_run = GraphRun(start, context, self._services)
         exchange_log = exchange_log or relay.new_log(start.session_id, record.id, record.user_id)

@@ -77,7 +77,7 @@ class InjectionMarks(ChatModule):
         result = context.response
         if result is None or not result.text or not self._applies_to(result.tool):
             return CONTINUE
-        text = _INVISIBLE.sub("", result.text)
+        text = await search(result.text, lambda whole: _INVISIBLE.sub("", whole))
         invisible = len(result.text) - len(text)
         found = await search(text, self._orders)
         extractions = []

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from agentic_backend.modules.pii_detectors import PII_TYPES, Found, PiiType, find_pii
-from agentic_backend.modules.placeholders import placeholder, restore
+from agentic_backend.modules.placeholders import has_placeholder, placeholder, restore
 from agentic_backend.modules.texts import search, with_texts
 from agentic_backend.policy.chat_module import ChatModule, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
@@ -114,10 +114,13 @@ class PiiRedaction(ChatModule):
                 return placeholder(found, _session_of(context))
 
     async def _restored(self, text: str, context: HookContext) -> HookResult:
+        if not await search(text, has_placeholder):
+            return CONTINUE
         said = [text_of(message.parts) for message in context.conversation.messages if message.role is not Role.TOOL]
         if context.conversation.current is not None:
             said.append(context.conversation.current.text)
-        values = [found for one in said for found in await self._find(one)]
+        # No value goes beyond its line.
+        values = await self._find("\n".join(said))
         restored = await search(text, lambda whole: restore(whole, values, _session_of(context)))
         if restored == text:
             return CONTINUE

@@ -25,6 +25,11 @@ def placeholder(found: Found, session: str) -> str:
     return f"<{found.type.upper()}_{_digest(found.type, found.value, session)}>"
 
 
+def has_placeholder(text: str) -> bool:
+    """Whether `text` has what could be a placeholder of any session."""
+    return _PLACEHOLDER.search(text) is not None
+
+
 def restore(text: str, values: Iterable[Found], session: str) -> str:
     """`text` with `values` in the place of their placeholders; a placeholder of any other value stays.
 

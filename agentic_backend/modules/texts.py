@@ -9,7 +9,7 @@ from agentic_backend.protocol.parts import CodePart, Part, TextPart
 Result = TypeVar("Result")
 
 # A search of a longer text could be felt by others in the event loop.
-_LONGEST_IN_LOOP = 8_192
+_LONGEST_IN_LOOP = 4_096
 
 
 async def search(text: str, look: Callable[[str], Result]) -> Result:

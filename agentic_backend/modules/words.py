@@ -11,6 +11,7 @@ from agentic_backend.modules.word_list import WordList
 from agentic_backend.policy.chat_module import ChatModule, ModuleServices, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import CONTINUE, Audit, HookResult, Modifications, blocked
+from agentic_backend.protocol.parts import Part, text_of
 
 _REASON = "a listed word or pattern"
 
@@ -64,7 +65,11 @@ class WordFilter(ChatModule):
         if self.settings.action == "block":
             return blocked(_REASON, self.settings.direct_response, patterns=matched)
         parts = await with_texts(current.parts, self._replaced)
-        return HookResult(modifications=Modifications(message=parts), audit=Audit(_REASON, matched))
+        message: str | list[Part] = parts
+        if await search(text_of(parts), self._matched):
+            # A phrase goes from one part to the next.
+            message = await search(current.text, self._replaced)
+        return HookResult(modifications=Modifications(message=message), audit=Audit(_REASON, matched))
 
     async def after_ai(self, context: HookContext) -> HookResult:
         if context.response is None or "response" not in self.settings.apply_to:

@@ -7,7 +7,7 @@ from support.hook_contexts import SERVICES, hook_context
 
 from agentic_backend.modules.words import WordFilter, WordSettings
 from agentic_backend.policy.hook_result import CONTINUE
-from agentic_backend.protocol.parts import text_of
+from agentic_backend.protocol.parts import TextPart, text_of
 
 
 def module(**settings: Any) -> WordFilter:
@@ -49,6 +49,12 @@ async def test_replaces_in_the_message_and_keeps_the_audit() -> None:
     result = await module(action="replace", words=["darn"], patterns=["x+"]).before_ai(hook_context("darn xx"))
     assert text_of(list(result.modifications.message)) == "*** ***"
     assert result.audit is not None and result.audit.patterns == ["words", "x+"]
+
+
+async def test_replaces_a_phrase_that_goes_from_one_part_to_the_next() -> None:
+    context = hook_context([TextPart(text="in new"), TextPart(text="york, darn")])
+    result = await module(action="replace", words=["new york", "darn"]).before_ai(context)
+    assert result.modifications.message == "in ***, ***"
 
 
 async def test_blocks() -> None:

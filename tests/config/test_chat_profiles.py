@@ -1,13 +1,16 @@
+import json
+import re
 from pathlib import Path
 
 import pytest
 
-from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfiles, read_chat_profiles
+from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfile, ChatProfiles, read_chat_profiles
 from agentic_backend.config.loading import load_chat_profiles
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import BadFrame
 
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
 SHIPPED = Path(__file__).parents[2] / "config" / "chat_profiles.yaml"
 MODELS = {"default", "small"}
 
@@ -121,3 +124,18 @@ def test_the_file_is_found_in_the_working_directory(tmp_path: Path, monkeypatch:
     own = tmp_path / "own.yaml"
     own.write_text("default_profile: long_context\n")
     assert load_chat_profiles(Settings(chat_profiles={"file": own})).default_name == "long_context"
+
+
+def test_the_documentation_has_the_values_of_the_built_in_profiles() -> None:
+    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in DOCUMENT.splitlines() if line[:3] == "| `"]
+    told = {row[0]: row[1:4] for row in rows if len(row) == 5}
+    for name in ChatProfile.model_fields.keys() - {"description"}:
+        values = [getattr(BUILT_IN_PROFILES.named(profile), name) for profile in ("default", "long_context", "compact")]
+        shown = ["none" if value == "" else value if isinstance(value, str) else json.dumps(value) for value in values]
+        assert told[name] == shown
+
+
+def test_the_example_in_the_documentation_is_valid(tmp_path: Path) -> None:
+    [example] = re.findall(r"```yaml\n(profiles:.*?)```", DOCUMENT, re.DOTALL)
+    profiles = read(tmp_path, example)
+    assert profiles.default_name == "tutor" and profiles.named("default").compaction_threshold_tokens == 2_000

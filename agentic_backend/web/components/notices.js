@@ -19,7 +19,9 @@ export function activityText(kind, data, agentName) {
     case "handoff":
       return name ? `Handed over to ${name}` : "Handed over to another agent";
     case "compacted":
-      return "Earlier messages were summarised to make room";
+      return data.dropped || data.summary === false
+        ? "Earlier messages were left out"
+        : "Earlier messages were summarised";
     default:
       return formatEntries(data) || "Working";
   }

@@ -1,0 +1,159 @@
+"""Compaction on each store, on several instances, before the first token, and with tools in between."""
+
+import asyncio
+import random
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from services.mongodb import ON_MONGODB, fresh_database, server_url
+from support.compacting import (
+    Given,
+    activities,
+    asked,
+    begun,
+    compacted,
+    compacting,
+    summaries,
+    summariser,
+    turns,
+)
+from support.recorded_agents import eventually, metric
+from support.sessions import USER, Sessions
+
+from agentic_backend.exchange.compactor import Compactor
+from agentic_backend.policy.usage_ledger import Payer
+from agentic_backend.stores.mongo import MongoStore
+
+WORDS = "word " * 80
+
+
+async def idle(sessions: Sessions, session_id: str) -> None:
+    """Wait until the session is not being compacted."""
+    await eventually(lambda: not sessions.compactor.is_busy(session_id))
+
+
+@pytest.fixture
+def given() -> Given:
+    return Given()
+
+
+@pytest.mark.parametrize("kind", ON_MONGODB)
+async def test_another_instance_goes_on_with_the_summary(
+    tmp_path: Path, given: Given, kind: str, request: pytest.FixtureRequest
+) -> None:
+    model = summariser()
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(fresh_database(server_url(kind, request)))
+        one, other = [
+            await stack.enter_async_context(
+                compacting(tmp_path, model, given, database=await MongoStore.open(url, timeout_s=20), alone=False)
+            )
+            for _ in range(2)
+        ]
+        session_id = await begun(one, 5)
+        await compacted(one, session_id)
+        events = await asked(other, session_id, "q5")
+        assert "They talk of cats." in given.last[0] and given.last[1:] == turns(3, 4)
+        assert len(activities(events)) == 1 and len(model.asked) == 1
+        assert activities(await asked(one, session_id, "q6")) == []
+        assert given.last[1:] == turns(3, 5)
+
+
+async def test_of_two_compactions_at_once_one_counts(tmp_path: Path, given: Given) -> None:
+    model = summariser("one", "two")
+    model.go_on.clear()
+    async with compacting(tmp_path, model, given) as sessions:
+        session_id = await begun(sessions, 5)
+        await eventually(lambda: model.asked)
+        session = await sessions.session(session_id)
+        twice = asyncio.create_task(sessions.compactor.compact(session, "default", Payer(USER.id), must=True))
+        await eventually(lambda: len(model.asked) == 2)
+        model.go_on.set()
+        await twice
+        await eventually(lambda: not sessions.compactor.is_busy(session_id))
+        [summary] = await summaries(sessions, session_id)
+        assert summary.id == (await sessions.session(session_id)).summary_id
+        assert metric(sessions.kpi, "chat_compactions_total", outcome="abandoned") == 1
+
+
+async def test_what_does_not_fit_the_models_window_is_summarised_before_the_first_token(
+    tmp_path: Path, given: Given
+) -> None:
+    model = summariser()
+    async with compacting(tmp_path, model, given, window=1_000) as sessions:
+        # Half of the window is for the response: two turns of some 200 tokens fit.
+        events = await asked(sessions, None, f"0 {WORDS}", f"1 {WORDS}", chat_profile="roomy")
+        session_id = str(events[0]["session_id"])
+        assert model.asked == []
+        events = await asked(sessions, session_id, f"2 {WORDS}")
+        assert len(model.asked) == 1 and model.asked[0].startswith("user: 0 word")
+        [told] = activities(events)
+        assert (told["turns"], told["summary"], told["to_rank"]) == (1, True, 2)
+        assert "They talk of cats." in given.last[0] and given.last[1].startswith("1 word")
+        assert (await sessions.session(session_id)).summary_id is not None
+        assert activities(await asked(sessions, session_id, "3")) == []
+
+
+@pytest.mark.parametrize("failure", [RuntimeError(), "slow"])
+async def test_a_failing_model_holds_no_answer_up_for_long(tmp_path: Path, given: Given, failure: Any) -> None:
+    model = summariser(failure)
+    if failure == "slow":
+        model.go_on.clear()
+    async with compacting(tmp_path, model, given, window=1_000, summary_timeout_s=0.1) as sessions:
+        events = await asked(sessions, None, *(f"{number} {WORDS}" for number in range(3)), chat_profile="roomy")
+        [told] = activities(events)
+        assert (told["dropped"], told["summary"]) == (True, False)
+        assert [text.split()[0] for text in given.last] == ["1", "re:"]
+        assert len(model.asked) == 1
+
+
+async def test_a_summary_that_can_not_be_stored_fails_no_answer(tmp_path: Path, given: Given) -> None:
+    model = summariser()
+    async with compacting(tmp_path, model, given, window=1_000) as sessions:
+        events = await asked(sessions, None, f"0 {WORDS}", f"1 {WORDS}", chat_profile="roomy")
+        with sessions.store.away("keep_summary"):
+            events = await asked(sessions, str(events[0]["session_id"]), f"2 {WORDS}")
+        assert activities(events) == [] and given.last[0].startswith("1 word")
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_a_call_and_its_result_are_never_separated(tmp_path: Path, given: Given, seed: int) -> None:
+    """The agent checks the order of what it is given, as providers do."""
+    chance = random.Random(seed)
+    model = summariser(*chance.choices([RuntimeError(), "", "a summary"], k=30))
+    async with compacting(tmp_path, model, given) as sessions:
+        session_id = None
+        for number in range(24):
+            message = chance.choice(["look", "q"]) + str(number)
+            events = await asked(sessions, session_id, message)
+            session_id = str(events[0]["session_id"])
+            if chance.random() < 0.3:
+                await sessions.factory.teardown_session_agents(session_id)
+            if chance.random() < 0.7:
+                await idle(sessions, session_id)
+        assert session_id is not None
+        found = await summaries(sessions, session_id)
+        assert found and [one.from_rank for one in found] == [0] * len(found)
+        ranks = [one.to_rank for one in found]
+        assert ranks == sorted(set(ranks))
+        begins = {row["rank"] for row in await sessions.stored(session_id) if row["role"] == "user"}
+        assert set(ranks) <= begins, "a summary ends where a turn begins"
+
+
+async def test_who_leaves_is_forgotten(tmp_path: Path, given: Given) -> None:
+    async with compacting(tmp_path, summariser(), given) as sessions:
+        session_id = await begun(sessions, 5)
+        await compacted(sessions, session_id)
+        assert "cats" in _held(sessions.compactor)
+        sessions.compactor.forget(USER.id)
+        assert "cats" not in _held(sessions.compactor)
+        await asked(sessions, session_id, "q5")
+        assert "cats" in _held(sessions.compactor)
+        await sessions.service.delete(USER, session_id)
+        assert "cats" not in _held(sessions.compactor)
+
+
+def _held(compactor: Compactor) -> str:
+    return " ".join(summary.text for summary in compactor._summaries.values())

@@ -1,10 +1,11 @@
 """The modules that ship with the server, at work: over sockets, and in sessions that note what models are given."""
 
+import asyncio
 import json
 import re
 import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,16 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
+from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support.chat_client import chat, check_exchange, final_text, text_of
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
-from support.sessions import Sessions, open_sessions
+from support.sessions import PATIENCE_S, Sessions, open_sessions
 from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.policy.modules_file import ModuleSpec, read_modules
+from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.trail import AuditRecord, ExtractionRecord, TrailQuery
 
 SHIPPED = Path(__file__).parents[2] / "config" / "modules.yaml"
@@ -108,9 +111,18 @@ async def test_personal_data_makes_a_round_trip_over_sockets(tmp_path: Path, hol
         assert MAIL in text_of(asked) and MAIL in text_of(answered)
 
 
-async def test_models_are_given_the_same_placeholder_in_all_of_a_session(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stored_in", ["sqlite", *ON_MONGODB])
+async def test_models_are_given_the_same_placeholder_in_all_of_a_session(
+    tmp_path: Path, stored_in: str, request: pytest.FixtureRequest
+) -> None:
     modules = module(tmp_path, "pii", strategy="round_trip")
-    async with open_sessions(tmp_path, {"echo": reciting_graph()}, modules=modules) as sessions:
+    async with AsyncExitStack() as stack:
+        database = None
+        if stored_in != "sqlite":
+            url = await stack.enter_async_context(fresh_database(server_url(stored_in, request)))
+            database = await MongoStore.open(url, timeout_s=10)
+        opening = open_sessions(tmp_path, {"echo": reciting_graph()}, modules=modules, database=database)
+        sessions = await stack.enter_async_context(opening)
         events = await sessions.ask(f"I am {MAIL}, card {CARD}")
         session_id = events[0]["session_id"]
         assert final_text(events) == f"I was told: I am {MAIL}, card {CARD}"
@@ -191,7 +203,7 @@ async def test_struggle_is_told_beside_the_exchange(tmp_path: Path) -> None:
     async with open_sessions(tmp_path, {"echo": reciting_graph()}, modules=modules) as sessions:
         events = await sessions.ask("How do I factor a polynomial here?")
         await sessions.ask("how can i factor a polynomial here", session_id=events[0]["session_id"])
-        await sessions.relay.aclose()
-        assert await found(sessions, "struggle_detected") == [
-            {"indicators": ["repeated_question"], "topic": "polynomial"}
-        ]
+        async with asyncio.timeout(PATIENCE_S):
+            while not (told := await found(sessions, "struggle_detected")):
+                await asyncio.sleep(0.02)
+    assert told == [{"indicators": ["repeated_question"], "topic": "polynomial"}]

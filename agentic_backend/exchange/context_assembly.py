@@ -16,8 +16,8 @@ from agentic_backend.policy.token_counts import context_tokens
 from agentic_backend.stores.trail import PromptRecord, PromptSection, SummaryRecord
 from agentic_backend.streaming.content import to_langchain
 
-# So many messages are counted approximately in about a millisecond, which is little more than a thread costs.
-_FEW = 256
+# So many messages of so many characters are counted approximately in about a millisecond.
+_FEW, _SHORT = 256, 512 * 1024
 
 
 class ContextAssembly:
@@ -101,4 +101,6 @@ class ContextAssembly:
 
 
 def _is_long(memory: Memory) -> bool:
-    return len(memory.left) + sum(map(len, memory.unseen)) > _FEW
+    messages = [*memory.left, *(message for exchange in memory.unseen for message in exchange)]
+    texts = (one.content for one in messages if isinstance(one, BaseMessage))
+    return len(messages) > _FEW or sum(len(text) if isinstance(text, str) else _SHORT // 8 for text in texts) > _SHORT

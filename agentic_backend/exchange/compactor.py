@@ -29,6 +29,8 @@ from agentic_backend.policy.compaction import Measure, Turn, divided, request, s
 from agentic_backend.policy.session_log import history_compacted
 from agentic_backend.policy.token_counts import TokenCounter, TokenCounts, context_tokens
 from agentic_backend.policy.usage_ledger import Payer, UsageLedger
+from agentic_backend.protocol.messages import SessionState
+from agentic_backend.protocol.parts import text_of
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
@@ -41,6 +43,8 @@ _AT_ONCE, _AT_ONCE_OF_USER = 32, 4
 # What is read of a history to compact: its last turns.
 _MOST_TURNS, _MOST_BYTES = 400, 2 * 1024 * 1024
 _MEASURED = 20_000
+# So many messages, of so many characters, are counted in the event loop; more in a thread.
+_FEW, _SHORT = 64, 256 * 1024
 _CACHED_BYTES = 16 * 1024 * 1024
 
 
@@ -110,7 +114,8 @@ class Compactor:
         if first_rank == 0:
             before = _Measured(0, session.summary_id, session.reset_rank, Measure(0, 0))
         known = (first_rank, session.summary_id, session.reset_rank)
-        if before is not None and (before.next_rank, before.summary_id, before.reset_rank) == known:
+        is_known = before is not None and (before.next_rank, before.summary_id, before.reset_rank) == known
+        if before is not None and is_known and not _is_long(rows):
             tokens = before.measure.tokens + self._turn(rows).tokens
             measure = Measure(before.measure.turns + 1, tokens)
             self._measured[session.id] = replace(before, next_rank=session.next_rank, measure=measure)
@@ -120,7 +125,7 @@ class Compactor:
 
     def abandon(self, session_id: str) -> None:
         """End a compaction in the background: the session goes on."""
-        if session_id in self._running:
+        if self.is_busy(session_id):
             self._running[session_id][1].cancel()
 
     def forget(self, user_id: str) -> None:
@@ -198,7 +203,8 @@ class Compactor:
 
     def _begin(self, session: SessionRecord, profile_name: str, payer: Payer) -> None:
         of_user = Counter(user_id for user_id, _ in self._running.values())[session.user_id]
-        if self._relay.draining or session.active_exchange_id is not None or session.id in self._running:
+        is_idle = session.state is SessionState.ACTIVE and session.active_exchange_id is None
+        if self._relay.draining or not is_idle or self.is_busy(session.id):
             return
         if len(self._running) >= _AT_ONCE or of_user >= _AT_ONCE_OF_USER:
             self._kpi.compacted("deferred")
@@ -250,6 +256,11 @@ class Compactor:
         # A summary that is larger than the whole cache is read each time.
         with suppress(ValueError):
             self._summaries[summary.session_id] = summary
+
+
+def _is_long(rows: Sequence[MessageRecord]) -> bool:
+    """Whether counting the tokens of `rows` takes more than a moment of the event loop."""
+    return len(rows) > _FEW or sum(len(text_of(row.parts)) for row in rows) > _SHORT
 
 
 def _outcome(summary: SummaryRecord) -> str:

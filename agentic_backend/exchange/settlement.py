@@ -96,6 +96,7 @@ class Settlement:
             self._remember()
             self._life.enter(Phase.ENDED)
             self.answered()
+            self._compact()
 
     def answered(self) -> None:
         """Tell that the exchange's end or its pause is stored and shown. A query tells nobody."""
@@ -194,10 +195,12 @@ class Settlement:
         started = self._graph_run.started
         if started is not None:
             started.warm.memory = self._ended.memory
-        if (session := self._outbox.writer.session) is not None:
-            self._services.compactor.exchange_ended(
-                self._start.record, self._start.chat_profile, session, self._outbox.stored
-            )
+
+    def _compact(self) -> None:
+        """Let the session's history be compacted if it has become too long."""
+        start, session = self._start, self._outbox.writer.session
+        if session is not None:
+            self._services.compactor.exchange_ended(start.record, start.chat_profile, session, self._outbox.stored)
 
     def _count(self, end: ExchangeEnd) -> None:
         assert end.kpi is not None

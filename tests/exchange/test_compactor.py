@@ -1,6 +1,9 @@
 """Compaction: what agents are given once a session is long, whatever happens to the summary, and what clients see."""
 
+import json
 import logging
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +242,11 @@ async def test_turns_are_numbered_in_the_kpis_and_the_log(
         await compacted(sessions, session_id)
         await asked(sessions, session_id, "q5")
         await sessions.service.complete(USER, session_id)
+    with closing(sqlite3.connect(tmp_path / "chat.sqlite3")) as database:
+        rows = database.execute("SELECT record FROM kpi_records ORDER BY started_at").fetchall()
+    records = [json.loads(record) for (record,) in rows]
+    assert [record["turn_number"] for record in records] == [1, 2, 3, 4, 5, 6]
+    assert [record["history_compacted"] for record in records] == [False] * 5 + [True]
     told = [record for record in caplog.records if record.getMessage().startswith("chat_")]
     assert [record.getMessage() for record in told] == [
         "chat_session_created",
@@ -251,3 +259,15 @@ async def test_turns_are_numbered_in_the_kpis_and_the_log(
     numbers = [vars(record)["turn_number"] for record in told if record.getMessage() == "chat_turn_added"]
     assert numbers == [1, 2, 3, 4, 5, 6]
     assert not any("q5" in str(vars(record)) for record in told)
+
+
+async def test_an_exchange_that_ends_while_it_waits_has_its_number_too(tmp_path: Path, given: Given) -> None:
+    async with compacting(tmp_path, summariser(), given) as sessions:
+        session_id = await begun(sessions, 2)
+        log = await sessions.begin("ask me", session_id=session_id)
+        await until(log, "awaiting_human")
+        await sessions.orchestrator.stop(USER, session_id, None)
+        check_exchange(await events_of(log))
+    with closing(sqlite3.connect(tmp_path / "chat.sqlite3")) as database:
+        [(number,)] = database.execute("SELECT record ->> 'turn_number' FROM kpi_records WHERE record LIKE '%stopped%'")
+    assert number == 3

@@ -59,7 +59,8 @@ class BackgroundCalls:
         self._store = store
         self._relay = relay
         self._limits = limits
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], str] = {}
+        """What runs, with its user's id."""
         self._running: Counter[str] = Counter()
         """How much runs, by user id."""
         self._notices: LRUCache[str, list[PromptAddition]] = LRUCache(_SESSIONS)
@@ -75,13 +76,19 @@ class BackgroundCalls:
         self._running[user_id] += 1
         # An empty context, so that LangChain doesn't take this for a part of the run.
         task = asyncio.create_task(self._run(call), context=Context())
-        self._tasks.add(task)
-        task.add_done_callback(lambda done: self._let_go(done, user_id))
+        self._tasks[task] = user_id
+        task.add_done_callback(self._let_go)
         return call.id
 
     def notices(self, session_id: str | None) -> list[PromptAddition]:
         """What has ended in the session since it was asked for last, for the system prompt."""
         return self._notices.pop(session_id, []) if session_id is not None else []
+
+    def forget(self, user_id: str) -> None:
+        """Cancel what runs for the user, whose data are being deleted."""
+        for task, owner in self._tasks.items():
+            if owner == user_id:
+                task.cancel()
 
     async def aclose(self) -> None:
         for task in self._tasks:
@@ -90,8 +97,8 @@ class BackgroundCalls:
             # With a timeout: a tool may ignore its cancellation.
             await asyncio.wait(self._tasks, timeout=_CLOSES_FOR_S)
 
-    def _let_go(self, task: asyncio.Task[None], user_id: str) -> None:
-        self._tasks.discard(task)
+    def _let_go(self, task: asyncio.Task[None]) -> None:
+        user_id = self._tasks.pop(task)
         self._running[user_id] -= 1
         if not self._running[user_id]:
             del self._running[user_id]

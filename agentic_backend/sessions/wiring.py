@@ -170,7 +170,8 @@ def wire_sessions(
     service = SessionService(
         store, in_scope, factory, ends, relay, orchestrator, user_limits, services.compactor, profiles, modules
     )
-    user_deletions = UserDeletions(store, relay, factory, service, [naming.forget, services.compactor.forget])
+    forgetting = naming.forget, services.compactor.forget, background.forget
+    user_deletions = UserDeletions(store, relay, factory, service, forgetting)
     chores = [
         *([] if ending.inactive_h is None else [inactivity(store, ends, ending.inactive_h)]),
         Chore("user_deletions", user_deletions.finish),

@@ -18,11 +18,13 @@ from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.background import background
 from agentic_backend.agents.permissions import needs
 from agentic_backend.agents.runtime_context import current_context
+from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.protocol.messages import Session
 from agentic_backend.protocol.parts import ToolResultPart
 from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.stores.tables import TOOL_CALLS
 from agentic_backend.stores.trail import PromptRecord, ToolCallRecord, TrailQuery
 
 
@@ -184,3 +186,17 @@ async def test_in_a_query_the_tool_runs_at_once(serve: Serve, hold: Hold) -> Non
     async with serve({"agent": agent(hold, works("dig"), Turn("done"))}) as sessions:
         log = await ended(sessions, mode="query")
         assert [part.content for part in results(log)] == [f"dig for {USER.id}"]
+
+
+async def test_with_a_user_s_data_goes_what_works_for_them_and_nothing_for_others(serve: Serve, hold: Hold) -> None:
+    other = User(id="bob", name="Bob")
+    async with serve({"agent": agent(hold, works("dig"), Turn("started"), works("dig"), Turn("started"))}) as sessions:
+        await ended(sessions)
+        theirs = await ended(sessions, user=other)
+        assert hold.held == 2
+        await sessions.user_deletions.delete(USER.id)
+        await eventually(lambda: hold.held == 1)
+        assert await sessions.store.real.page(TOOL_CALLS, None, 10, user_id=USER.id) == []
+        hold.released.set()
+        [dug] = await settled(sessions, theirs)
+        assert dug.state == "success"

@@ -48,14 +48,18 @@ async def _measure() -> dict[str, float]:
             file.write_text(yaml.safe_dump({"modules": entries}))
             settings = {"modules": {"file": str(file)}, "titles": {"enabled": False}}
             server = running_server(directory, agents=[AGENT], settings=settings)
-            clients.append((name, await stack.enter_async_context(chat((await stack.enter_async_context(server)).address))))
+            clients.append(
+                (name, await stack.enter_async_context(chat((await stack.enter_async_context(server)).address)))
+            )
         times: dict[str, list[float]] = {}
         sessions: dict[str, str | None] = {}
-        for _ in range(ROUNDS):
+        for round_number in range(ROUNDS):
+            if round_number % 10 == 0:
+                # Few exchanges in each session: the history that is read stays short.
+                sessions.clear()
             for name, client in clients:
                 took_ms, session_id = await _first_token_ms(client, None)
                 times.setdefault(f"new, {name}", []).append(took_ms)
-                # A session has few exchanges of many, so that the history that is read stays the same.
                 took_ms, sessions[name] = await _first_token_ms(client, sessions.get(name, session_id))
                 times.setdefault(f"in a session, {name}", []).append(took_ms)
     return {name: median(found) for name, found in times.items()}

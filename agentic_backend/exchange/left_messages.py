@@ -24,7 +24,7 @@ from langchain_core.messages import (
 from agentic_backend.policy.context_window import PastExchange, Summary
 from agentic_backend.streaming.short_forms import message_of
 
-_STORED_ID = re.compile(r"[^:\s]+:\d+")
+_STORED_ID = re.compile(r"[^:\s]+:\d{1,18}")
 _NO_RESULT = "The tool gave no result."
 _PROMPT_ID, _SUMMARY_ID = "agentic-prompt", "agentic-summary"
 

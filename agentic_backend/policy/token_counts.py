@@ -12,6 +12,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Hashable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,7 @@ class TokenCounter:
     def _of_message(self, message: BaseMessage) -> int:
         content = message.content
         if self._tokenizer is None or not isinstance(content, str):
-            text = content if isinstance(content, str) else ""
-            return count_tokens_approximately([message], chars_per_token=_characters_per_token(text))
+            return _approximate(message)
         texts = [content]
         if isinstance(message, AIMessage):
             texts += [f"{call['name']} {json.dumps(call['args'], default=str)}" for call in message.tool_calls]
@@ -137,13 +137,14 @@ def _tokenizer_of(model: BaseChatModel | None) -> tuple[str, Tokenizer | None]:
         return "", None
     if not any(base.__module__.startswith("langchain_openai.") for base in type(model).__mro__):
         return f"{type(model).__module__}.{type(model).__qualname__}", model.get_token_ids
-    encoding = _encoding_of(str(getattr(model, "tiktoken_model_name", None) or getattr(model, "model_name", "")))
+    model_name = str(getattr(model, "tiktoken_model_name", None) or getattr(model, "model_name", ""))
+    encoding = _encoding_of(model_name, os.environ.get("TIKTOKEN_CACHE_DIR", ""))
     return ("", None) if encoding is None else (encoding, model.get_token_ids)
 
 
-def _encoding_of(model_name: str) -> str | None:
-    """The name of the encoding that LangChain uses for OpenAI's model; None if its file is not there."""
-    directory = os.environ.get("TIKTOKEN_CACHE_DIR")
+@lru_cache(maxsize=64)
+def _encoding_of(model_name: str, directory: str) -> str | None:
+    """The name of the encoding that LangChain uses for OpenAI's model; None if its file is not in the directory."""
     if not directory:
         return None
     # Imported late: only who has the files needs it.
@@ -156,6 +157,15 @@ def _encoding_of(model_name: str) -> str | None:
         name = "o200k_base" if is_new else "cl100k_base"
     url = _ENCODINGS.format(_SAME_FILE.get(name, name))
     return name if (Path(directory) / hashlib.sha1(url.encode()).hexdigest()).is_file() else None
+
+
+def _approximate(message: BaseMessage) -> int:
+    text = message.content if isinstance(message.content, str) else ""
+    try:
+        return count_tokens_approximately([message], chars_per_token=_characters_per_token(text))
+    except Exception:
+        # LangChain refuses messages of an author's own class.
+        return _BESIDE_MESSAGE + math.ceil(len(message.text) / _CHARACTERS_PER_TOKEN)
 
 
 def _characters_per_token(text: str) -> float:

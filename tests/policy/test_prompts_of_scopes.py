@@ -20,11 +20,13 @@ from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_swarm
 from pydantic import Field
 from support.chat_client import check_exchange
+from support.hostile_modules import entry, specs
 from support.recorded_agents import entry_of
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.leader_flow import NO_CREW, LeaderFlow
+from agentic_backend.config.chat_profiles import ChatProfile, ChatProfiles
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.policy.policies_file import KnownNames, Policies, read_policies
 from agentic_backend.protocol.frames import HumanDecisions
@@ -182,6 +184,33 @@ async def test_each_section_is_kept_with_its_source_and_its_size(tmp_path: Path)
     [constraint] = record.sections[2:]
     assert (constraint.name, constraint.source) == ("constraints", "assignment:bees") and "bees" in constraint.text
     assert all(one.version and one.tokens for one in record.sections)
+
+
+@pytest.mark.parametrize("mode", ["chat", "query"])
+async def test_modules_and_the_chat_profile_add_their_sections_behind_the_scopes(tmp_path: Path, mode: str) -> None:
+    model = HearingModel()
+    agents = {"tutor": entry_of(Prompted, "tutor", model="hearing"), "own": own_prompt(model)}
+    profiles = ChatProfiles({"default": ChatProfile(instructions="Keep it short.")})
+    modules = specs(tmp_path, entry("kind", settings={"before": "guide"}))
+    added = f"{ANTS}\n\n## Additional guidance\n\nBe kind.\n\n## Profile\n\nKeep it short."
+    async with open_sessions(
+        tmp_path,
+        agents,
+        models={"hearing": model},
+        policies=policies(tmp_path),
+        profiles=profiles,
+        modules=modules,
+    ) as sessions:
+        for agent_id in agents:
+            await ask(sessions, "Hi", agent_id=agent_id, scope={"assignment": "ants"}, mode=mode)
+        records = (await sessions.store.real.trail(TrailQuery(PromptRecord))).records
+    assert [[one.text for one in heard if one.type == "system"] for heard in model.heard] == [
+        [f"## Core behaviour\n\nYou tutor.\n\n{added}"],
+        [OWN, added],
+    ]
+    sources = ["assignment:ants", "module:kind", "profile:default"]
+    expected = [sources, ["agent:tutor", *sources]] if mode == "chat" else []
+    assert [[one.source for one in record.sections] for record in records] == expected
 
 
 class Leader(LeaderFlow):

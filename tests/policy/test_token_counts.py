@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_openai import ChatOpenAI
 from support.phrase_model import PhraseModel
 
@@ -85,6 +85,14 @@ def test_without_a_tokenizer_at_hand_counts_are_approximate(model: BaseChatModel
     assert counter.of_message(image) < 200
     assert counter.of_message(ToolMessage("found", tool_call_id="c", id="a:2")) < 20
     assert counter.of_message(object()) == 0
+
+
+@pytest.mark.parametrize("model", [None, Counting()])
+def test_a_message_of_an_authors_own_class_is_counted(model: BaseChatModel | None) -> None:
+    class Note(BaseMessage):
+        type: str = "note"
+
+    assert 4 <= TokenCounts().of(model).of_message(Note(content="a note", id="n")) <= 6
 
 
 def test_openais_files_are_not_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class GivenHistory:
     left: Sequence[Any] = ()
     unseen: Sequence[Any] = ()
     lacks_room: bool = False
-    """Whether exchanges are left out because they don't fit beside the others."""
+    """Whether exchanges are left out because they don't fit beside the others, and a summary could stand for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +60,24 @@ def given_history(
     its users' messages: it condenses its past itself.
     """
     past = divided(memory.left) if limits.window.exchanges else LeftMessages((), ())
-    if limits.window.exchanges == 0 or (past.exchanges and past.exchanges[0].first_rank is None):
+    condenses_itself = bool(past.exchanges) and past.exchanges[0].first_rank is None
+    if limits.window.exchanges == 0 or condenses_itself:
         summary = None
+    summaries = [summary_message(summary)] if summary is not None and summary.text else []
     room, front = _beside(limits.room, past.front, limits.count)
-    room, summed_up = _beside(
-        room, [summary_message(summary)] if summary is not None and summary.text else [], limits.count
-    )
+    room, summed_up = _beside(room, summaries, limits.count)
     unseen = [PastExchange(first_rank_of(one[0]), one) for one in memory.unseen if one]
     since = _since(summary, [*past.exchanges, *unseen])
     taken = limits.window.taken(since, room, limits.count)
+    lacks_room = taken.lacks_room and not condenses_itself
     of_left = set(map(id, past.exchanges))
     left = [*front, *summed_up, *_messages(one for one in taken.exchanges if id(one) in of_left)]
     given = _messages(one for one in taken.exchanges if id(one) not in of_left)
     begin = [prompt_message(prompt)] if prompt is not None else []
     if not memory.left:
-        return GivenHistory(memory.channels(is_whole=True), unseen=[*begin, *left, *given], lacks_room=taken.lacks_room)
+        return GivenHistory(memory.channels(is_whole=True), unseen=[*begin, *left, *given], lacks_room=lacks_room)
     left = [*begin, *left]
-    return GivenHistory(memory.channels(is_whole=_ids(left) == _ids(memory.left)), left, given, taken.lacks_room)
+    return GivenHistory(memory.channels(is_whole=_ids(left) == _ids(memory.left)), left, given, lacks_room)
 
 
 def _beside(room: int | None, messages: Sequence[Any], count: Callable[[Any], int]) -> tuple[int | None, Sequence[Any]]:

@@ -105,6 +105,15 @@ def test_a_graph_that_condenses_its_past_itself_gets_no_summary() -> None:
     ]
 
 
+def test_only_what_a_summary_could_stand_for_lacks_room() -> None:
+    own = [message for number in range(3) for message in exchange(number)]
+    assert given_history(memory(own), limits(10)).lacks_room
+    assert not given_history(memory(own), limits(18)).lacks_room
+    for number, message in enumerate(own):
+        message.id = f"own {number}"
+    assert not given_history(memory(own), limits(10)).lacks_room
+
+
 @pytest.mark.parametrize(("room", "is_whole"), [(1_000, True), (10, False)])
 def test_private_channels_come_only_with_all_messages(room: int, is_whole: bool) -> None:
     left = list(given_history(memory(flat(0, 1)), limits(None), prompt="Prompt").left)

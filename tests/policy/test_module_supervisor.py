@@ -1,0 +1,52 @@
+"""The supervisor starts and closes modules, and says which one can't start."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.hostile_modules import PATH, Acting, entry, specs
+
+from agentic_backend.kpi import Kpi
+from agentic_backend.policy.chat_module import ModuleServices
+from agentic_backend.policy.module_supervisor import CannotStartModule, ModuleSupervisor
+from agentic_backend.stores.sqlite import SqliteStore
+
+
+class Unstartable(Acting):
+    async def start(self) -> None:
+        raise OSError("secret host")
+
+
+class Unclosable(Acting):
+    async def aclose(self) -> None:
+        raise OSError("secret host")
+
+
+async def _no_answer(name: str | None, system: str, text: str) -> str:
+    return ""
+
+
+async def supervisor(tmp_path: Path, *entries: dict[str, Any]) -> ModuleSupervisor:
+    store = await SqliteStore.open(tmp_path / "chat.sqlite3", timeout_s=5)
+    await store.aclose()
+    made = ModuleSupervisor(store, Kpi(), lambda work: None)
+    await made.start(specs(tmp_path, *entries), ModuleServices(_no_answer))
+    return made
+
+
+async def test_a_module_that_cannot_start_is_named_without_its_words(tmp_path: Path) -> None:
+    with pytest.raises(CannotStartModule, match=r"'late' can't start: OSError at .*test_module_supervisor") as caught:
+        await supervisor(tmp_path, entry(), entry("late", class_path=f"{__name__}:Unstartable"))
+    assert "secret" not in str(caught.value)
+
+
+async def test_a_module_that_cannot_close_holds_nobody_up(tmp_path: Path) -> None:
+    made = await supervisor(tmp_path, entry("closing", class_path=f"{__name__}:Unclosable"), entry())
+    await made.aclose()
+
+
+async def test_health_tells_of_each_module(tmp_path: Path) -> None:
+    made = await supervisor(tmp_path, entry(priority=9), entry("first", priority=1, on_failure="block"))
+    first, second = made.health
+    assert (first.name, first.on_failure, first.calls, first.last_error) == ("first", "block", 0, None)
+    assert (second.class_path, set(second.circuits.values())) == (f"{PATH}:Acting", {"closed"})

@@ -3,6 +3,9 @@
 An exchange of a session stores its records together with its messages (see Outbox). All others, such as those of
 titles, modules, summaries and queries, wait here, and a task that the ledger owns stores them in batches, so that
 nobody waits for it. They are lost if the process dies in that moment, or if the store stays away too long.
+
+A call that runs for long has a record with unknown tokens before it ends, which the one of its end replaces: a crash
+leaves it. Both take the same way to the store, so they are stored in this order.
 """
 
 import asyncio
@@ -80,7 +83,7 @@ class UsageLedger:
         """Runs while records wait."""
 
     def record_of(self, call: ModelCall, payer: Payer) -> UsageRecord:
-        """The record of a call that ends now; counts its cost in the metrics. Called once for each call."""
+        """The record of a call that runs or ends now; counts the cost, which is known once it ends, in the metrics."""
         at = self._store.now() - timedelta(seconds=call.duration_s)
         cost = None if call.tokens is None else self.prices.cost(call.model, call.tokens, at.date())
         record = UsageRecord(
@@ -137,7 +140,7 @@ class UsageLedger:
         def keep(call: ModelCall) -> None:
             self.keep([self.record_of(call, payer)])
 
-        stream = ModelStream(lambda part: None, on_ended=keep, purpose=purpose)
+        stream = ModelStream(lambda part: None, on_call=keep, purpose=purpose)
         config = RunnableConfig(callbacks=[stream])
         try:
             answer: Any = await model.ainvoke(list(messages), config)
@@ -167,6 +170,9 @@ class UsageLedger:
                 except StoreUnavailable:
                     await asyncio.sleep(next(delays))
                     continue
+                except Exception:
+                    # The boundary of the task: records that the store can't hold must not keep back later ones.
+                    log.exception("usage records are lost: the store refuses them", extra={"lost": len(batch)})
                 delays = backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
                 for record in batch:
                     # The oldest may have made room for others meanwhile.

@@ -52,6 +52,7 @@ LONGEST_RESULT = 1024 * 1024
 _MOST_PARTS = 64
 
 _MOST_TOKENS = 1_000_000_000
+_LONGEST_MODEL_NAME = 200
 
 # JSON parsers fail at a depth of about 200.
 _DEEPEST = 100
@@ -306,8 +307,12 @@ def _is_refused(message: AIMessage) -> bool:
 
 def model_of(message: AIMessage) -> str | None:
     metadata = message.response_metadata
-    name = metadata.get("model_name") or metadata.get("model")
-    return clean(str(name)) if name else None
+    return model_name(metadata.get("model_name") or metadata.get("model"))
+
+
+def model_name(told: object) -> str | None:
+    """The name of a model as a provider or an author tells it, of a length that every index can hold."""
+    return clean(str(told))[:_LONGEST_MODEL_NAME] if told else None
 
 
 def agent_of(message: AIMessage) -> dict[str, Any]:

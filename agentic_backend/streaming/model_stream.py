@@ -23,7 +23,7 @@ from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.model_failures import ModelFailures
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.streaming.chunk_folding import ChunkFolding
-from agentic_backend.streaming.content import cached_input_of, model_of, usage_of
+from agentic_backend.streaming.content import cached_input_of, model_name, model_of, usage_of
 from agentic_backend.streaming.said import Said, SaidByCall
 
 Output = TypeVar("Output")
@@ -42,6 +42,8 @@ Purpose = Literal["answer", "title", "summary", "module", "internal"]
 _UNKNOWN = "unknown"
 # How long the tokens of a model that never waits may occupy the event loop, in seconds.
 _SLICE_S = 0.005
+# How long a call runs before `on_call` is told of it, in seconds.
+_LONG_S = 0.5
 
 
 class CallTokens(NamedTuple):
@@ -54,7 +56,7 @@ class CallTokens(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A model call that has ended, or that its run no longer waits for."""
+    """A model call that has ended, that its run no longer waits for, or that runs for long."""
 
     # The id of its LangChain run.
     id: str
@@ -102,13 +104,15 @@ class ModelStream(ModelFailures):
         self,
         sink: Callable[[StreamPart], None],
         said: Said | None = None,
-        on_ended: Callable[[ModelCall], None] = lambda call: None,
+        on_call: Callable[[ModelCall], None] = lambda call: None,
         purpose: Purpose = "answer",
     ) -> None:
-        """`on_ended` gets each call that has ended, in the event loop's thread; `purpose` is that of visible calls."""
+        """`on_call` gets each call once it has run for `_LONG_S`, if it does, and when it has ended, both in the event
+        loop's thread. `purpose` is that of visible calls.
+        """
         super().__init__()
         self._sink = sink
-        self._on_ended = on_ended
+        self._on_call = on_call
         self._purpose = purpose
         # Limits the output of the run's models.
         self._said = said or Said()
@@ -137,11 +141,7 @@ class ModelStream(ModelFailures):
     @property
     def unended(self) -> list[ModelCall]:
         """The calls that have not ended, as those of a run that ends without them."""
-        now = time.monotonic()
-        return [
-            ModelCall(str(run_id), begun.model, begun.purpose, now - begun.at, error="Unended")
-            for run_id, begun in self._begun.items()
-        ]
+        return [_running(run_id, begun) for run_id, begun in self._begun.items()]
 
     def cut(self) -> None:
         """End the run. A model in a thread, which can't be cancelled, ends at its next token or call."""
@@ -250,9 +250,18 @@ class ModelStream(ModelFailures):
         return "" if begun is None or begun.model == _UNKNOWN else begun.model
 
     def _begin_call(self, run_id: UUID, metadata: Mapping[str, Any], *, is_seen: bool) -> None:
-        model = str(metadata.get("ls_model_name") or _UNKNOWN)
+        model = model_name(metadata.get("ls_model_name")) or _UNKNOWN
         unseen: Purpose = "summary" if _summarizes(metadata) else "internal"
         self._begun[run_id] = _Begun(time.monotonic(), model, self._purpose if is_seen else unseen)
+        if threading.get_ident() == self._thread:
+            self._loop.call_later(_LONG_S, self._tell_if_running, run_id)
+        else:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._loop.call_later, _LONG_S, self._tell_if_running, run_id)
+
+    def _tell_if_running(self, run_id: UUID) -> None:
+        if not self._is_cut and (begun := self._begun.get(run_id)) is not None:
+            self._on_call(_running(run_id, begun))
 
     def _note_end(self, run_id: UUID, message: AIMessage | None, error: str = "") -> None:
         begun = self._begun.pop(run_id, None)
@@ -269,11 +278,11 @@ class ModelStream(ModelFailures):
         )
         self.ended.append(call)
         if threading.get_ident() == self._thread:
-            self._on_ended(call)
+            self._on_call(call)
         else:
             # After the event loop's end it is of no use: a thread may outlive it.
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._on_ended, call)
+                self._loop.call_soon_threadsafe(self._on_call, call)
 
     def _end_thread(self) -> None:
         if threading.get_ident() != self._thread:
@@ -285,6 +294,11 @@ class ModelStream(ModelFailures):
         else:
             # A synchronous node runs in a thread, and its model too.
             self._loop.call_soon_threadsafe(self._sink, part)
+
+
+def _running(run_id: UUID, begun: _Begun) -> ModelCall:
+    """The call as it is while it runs, and if it never ends."""
+    return ModelCall(str(run_id), begun.model, begun.purpose, time.monotonic() - begun.at, error="Unended")
 
 
 def _is_internal(metadata: Mapping[str, Any]) -> bool:

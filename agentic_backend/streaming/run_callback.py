@@ -26,9 +26,9 @@ class RunCallback(ModelStream):
         said: Said,
         call_limits: CallLimits,
         clock: Callable[[], float],
-        on_ended: Callable[[ModelCall], None] = lambda call: None,
+        on_call: Callable[[ModelCall], None] = lambda call: None,
     ) -> None:
-        super().__init__(sink, said, on_ended)
+        super().__init__(sink, said, on_call)
         self._call_limits = call_limits
         self._clock = clock
         self.in_flight = InFlight(clock())

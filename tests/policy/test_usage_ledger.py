@@ -3,6 +3,8 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.usage_ledger import Payer, UsageLedger
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import TrailQuery, UsageRecord
+from agentic_backend.streaming import model_stream
 from agentic_backend.streaming.model_stream import CallTokens, ModelCall
 
 PRICE = PriceSettings.model_validate(
@@ -29,10 +32,11 @@ ANN = Payer("ann", "class", agent_id="assistant")
 
 
 class Judge(BaseChatModel):
-    """Answers `fair`, or raises `error`, or never answers."""
+    """Answers `fair` after `takes_s`, or raises `error`, or never answers."""
 
     error: Exception | None = None
     hangs: bool = False
+    takes_s: float = 0
 
     @property
     def _llm_type(self) -> str:
@@ -44,6 +48,7 @@ class Judge(BaseChatModel):
     async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
         if self.hangs:
             await asyncio.Event().wait()
+        await asyncio.sleep(self.takes_s)
         if self.error is not None:
             raise self.error
         usage = {"input_tokens": 7, "output_tokens": 1, "total_tokens": 8}
@@ -98,6 +103,33 @@ async def test_an_ask_that_fails_is_recorded_without_tokens(store: FailingStore,
     await ledger.aclose()
     records = await stored(store)
     assert [(record.purpose, record.input_tokens, record.cost) for record in records] == [("summary", None, None)] * 2
+
+
+async def test_an_ask_that_takes_long_is_recorded_before_its_end(
+    store: FailingStore, ledger: UsageLedger, kpi: Kpi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_stream, "_LONG_S", 0.05)
+    asking = asyncio.create_task(ledger.ask(Judge(takes_s=0.6), [HumanMessage("?")], ANN, "module"))
+    await asyncio.sleep(0.3)
+    [begun] = await stored(store)
+    assert (begun.user_id, begun.purpose, begun.input_tokens, begun.cost) == ("ann", "module", None, None)
+    await asking
+    await ledger.aclose()
+    [ended] = await stored(store)
+    assert (ended.id, ended.model, ended.input_tokens, ended.cost) == (begun.id, "judge-1", 7, 7.0)
+    assert abs(ended.at - begun.at) < timedelta(seconds=0.1)
+    assert metric(kpi, "chat_model_cost_total", model="judge-1", currency="USD") == 7.0
+
+
+async def test_records_that_the_store_refuses_keep_back_no_later_ones(
+    store: FailingStore, ledger: UsageLedger, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger.keep([ledger.record_of(called(1), replace(ANN, group="\ud800"))])
+    await eventually(lambda: ledger._storing is None)
+    ledger.keep([ledger.record_of(called(2), ANN)])
+    await eventually(lambda: ledger._storing is None)
+    assert [record.id for record in await stored(store)] == ["call-2"]
+    assert [getattr(record, "lost", 0) for record in caplog.records] == [1]
 
 
 async def test_nothing_is_lost_while_the_store_is_away(

@@ -127,3 +127,29 @@ def test_a_problem_of_the_policies_is_told_with_its_place(
         "config/policies.yaml:3:12: tasks.essay.model: there is no model 'defautl'; did you mean 'default'?",
         "config/policies.yaml:4:21: tasks.essay.modules.word: there is no module 'word'; did you mean 'words'?",
     ]
+
+
+@pytest.mark.parametrize("command", ["serve", "validate"])
+def test_a_problem_of_the_chat_profiles_is_told_with_its_place(
+    directory: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (directory / "agents_catalog.yaml").write_text(CATALOG)
+    (directory / "config").mkdir()
+    (directory / "config" / "chat_profiles.yaml").write_text("profiles:\n  brief: {max_history_turns: none}\n")
+    assert main([command]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "config/chat_profiles.yaml:2:30: profiles.brief.max_history_turns: "
+        "expected an integer from 1 to 10000 or null, found 'none'"
+    ]
+
+
+def test_an_agent_may_name_a_chat_profile_of_the_file(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (directory / "config").mkdir()
+    (directory / "config" / "chat_profiles.yaml").write_text("profiles: {brief: {max_history_turns: 3}}\n")
+    (directory / "agents_catalog.yaml").write_text(CATALOG + "    chat: {profile: brief}\n")
+    assert main(["validate"]) == 0
+    (directory / "agents_catalog.yaml").write_text(CATALOG + "    chat: {profile: breif}\n")
+    assert main(["validate"]) == 2
+    assert "agents_catalog.yaml:5:21: agents[0].chat.profile: there is no chat profile 'breif'; did you mean" in (
+        capsys.readouterr().err
+    )

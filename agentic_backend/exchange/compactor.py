@@ -15,12 +15,12 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 from cachetools import LRUCache
 
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.models import DEFAULT, ChatModels
 from agentic_backend.config.chat_profiles import ChatProfile, ChatProfiles
 from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.history import restore_exchange
@@ -56,6 +56,25 @@ class _Measured:
     summary_id: str | None
     reset_rank: int | None
     measure: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """A session's history: the summary, and the turns after it. Without a summary `text` is empty."""
+
+    from_rank: int
+    """The first rank that the summary stands for, or would."""
+    text: str = field(repr=False)
+    tokens: int
+    """The tokens of `text`."""
+    dropped: Sequence[Turn]
+    """The turns before `turns` that `text` says nothing of."""
+    turns: Sequence[Turn]
+
+    @property
+    def measure(self) -> Measure:
+        """The size of what an agent would be given."""
+        return Measure(len(self.turns), self.tokens + sum(turn.tokens for turn in self.turns))
 
 
 class Compactor:
@@ -153,41 +172,47 @@ class Compactor:
         profile = self._profiles.named(profile_name)
         if not profile.compacts:
             return None
-        former = await self.summary_of(session)
-        rows = await self._store.last_exchanges(session.id, _MOST_TURNS, _MOST_BYTES)
-        begin = session.reset_rank or 0
-        to_rank = former.to_rank if former is not None else begin
-        unsummed = former.dropped_from if former is not None else None
-        turns = await asyncio.to_thread(self._turns, [row for row in rows if row.rank >= _least(to_rank, unsummed)])
-        dropped = [turn for turn in turns if turn.first_rank < to_rank]
-        turns = turns[len(dropped) :]
-        measure = Measure(len(turns), sum(turn.tokens for turn in turns) + (former.tokens if former else 0))
+        past = await self._past(session)
+        measure = past.measure
         self._measured[session.id] = _Measured(session.next_rank, session.summary_id, session.reset_rank, measure)
-        if len(turns) < 2 or not (must or measure.exceeds(profile)):
+        if len(past.turns) < 2 or not (must or measure.exceeds(profile)):
             return None
-        older, newest = divided(turns)
-        text, failed = await self._summarised(former.text if former else "", [*dropped, *older], profile, payer)
-        if failed:
-            text = former.text if former is not None else ""
+        older, newest = divided(past.turns)
+        text, failed = await self._summarised(past.text, [*past.dropped, *older], profile, payer)
         tokens = self._counter.of_text(text) if text else 0
         summary = SummaryRecord(
             id=uuid4().hex,
             at=self._store.now(),
             session_id=session.id,
             user_id=session.user_id,
-            from_rank=former.from_rank if former is not None else begin,
+            from_rank=past.from_rank,
             to_rank=newest[0].first_rank,
             text=text,
             tokens=tokens,
-            model=profile.summarization_model or "default",
+            model=profile.summarization_model or DEFAULT,
             chat_profile=profile_name,
             turn_number=session.turn_count - (session.active_exchange_id is not None),
             turns=len(older),
             tokens_before=measure.tokens,
             tokens_after=tokens + sum(turn.tokens for turn in newest),
-            dropped_from=[*dropped, *older][0].first_rank if failed else None,
+            dropped_from=[*past.dropped, *older][0].first_rank if failed else None,
         )
         return await self._kept(summary, session, len(newest))
+
+    async def _past(self, session: SessionRecord) -> _Past:
+        former = await self.summary_of(session)
+        rows = await self._store.last_exchanges(session.id, _MOST_TURNS, _MOST_BYTES)
+        from_rank = session.reset_rank or 0
+        to_rank = from_rank if former is None else former.to_rank
+        read_from = to_rank if former is None or former.dropped_from is None else former.dropped_from
+        turns = await asyncio.to_thread(self._turns, [row for row in rows if row.rank >= read_from])
+        return _Past(
+            from_rank=from_rank if former is None else former.from_rank,
+            text="" if former is None else former.text,
+            tokens=0 if former is None else former.tokens,
+            dropped=[turn for turn in turns if turn.first_rank < to_rank],
+            turns=[turn for turn in turns if turn.first_rank >= to_rank],
+        )
 
     async def _kept(self, summary: SummaryRecord, session: SessionRecord, turns: int) -> SummaryRecord | None:
         """The summary, once it is stored; None if the session has changed since."""
@@ -227,7 +252,7 @@ class Compactor:
     async def _summarised(
         self, former: str, turns: Sequence[Turn], profile: ChatProfile, payer: Payer
     ) -> tuple[str, bool]:
-        """The summary of `former` and `turns`, and whether the model has failed; no summary where none is wanted."""
+        """The summary of `former` and `turns`; if the model fails, `former` and True. Empty if none is wanted."""
         if not profile.include_summary_in_context:
             return "", False
         try:
@@ -236,11 +261,11 @@ class Compactor:
             async with asyncio.timeout(self._timeout_s):
                 answer = await self._ledger.ask(model, asked, payer, "summary")
             text = shortened(answer.text, profile.summarization_max_tokens, self._counter.of_text)
-            return text, not text
         except Exception as error:
             # A provider may raise anything. Its text may quote the conversation.
             log.warning("history not summarised", extra={"session_id": payer.session_id, "error": type(error).__name__})
-            return "", True
+            return former, True
+        return text or former, not text
 
     def _turns(self, rows: Sequence[MessageRecord]) -> list[Turn]:
         of_exchange: dict[str, list[MessageRecord]] = {}
@@ -267,10 +292,6 @@ def _outcome(summary: SummaryRecord) -> str:
     if summary.dropped_from is not None:
         return "dropped"
     return "summarised" if summary.text else "left_out"
-
-
-def _least(rank: int, other: int | None) -> int:
-    return rank if other is None else min(rank, other)
 
 
 def _size(summary: SummaryRecord) -> int:

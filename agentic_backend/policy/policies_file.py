@@ -37,14 +37,21 @@ class _Part(BaseModel):
 
 
 class ScopeAccess(_Part):
-    """Who may use a scope: a user with one of the roles or in one of the groups; with neither list, everybody."""
+    """Who may use a scope: a user with one of the roles or in one of the groups.
+
+    With neither list, everybody who may use what the scope is in; an empty list admits nobody.
+    """
 
     groups: tuple[str, ...] = Field((), strict=False)
     roles: tuple[str, ...] = Field((), strict=False)
 
+    @property
+    def has_lists(self) -> bool:
+        return bool(self.model_fields_set)
+
     def allows(self, user: User) -> bool:
-        is_open = not self.groups and not self.roles
-        return is_open or not user.groups.isdisjoint(self.groups) or not user.roles.isdisjoint(self.roles)
+        """Whether the lists admit the user."""
+        return not user.groups.isdisjoint(self.groups) or not user.roles.isdisjoint(self.roles)
 
 
 class ScopeLimits(_Part):

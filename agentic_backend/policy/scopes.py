@@ -2,7 +2,7 @@
 
 A scope is an id by its kind. What the user's token claims always applies; beside it, the client of a new session may
 name scopes that the policies file, or the token, lets the user use. An assignment and a class bring the scopes that
-they are in.
+they are in, and without lists of their own they are for the people of those.
 """
 
 from collections.abc import Mapping
@@ -49,12 +49,21 @@ class Scopes:
         )
 
     def _check(self, user: User, kind: str, scope_id: str) -> None:
-        if kind in user.scope or scope_id in user.scope_choices.get(kind, ()):
-            return
-        entry = self._policies.entry(kind, scope_id)
-        if entry is None or not entry.access.allows(user):
+        if kind not in user.scope and not self._may_use(user, kind, scope_id):
             # The same for one that there is not: nobody finds out which there are.
             raise Forbidden(f"You have no access to the {kind} '{scope_id[:_SHOWN_ID]}'.")
+
+    def _may_use(self, user: User, kind: str, scope_id: str) -> bool:
+        if kind in user.scope:
+            return user.scope[kind] == scope_id
+        if scope_id in user.scope_choices.get(kind, ()):
+            return True
+        entry = self._policies.entry(kind, scope_id)
+        if entry is None:
+            return False
+        if entry.access.has_lists:
+            return entry.access.allows(user)
+        return all(self._may_use(user, parent, parent_id) for parent, parent_id in entry.parents.items())
 
     def _described(self, kind: ScopeKind, scope: Mapping[str, str]) -> ScopeOf | None:
         scope_id = scope.get(kind)

@@ -138,7 +138,7 @@ def user_with(**what: Any) -> User:
 
 def test_an_assignment_brings_its_class_task_and_organisation(tmp_path: Path) -> None:
     _, scopes = cascade_of(tmp_path)
-    assert scopes.of(user_with(), {"assignment": "a"}) == EVERYWHERE
+    assert scopes.of(user_with(roles=frozenset({"tutor"})), {"assignment": "a"}) == EVERYWHERE
     facts = scopes.facts(EVERYWHERE)
     assert facts.assignment is not None and facts.group is not None
     assert (facts.assignment.name, facts.group.name) == ("Essay 3", "Omega")
@@ -146,9 +146,9 @@ def test_an_assignment_brings_its_class_task_and_organisation(tmp_path: Path) ->
 
 
 def test_a_client_cannot_leave_the_task_of_its_assignment(tmp_path: Path) -> None:
-    _, scopes = cascade_of(tmp_path, FILE + "  free: {}\n")
+    _, scopes = cascade_of(tmp_path)
     named = {"assignment": "a", "class": "d"}
-    assert scopes.of(user_with(), named)["class"] == "c"
+    assert scopes.of(user_with(roles=frozenset({"tutor"})), named)["class"] == "c"
 
 
 @pytest.mark.parametrize(
@@ -173,5 +173,47 @@ def test_a_client_cannot_name_what_its_user_may_not_use(tmp_path: Path, named: M
 
 def test_the_token_goes_before_what_a_client_names(tmp_path: Path) -> None:
     _, scopes = cascade_of(tmp_path)
-    user = user_with(scope={"class": "d", "organisation": "elsewhere"})
-    assert scopes.of(user, {"class": "c", "assignment": "a"}) == {**EVERYWHERE, **user.scope}
+    user = user_with(scope={"class": "d", "organisation": "elsewhere", "assignment": "a"})
+    assert scopes.of(user, {"class": "c", "assignment": "b"}) == {**EVERYWHERE, **user.scope}
+
+
+OPEN = """
+organisations: {o: {}, p: {}}
+classes:
+  c: {organisation: o, access: {groups: [/c]}}
+  d: {organisation: o}
+assignments:
+  of_o: {organisation: o}
+  of_c: {class: c}
+  of_d: {class: d}
+  listed: {class: d, organisation: o, access: {groups: [/guests]}}
+  nobodys: {access: {roles: []}}
+  free: {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("user", "allowed"),
+    [
+        (user_with(), {"of_o", "of_d", "free"}),
+        (user_with(groups=frozenset({"/c"})), {"of_o", "of_c", "of_d", "free"}),
+        (user_with(groups=frozenset({"/guests"}), scope={"organisation": "p"}), {"listed", "free"}),
+        (user_with(groups=frozenset({"/c"}), scope={"organisation": "p"}), {"of_c", "free"}),
+        (user_with(scope={"organisation": "o", "class": "d"}), {"of_o", "of_d", "free"}),
+        (user_with(scope_choices={"class": frozenset({"c"})}), {"of_o", "of_c", "of_d", "free"}),
+    ],
+)
+def test_an_entry_without_lists_is_for_the_people_of_what_it_is_in(
+    tmp_path: Path, user: User, allowed: set[str]
+) -> None:
+    _, scopes = cascade_of(tmp_path, OPEN)
+    every = {"of_o", "of_c", "of_d", "listed", "nobodys", "free"}
+    assert {name for name in every if may_name(scopes, user, name)} == allowed
+
+
+def may_name(scopes: Scopes, user: User, assignment: str) -> bool:
+    try:
+        scopes.of(user, {"assignment": assignment})
+    except Forbidden:
+        return False
+    return True

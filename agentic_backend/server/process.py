@@ -122,7 +122,8 @@ class Listener(uvicorn.Server):
 def bind(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes any free port. Raises OSError with the address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family)
+    # With its protocol named: asyncio sets TCP_NODELAY only then, else short answers wait for the peer's delayed ACK.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))

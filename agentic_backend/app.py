@@ -186,7 +186,7 @@ def _factory(
         exchange_token=authenticator.exchange,
         store=store,
         item_bounds=bounds,
-        standard_tools=standard_tools(store, bounds, describe, settings.limits.background_timeout_s),
+        standard_tools=standard_tools(store, bounds, describe),
         mcp_servers=settings.mcp_servers,
         shared_mcp_sessions=shared,
         mcp_server_up=kpi.mcp_server_up,

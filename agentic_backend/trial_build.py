@@ -96,7 +96,7 @@ class _Trial:
             exchange_token=authenticator.exchange,
             store=store,
             item_bounds=bounds,
-            standard_tools=standard_tools(store, bounds, lambda kind, scope_id: {}, 0),
+            standard_tools=standard_tools(store, bounds, lambda kind, scope_id: {}),
             mcp_servers=self._servers,
             shared_mcp_sessions=self._shared,
         )

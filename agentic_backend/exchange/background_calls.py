@@ -2,34 +2,35 @@
 
 One per process; it owns the tasks, bounds them in number and time, and cancels and awaits them in `aclose`. A work's
 result goes into the record of its call, once its exchange stores nothing more; then the session's watchers are told,
-and the session's next prompt says so. What a crash has cut keeps its record `pending`: `background_result` tells that.
+and the session's next prompt says so (see background_reports). The record names the instance that runs the work: what a
+crash has cut is closed by another instance, or by the same one after its restart.
 """
 
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Collection
 from contextvars import Context
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from cachetools import LRUCache
 from langchain_core.tools import ToolException
 
 from agentic_backend.agents.background import Work
 from agentic_backend.agents.runtime_context import RuntimeContext, make_current
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import AgenticError
+from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.outages import for_seconds, until_stored
 from agentic_backend.exchange.tool_calls import LONGEST
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import PromptAddition
 from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
 from agentic_backend.streaming.content import bounded, clean
 
 log = logging.getLogger(__name__)
 
-_SESSIONS, _NOTICES = 10_000, 20
+_PAGE = 200
 _STORES_FOR_S = 60.0
 """How long the end of a work is tried to be stored."""
 _CLOSES_FOR_S = 2.0
@@ -54,17 +55,19 @@ class _Outcome:
     text: str = field(repr=False)
 
 
+_LOST = _Outcome("error", "The server went away before the tool gave a result.")
+
+
 class BackgroundCalls:
-    def __init__(self, store: Store, relay: Relay, limits: LimitsSettings) -> None:
+    def __init__(self, instance: Instance, store: Store, relay: Relay, limits: LimitsSettings) -> None:
+        self._instance = instance
         self._store = store
         self._relay = relay
         self._limits = limits
-        self._tasks: dict[asyncio.Task[None], str] = {}
-        """What runs, with its user's id."""
+        self._calls: dict[asyncio.Task[None], _Call] = {}
+        """What runs, by its task."""
         self._running: Counter[str] = Counter()
         """How much runs, by user id."""
-        self._notices: LRUCache[str, list[PromptAddition]] = LRUCache(_SESSIONS)
-        """What the next prompt of a session tells, by session id."""
 
     def start(self, context: RuntimeContext, name: str, call_id: str, work: Work) -> str:
         """Begin `work`; return its id. Raises ToolException if too much runs for the user."""
@@ -76,29 +79,52 @@ class BackgroundCalls:
         self._running[user_id] += 1
         # An empty context, so that LangChain doesn't take this for a part of the run.
         task = asyncio.create_task(self._run(call), context=Context())
-        self._tasks[task] = user_id
+        self._calls[task] = call
         task.add_done_callback(self._let_go)
         return call.id
 
-    def notices(self, session_id: str | None) -> list[PromptAddition]:
-        """What has ended in the session since it was asked for last, for the system prompt."""
-        return self._notices.pop(session_id, []) if session_id is not None else []
+    async def close_left(self, limit: int) -> int:
+        """Close at most `limit` calls as failed that no instance runs any more; return how many."""
+        pending = await self._pending()
+        # After the records: whoever has begun one of them had its first beat before.
+        beats = await self._store.beats()
+        left = [record for record in pending if not self._is_running(record, beats)][:limit]
+        for record in left:
+            # Read again: it may have ended meanwhile.
+            await self._settle(record, _LOST)
+        return len(left)
+
+    async def _pending(self) -> list[ToolCallRecord]:
+        """The records of all that runs in the background on any instance."""
+        found: list[ToolCallRecord] = []
+        query = TrailQuery(ToolCallRecord, {"state": "pending"}, limit=_PAGE)
+        while True:
+            page = await self._store.trail(query)
+            found += [record for record in page.records if record.runs_on is not None]
+            if page.next_cursor is None:
+                return found
+            query = replace(query, cursor=page.next_cursor)
+
+    def _is_running(self, record: ToolCallRecord, instances: Collection[str]) -> bool:
+        if record.runs_on != self._instance.id:
+            return record.runs_on in instances
+        return _place(record) in map(_place, self._calls.values())
 
     def forget(self, user_id: str) -> None:
         """Cancel what runs for the user, whose data are being deleted."""
-        for task, owner in self._tasks.items():
-            if owner == user_id:
+        for task, call in self._calls.items():
+            if call.context.user_id == user_id:
                 task.cancel()
 
     async def aclose(self) -> None:
-        for task in self._tasks:
+        for task in self._calls:
             task.cancel()
-        if self._tasks:
+        if self._calls:
             # With a timeout: a tool may ignore its cancellation.
-            await asyncio.wait(self._tasks, timeout=_CLOSES_FOR_S)
+            await asyncio.wait(self._calls, timeout=_CLOSES_FOR_S)
 
     def _let_go(self, task: asyncio.Task[None]) -> None:
-        user_id = self._tasks.pop(task)
+        user_id = self._calls.pop(task).context.user_id
         self._running[user_id] -= 1
         if not self._running[user_id]:
             del self._running[user_id]
@@ -134,10 +160,11 @@ class BackgroundCalls:
             log.error("a tool failed in the background", exc_info=error, extra=told)
             return _Outcome("error", "The tool failed.")
 
-    async def _settle(self, call: _Call, outcome: _Outcome) -> None:
-        record = await until_stored(lambda: self._record(call), for_seconds(_STORES_FOR_S))
+    async def _settle(self, call: _Call | ToolCallRecord, outcome: _Outcome) -> None:
+        """Store how `call` has ended, and tell the session's watchers."""
+        record = await until_stored(lambda: self._pending_record(call), for_seconds(_STORES_FOR_S))
         if record is None:
-            # Deleted with its session.
+            # Deleted with its session, or closed already.
             return
         now, text = self._store.now(), bounded(clean(outcome.text), LONGEST)
         is_success = outcome.state == "success"
@@ -148,27 +175,22 @@ class BackgroundCalls:
             error=None if is_success else text,
             completed_at=now,
             duration_ms=max(0, round((now - record.at).total_seconds() * 1000)),
+            runs_on=None,
+            reported_in="",
         )
         await until_stored(lambda: self._store.add_trail([ended]), for_seconds(_STORES_FOR_S))
-        self._tell(call, outcome)
-        session = await self._store.get_session(call.session_id)
+        session = await self._store.get_session(record.session_id)
         if session is not None:
             self._relay.session_changed(session.shown())
 
-    async def _record(self, call: _Call) -> ToolCallRecord | None:
-        return await pending_call(self._store, call.session_id, call.context.exchange_id, call.call_id)
-
-    def _tell(self, call: _Call, outcome: _Outcome) -> None:
-        text = (
-            f"The tool {call.name!r}, which ran in the background as {call.id}, has ended ({outcome.state}). "
-            "The tool background_result tells its result."
-        )
-        notices = [*self._notices.get(call.session_id, []), PromptAddition(module="background", text=text)]
-        self._notices[call.session_id] = notices[-_NOTICES:]
+    async def _pending_record(self, call: _Call | ToolCallRecord) -> ToolCallRecord | None:
+        """The record of the exchange's last call with this id, if it is pending."""
+        exchange_id, call_id = _place(call)
+        where = {"session_id": call.session_id, "exchange_id": exchange_id, "call_id": call_id}
+        page = await self._store.trail(TrailQuery(ToolCallRecord, where, limit=1))
+        return next((record for record in page.records if record.state == "pending"), None)
 
 
-async def pending_call(store: Store, session_id: str, exchange_id: str, call_id: str) -> ToolCallRecord | None:
-    """The record of the exchange's last call with this id, if it is pending."""
-    where = {"session_id": session_id, "exchange_id": exchange_id, "call_id": call_id}
-    page = await store.trail(TrailQuery(ToolCallRecord, where, limit=1))
-    return next((record for record in page.records if record.state == "pending"), None)
+def _place(call: _Call | ToolCallRecord) -> tuple[str, str]:
+    """The ids of the exchange and of the call."""
+    return (call.context.exchange_id if isinstance(call, _Call) else call.exchange_id), call.call_id

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from langchain_core.messages import BaseMessage
 
 from agentic_backend.agents.agent_factory import WarmAgent
+from agentic_backend.exchange.background_reports import NO_REPORTS, BackgroundReports
 from agentic_backend.exchange.given_history import GivenHistory, HistoryLimits, given_history
 from agentic_backend.exchange.recall import Memory, Needed
 from agentic_backend.exchange.services import ExchangeServices
@@ -13,7 +14,7 @@ from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.context_window import ContextWindow, Summary
 from agentic_backend.policy.prompt_assembly import PromptAssembly, Section, added_sections
 from agentic_backend.policy.token_counts import context_tokens
-from agentic_backend.stores.trail import PromptRecord, PromptSection, SummaryRecord
+from agentic_backend.stores.trail import PromptRecord, PromptSection, SummaryRecord, ToolCallRecord
 from agentic_backend.streaming.content import to_langchain
 
 # So many messages of so many characters are counted approximately in about a millisecond.
@@ -24,10 +25,16 @@ class ContextAssembly:
     """Made for one run of the leased agent `warm`."""
 
     def __init__(
-        self, start: ExchangeStart, warm: WarmAgent, services: ExchangeServices, summary: SummaryRecord | None = None
+        self,
+        start: ExchangeStart,
+        warm: WarmAgent,
+        services: ExchangeServices,
+        summary: SummaryRecord | None = None,
+        reports: BackgroundReports = NO_REPORTS,
     ) -> None:
         """`summary` stands for the session's earlier messages, if there is one."""
         self._start = start
+        self._reports = reports
         self._warm = warm
         self._services = services
         model, settings = warm.flow.answering_model, start.agent.settings
@@ -41,7 +48,7 @@ class ContextAssembly:
         in_prompt = profile.summary_position == "system_prompt"
         self._summary = Summary("" if in_prompt else text, summary.to_rank) if summary is not None else None
         additions = start.record.policy.prompt_additions if start.record.policy is not None else ()
-        additions = [*additions, *services.background.notices(start.session_id)]
+        additions = [*additions, *reports.additions]
         own = [Section.of("profile", profile.instructions, f"profile:{start.chat_profile}")]
         if summary is not None and in_prompt:
             own.append(Section.of("summary", text, f"summary:{summary.id}"))
@@ -56,10 +63,10 @@ class ContextAssembly:
             return await asyncio.to_thread(self.prompt.sized, self._counter)
         return self.prompt.sized(self._counter)
 
-    def records(self, sections: Mapping[str, list[PromptSection]]) -> Sequence[PromptRecord]:
-        """The prompts as they are stored with the exchange; those of a query are not stored."""
+    def records(self, sections: Mapping[str, list[PromptSection]]) -> Sequence[PromptRecord | ToolCallRecord]:
+        """The prompts, and the calls that they report, as they are stored with the exchange; none of a query."""
         start = self._start
-        return [
+        prompts = [
             PromptRecord(
                 # The same if the run goes on elsewhere, so that it is stored once.
                 id=f"{start.record.id}:{agent_id}",
@@ -73,6 +80,7 @@ class ContextAssembly:
             for agent_id, own in sections.items()
             if start.session is not None
         ]
+        return [*prompts, *self._reports.reported_in(start.record.id)]
 
     async def memory(self, needed: Needed = len) -> Memory:
         """What the session keeps of its past; of what the graph has not seen no more than is `needed`."""

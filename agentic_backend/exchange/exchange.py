@@ -76,7 +76,7 @@ class Exchange:
             self._life,
             self._checkpoint_at,
             start.stored,
-            tool_calls_of(start, services.store.now),
+            tool_calls_of(start, services.store.now, services.instance.id),
             services.ledger.priced,
             gate_of(start.record, start.agent.settings, start.opening, modules),
         )

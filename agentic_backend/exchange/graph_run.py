@@ -26,6 +26,7 @@ from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_guard import withheld_tools
 from agentic_backend.errors import AgenticError, Internal, LimitReached
+from agentic_backend.exchange.background_reports import background_reports
 from agentic_backend.exchange.context_assembly import ContextAssembly
 from agentic_backend.exchange.ending import left_open
 from agentic_backend.exchange.graph_input import Given, from_opening, from_resume_point, paused_graph
@@ -215,12 +216,13 @@ class GraphRun:
         if start.session is not None:
             self._services.compactor.abandon(start.session.id)
         summary = await self._services.compactor.summary_of(start.session)
-        assembly = ContextAssembly(start, warm, self._services, summary)
+        reports = await background_reports(self._services.store, start)
+        assembly = ContextAssembly(start, warm, self._services, summary, reports)
         self._context.withheld_tools = withheld_tools(warm.agents, self._context.permissions)
         if start.resume_point is None or checkpoints is None:
             memory, history = await assembly.history()
             if history.lacks_room and (shorter := await self._compacted()) is not None:
-                summary, assembly = shorter, ContextAssembly(start, warm, self._services, shorter)
+                summary, assembly = shorter, ContextAssembly(start, warm, self._services, shorter, reports)
                 memory, history = await assembly.history()
             self._tell_of(summary, outbox)
             run_id, graphs = self._context.run_id, memory.kept.graphs

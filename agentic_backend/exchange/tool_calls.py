@@ -32,9 +32,14 @@ class ToolCalls:
         stored: Sequence[MessageRecord],
         now: Callable[[], datetime],
         decisions: Sequence[HumanDecision] = (),
+        instance_id: str | None = None,
     ) -> None:
-        """`stored` are the exchange's messages so far; `decisions` are those of people beside the exchange's own."""
+        """`stored` are the exchange's messages so far; `decisions` are those of people beside the exchange's own.
+
+        `instance_id` is the instance that runs the exchange, and what its tools start in the background.
+        """
         self._exchange = exchange
+        self._instance_id = instance_id
         self._now = now
         self._decisions = {
             one.call_id: one for one in (*decisions, *exchange.decisions) if one.call_id and one.action != "answer"
@@ -85,7 +90,7 @@ class ToolCalls:
         approved_by = decision.by if decision is not None and decision.action in ("approve", "edit") else None
         if BACKGROUND in message.metadata.extras and part.ok:
             # It goes on running; whoever runs it replaces this record in the end.
-            return replace(begun, approved_by=approved_by)
+            return replace(begun, approved_by=approved_by, runs_on=self._instance_id)
         state, text = _state(part, message, decision), bounded(part.content, LONGEST)
         is_success = state == "success"
         return replace(
@@ -99,13 +104,13 @@ class ToolCalls:
         )
 
 
-def tool_calls_of(start: ExchangeStart, now: Callable[[], datetime]) -> ToolCalls | None:
-    """The records of a run's exchange; None for a query, which stores nothing."""
+def tool_calls_of(start: ExchangeStart, now: Callable[[], datetime], instance_id: str) -> ToolCalls | None:
+    """The records of a run's exchange on this instance; None for a query, which stores nothing."""
     if start.session is None:
         return None
     resume_point = start.resume_point
     decisions = resume_point.decisions if resume_point is not None else None
-    return ToolCalls(start.record, start.stored, now, decisions or ())
+    return ToolCalls(start.record, start.stored, now, decisions or (), instance_id)
 
 
 def _state(part: ToolResultPart, message: MessageDraft, decision: HumanDecision | None) -> State:

@@ -132,7 +132,7 @@ def wire_sessions(
 
     views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, answered, gate)
     counts = TokenCounts()
-    background = BackgroundCalls(store, relay, limits)
+    background = BackgroundCalls(instance, store, relay, limits)
     services = ExchangeServices(
         instance=instance,
         store=store,
@@ -175,6 +175,7 @@ def wire_sessions(
     chores = [
         *([] if ending.inactive_h is None else [inactivity(store, ends, ending.inactive_h)]),
         Chore("user_deletions", user_deletions.finish),
+        Chore("background_calls", background.close_left),
         *Retention(store, ends, service, retention).chores(),
     ]
     return WiredSessions(

@@ -65,6 +65,8 @@ class SessionRecord:
     """The number of exchanges that have begun in the session."""
     summary_id: str | None = None
     """The SummaryRecord that stands for the session's earlier messages; None if none does."""
+    has_background: bool = False
+    """Whether a tool has ever been started in the background here: only then is the end of one looked for."""
 
     def shown(self) -> Session:
         return Session(**{name: getattr(self, name) for name in _SHOWN_OF_SESSION})

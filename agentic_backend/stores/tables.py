@@ -275,7 +275,13 @@ AUDITS = Table(
 )
 EXTRACTIONS = Table("extractions", ExtractionRecord, of_session=True, user="user_id", time="at", indexes=_OF_SESSION)
 TOOL_CALLS = Table(
-    "tool_calls", ToolCallRecord, of_session=True, label="tool calls", user="user_id", time="at", indexes=_OF_SESSION
+    "tool_calls",
+    ToolCallRecord,
+    of_session=True,
+    label="tool calls",
+    user="user_id",
+    time="at",
+    indexes=_OF_SESSION | {"by_state": ("state", "-at", "-id")},
 )
 PROMPTS = Table(
     "prompts",

@@ -108,6 +108,10 @@ class ToolCallRecord:
     approved_by: str | None = None
     completed_at: datetime | None = None
     duration_ms: int | None = None
+    runs_on: str | None = None
+    """The instance that runs it in the background; None if none does."""
+    reported_in: str | None = None
+    """Once it has ended in the background: the exchange whose system prompt says so, empty before that."""
 
 
 class PromptSection(Value):
@@ -222,6 +226,11 @@ class TrailPage(Generic[R]):
         has_more = len(found) > limit
         cursor = cursor_at(page[-1].at, page[-1].id) if has_more else None
         return cls(page, cursor)
+
+
+def starts_background(records: Sequence[TrailRecord]) -> bool:
+    """Whether a tool goes on running in the background after these records."""
+    return any(isinstance(one, ToolCallRecord) and one.runs_on is not None for one in records)
 
 
 class TrailStore(Protocol):

@@ -1,7 +1,6 @@
 """The tool `background_result`: how a call went that was acknowledged and ran on in the background."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 from langchain_core.tools import BaseTool, ToolException
@@ -13,9 +12,7 @@ from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
 from agentic_backend.tools.tool_making import checked, tool_of
 
 
-def background_tools(store: Store, longest_s: float) -> Sequence[BaseTool]:
-    """`longest_s` is how long a tool may run in the background; later it is lost."""
-
+def background_tools(store: Store) -> Sequence[BaseTool]:
     async def background_result(id: str) -> dict[str, Any]:
         """Tell the result of a tool that was started in the background in this conversation.
 
@@ -33,8 +30,6 @@ def background_tools(store: Store, longest_s: float) -> Sequence[BaseTool]:
         record = page.records[0]
         if record.state != "pending":
             return {"state": record.state, "result": record.result, "error": record.error}
-        if store.now() - record.at > timedelta(seconds=longest_s):
-            return {"state": "error", "error": "The server went away before the tool gave a result."}
         return {"state": "pending"}
 
     return [tool_of(background_result)]

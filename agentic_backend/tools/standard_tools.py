@@ -15,13 +15,8 @@ from agentic_backend.tools.todos import todo_tools
 from agentic_backend.tools.user_items import UserItems
 
 
-def standard_tools(
-    store: Store, bounds: ItemBounds, describe_scope: DescribeScope, background_s: float
-) -> Mapping[str, BaseTool]:
-    """`bounds` are the most that a user may keep in the store; `describe_scope` tells of a scope by kind and id.
-
-    `background_s` is how long a tool may run in the background.
-    """
+def standard_tools(store: Store, bounds: ItemBounds, describe_scope: DescribeScope) -> Mapping[str, BaseTool]:
+    """`bounds` are the most that a user may keep in the store; `describe_scope` tells of a scope by kind and id."""
     items = UserItems(store, bounds)
     tools = [
         *time_tools(),
@@ -29,6 +24,6 @@ def standard_tools(
         *note_tools(items),
         *assignment_tools(describe_scope),
         *search_tools(store),
-        *background_tools(store, background_s),
+        *background_tools(store),
     ]
     return {tool.name: tool for tool in tools}

@@ -150,7 +150,7 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
         token_counts=counts,
         compactor=Compactor(store, relay, models, ledger, kpi, counts, BUILT_IN_PROFILES, timeout_s=5),
         modules=ModuleSupervisor(store, kpi, relay.spawn),
-        background=BackgroundCalls(store, idle_relay(), LimitsSettings()),
+        background=BackgroundCalls(Instance(15), store, idle_relay(), LimitsSettings()),
         show_stored=show_stored,
         on_answered=lambda session, opening, exchange: None,
     )

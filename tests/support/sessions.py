@@ -188,7 +188,7 @@ async def open_sessions(
     before = asyncio.all_tasks()
     limits, kpi, services = limits or LimitsSettings(), Kpi(), agent_services(**models or {})
     store = FailingStore(database or await SqliteStore.open(directory / "chat.sqlite3", timeout_s=5))
-    tools = standard_tools(store.as_store, ItemBounds(), scope_facts, limits.background_timeout_s)
+    tools = standard_tools(store.as_store, ItemBounds(), scope_facts)
     factory = agent_factory(kpi=kpi, services=replace(services, standard_tools=tools), cache_size=cache_size)
     ledger = UsageLedger(store.as_store, Prices(prices), kpi, Budgets(store.as_store, budgets))
     relay = _relay(limits, broadcast or Alone(), keep_ended_bytes, grace_s)

@@ -60,7 +60,7 @@ from agentic_backend.stores.mongo.trail import put_trail, remove_orphans, remove
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord, SessionRecord, place
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.tables import EXCHANGES, MESSAGES, SESSIONS
-from agentic_backend.stores.trail import TrailRecord
+from agentic_backend.stores.trail import TrailRecord, starts_background
 
 # The interval at which a writer checks whether another writer has begun its exchange.
 _LOOK_S = 0.05
@@ -118,6 +118,8 @@ class Exchanges(Part):
             blocks=blocks,
         )
         changes: dict[str, Any] = {"updated_at": rfc3339(at), "last_write": token}
+        if starts_background(trail):
+            changes["has_background"] = True
         can_go_on = False
         async with self.turn(fence.session_id):
             if end is not None:

@@ -36,7 +36,7 @@ from agentic_backend.stores.sqlite.operations import (
 from agentic_backend.stores.sqlite.sessions import session_with
 from agentic_backend.stores.sqlite.trail import put_trail
 from agentic_backend.stores.tables import EXCHANGES, KPI_RECORDS, MESSAGES, SESSIONS
-from agentic_backend.stores.trail import TrailRecord
+from agentic_backend.stores.trail import TrailRecord, starts_background
 
 _ADMIT = f"""
     UPDATE sessions SET active_exchange_id = :exchange_id, active_owner = :owner, next_rank = next_rank + 1,
@@ -52,6 +52,7 @@ HELD = "id = :session_id AND active_exchange_id = :exchange_id AND active_owner 
 _ADVANCE = f"""
     UPDATE sessions SET next_rank = next_rank + :count, message_count = message_count + :count,
         updated_at = max(updated_at, :at), last_write = :token,
+        has_background = max(coalesce(has_background, 0), :starts_background),
         active_exchange_id = iif(:ends, NULL, active_exchange_id), active_owner = iif(:ends, NULL, active_owner)
     WHERE {HELD}
     RETURNING {columns(SESSIONS)}
@@ -151,7 +152,13 @@ class Exchanges(Part):
         trail: Sequence[TrailRecord] = (),
         token: str | None = None,
     ) -> Written:
-        advance = {"count": len(drafts), "at": rfc3339(self.now()), "ends": end is not None, "token": token}
+        advance = {
+            "count": len(drafts),
+            "at": rfc3339(self.now()),
+            "ends": end is not None,
+            "token": token,
+            "starts_background": starts_background(trail),
+        }
         row = db.execute(_ADVANCE, fenced(fence) | advance).fetchone()
         if row is None:
             return _written(db, fence, token)

@@ -42,9 +42,12 @@ class AgentsInScope:
         agent = agents.entry(exchange.agent_id) if user is None else agents.get(exchange.agent_id, user)
         return self._in_scope(agent, exchange.policy.scope if exchange.policy is not None else {})
 
-    def of_session(self, session: SessionRecord) -> AgentInScope:
-        """The agent of a session, in the scopes that are kept with the session. Raises as `AgentManager.entry` does."""
-        return self._in_scope(self._agents.entry(session.agent_id), session.scope)
+    def of_session(self, session: SessionRecord, user: User | None) -> AgentInScope:
+        """The agent of a session in the scopes that it keeps and, if a user does something to it, that the user has.
+
+        Raises as `AgentManager.entry` does.
+        """
+        return self._in_scope(self._agents.entry(session.agent_id), self._scopes.unchecked(user, session.scope))
 
     def _in_scope(self, agent: CatalogAgent, scope: Mapping[str, str]) -> AgentInScope:
         applied = self._cascade.applied(agent, scope)

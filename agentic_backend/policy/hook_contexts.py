@@ -1,7 +1,7 @@
 """Builds HookContexts: what modules are told of an exchange, or of a session beside any exchange."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -75,7 +75,12 @@ class Subject:
 
     @classmethod
     def of_session(
-        cls, session: SessionRecord, user: User | None, agent: AgentSettings, scope: ScopeFacts, request_id: str
+        cls,
+        session: SessionRecord,
+        user: User | None,
+        agent: AgentSettings,
+        scope: ScopeFacts,
+        scope_ids: Mapping[str, str],
     ) -> "Subject":
         """`user` is None where the server itself does something to the session."""
         told = (
@@ -83,8 +88,8 @@ class Subject:
             if user is not None
             else UserFacts(session.user_id, "")
         )
-        ids = tuple(session.scope.items())
-        return cls(request_id, told, scope, agent, session, started_at=session.created_at, scope_ids=ids)
+        ids = tuple(scope_ids.items())
+        return cls("", told, scope, agent, session, started_at=session.created_at, scope_ids=ids)
 
     @property
     def session_id(self) -> str | None:

@@ -12,6 +12,7 @@ from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.auth.user import User
 from agentic_backend.exception_detail import place_of
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy.agents_in_scope import AgentInScope
 from agentic_backend.policy.chat_module import ModuleServices
 from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.hook_context import Point, ScopeFacts
@@ -97,20 +98,11 @@ class ModuleSupervisor:
         scope = self.scope_facts(exchange.policy.scope if exchange.policy is not None else {})
         return self.of(Subject.of_exchange(exchange, agent, session, scope, is_new=is_new), switches)
 
-    def session_event(
-        self,
-        point: Point,
-        session: SessionRecord,
-        agent: AgentSettings,
-        user: User | None,
-        *,
-        request_id: str = "",
-        switches: Mapping[str, bool] | None = None,
-    ) -> None:
+    def session_event(self, point: Point, session: SessionRecord, found: AgentInScope, user: User | None) -> None:
         """Tell modules, beside what goes on, that `session` was opened or completed; `user` is None for the server."""
         if self._modules:
-            scope = self.scope_facts(session.scope)
-            self.beside(self.of(Subject.of_session(session, user, agent, scope, request_id), switches), point)
+            subject = Subject.of_session(session, user, found.agent.settings, self.scope_facts(found.scope), found.scope)
+            self.beside(self.of(subject, found.effective.modules), point)
 
     def of(self, subject: Subject, switches: Mapping[str, bool] | None = None) -> ExchangeModules | None:
         """The modules that apply to `subject`; None if none does.

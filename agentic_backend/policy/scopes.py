@@ -17,6 +17,11 @@ _SHOWN_ID = 64
 _WITH_PARENTS: tuple[ScopeKind, ...] = ("assignment", "class")
 
 
+def kept_of(user: User, named: Mapping[str, str]) -> dict[str, str]:
+    """What a new session keeps of the scopes that its client names: not those that are up to the token."""
+    return {kind: scope_id for kind, scope_id in named.items() if kind not in user.scope}
+
+
 class Scopes:
     """Immutable."""
 
@@ -30,7 +35,12 @@ class Scopes:
         """
         for kind, scope_id in named.items():
             self._check(user, kind, scope_id)
-        scope, settled = {**named, **user.scope}, set(user.scope)
+        return self.unchecked(user, named)
+
+    def unchecked(self, user: User | None, named: Mapping[str, str]) -> dict[str, str]:
+        """The same for scopes that were checked before; without a user, the token's are not known."""
+        claimed = user.scope if user is not None else {}
+        scope, settled = {**named, **claimed}, set(claimed)
         for inner in _WITH_PARENTS:
             entry = self._policies.entry(inner, scope.get(inner))
             for kind, scope_id in entry.parents.items() if entry is not None else ():

@@ -86,7 +86,7 @@ def inactivity(store: Store, ends: SessionEnds, after_h: float) -> Chore:
         idle = await store.idle_sessions(SessionState.ACTIVE, before, limit)
         for session in idle:
             try:
-                await ends.end(session.id, EndReason.INACTIVE, idle_since=before)
+                await ends.end(session.id, EndReason.INACTIVE, None, idle_since=before)
             except SessionNotFound:
                 # It was deleted meanwhile.
                 continue

@@ -13,15 +13,25 @@ log = logging.getLogger(__name__)
 
 
 class Recovery:
-    """`resume` resumes an interrupted exchange if its agent allows that."""
+    def __init__(
+        self,
+        closing: Closing,
+        resume: Callable[[ExchangeRecord], Awaitable[None]],
+        finish_quit: Callable[[ExchangeRecord], Awaitable[None]],
+    ) -> None:
+        """`resume` resumes an interrupted exchange if its agent allows that.
 
-    def __init__(self, closing: Closing, resume: Callable[[ExchangeRecord], Awaitable[None]]) -> None:
+        `finish_quit` completes the session if the exchange was to do that.
+        """
         self._closing = closing
         self._resume = resume
+        self._finish_quit = finish_quit
 
     async def recover(self, record: ExchangeRecord) -> bool:
         """End an exchange that runs nowhere as interrupted; False if another instance was faster."""
         log_fields = {"exchange_id": record.id, "session_id": record.session_id, "request_id": record.request_id}
+        # Before the exchange ends: it would not be recovered again.
+        await self._finish_quit(record)
         try:
             await self._closing.close(record, INTERRUPTED)
         except FencedOut:

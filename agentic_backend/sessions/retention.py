@@ -74,6 +74,6 @@ class Retention:
     async def _delete_session(self, session: SessionRecord, before: datetime) -> None:
         with suppress(SessionNotFound):
             # Nothing begins in a completed session; one that has gone on meanwhile stays.
-            ended = await self._ends.end(session.id, EndReason.DELETED, idle_since=before)
+            ended = await self._ends.end(session.id, EndReason.DELETED, None, idle_since=before)
             if ended.state is SessionState.COMPLETED:
                 await self._sessions.remove(session.id)

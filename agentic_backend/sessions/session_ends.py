@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from agentic_backend.agents.agent_factory import AgentFactory
+from agentic_backend.auth.user import User
 from agentic_backend.errors import SessionCompleted, SessionNotFound
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.effective import Effective
@@ -18,8 +19,11 @@ from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import SessionRecord
 
-OnEnded = Callable[[SessionRecord], None]
-"""Takes a session that has just been completed. Called once for each, or twice if two instances complete it at once."""
+OnEnded = Callable[[SessionRecord, User | None], None]
+"""Takes a session that has just been completed, and who has completed it; None is the server itself.
+
+Called once for each session, or never if the process dies just then.
+"""
 
 
 class EndReason(StrEnum):
@@ -43,40 +47,41 @@ class SessionEnds:
         self,
         session_id: str,
         reason: EndReason,
+        user: User | None,
         stop: Callable[[], Awaitable[object]] | None = None,
         idle_since: datetime | None = None,
     ) -> SessionRecord:
         """Complete the session, unless it is completed; return it.
 
-        `stop` stops what runs in it. With `idle_since`, a session with a later message, or in which something runs, is
+        `user` is who asks for it; None is the server itself. `stop` stops what runs in it. With `idle_since`, a session with a later message, or in which something runs, is
         returned as it is. Raises SessionNotFound.
         """
         at = self._store.now()
-        session = await self._store.complete_session(session_id, at, idle_since)
-        if session is None:
+        completion = await self._store.complete_session(session_id, at, idle_since)
+        if completion is None:
             raise SessionNotFound
+        session = completion.session
         if session.state is not SessionState.COMPLETED:
             return session
-        # No later write changes `ended_at`, and a time of its own belongs to each completion.
-        is_new = session.ended_at is not None and session.ended_at >= at
         if stop is not None:
             # Also if it was completed before: the request that did so may still wait for the exchange's end.
             await stop()
-            session = await self._store.get_session(session_id)
-            if session is None:
+            stopped = await self._store.get_session(session_id)
+            if stopped is None:
                 raise SessionNotFound
+            session = stopped
         await self._factory.teardown_session_agents(session_id)
-        if is_new:
+        if completion.is_new:
             session_terminated(session, reason.value)
             self._kpi.session_ended(reason)
             self._relay.session_changed(session.shown())
-            self._on_ended(session)
+            self._on_ended(session, user)
         return session
 
     async def check_limits(
-        self, session: SessionRecord, effective: Effective, client_exchange_id: str | None = None
+        self, user: User, session: SessionRecord, effective: Effective, client_exchange_id: str | None = None
     ) -> None:
-        """Complete the session, and raise SessionCompleted, if it may take no more messages of its user.
+        """Complete the session, and raise SessionCompleted, if it may take no more messages of its `user`.
 
         A repeated ask is no message. While something runs, the session is busy, and nothing changes.
         """
@@ -88,11 +93,11 @@ class SessionEnds:
             return
         age = max(self._store.now() - session.created_at, timedelta())
         if effective.max_duration_s is not None and age.total_seconds() >= effective.max_duration_s:
-            await self._end_at_limit(session, EndReason.MAX_DURATION, effective.max_duration_s)
+            await self._end_at_limit(user, session, EndReason.MAX_DURATION, effective.max_duration_s)
         if effective.max_messages is not None:
             if await self._store.count_asked(session.id, session.next_rank) >= effective.max_messages:
-                await self._end_at_limit(session, EndReason.MAX_MESSAGES, effective.max_messages)
+                await self._end_at_limit(user, session, EndReason.MAX_MESSAGES, effective.max_messages)
 
-    async def _end_at_limit(self, session: SessionRecord, limit: EndReason, value: float) -> None:
-        await self.end(session.id, limit)
+    async def _end_at_limit(self, user: User, session: SessionRecord, limit: EndReason, value: float) -> None:
+        await self.end(session.id, limit, user)
         raise SessionCompleted(f"The session has reached its limit {limit.value} of {value:g}, and is completed.")

@@ -25,6 +25,7 @@ from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
+from agentic_backend.policy.scopes import kept_of
 from agentic_backend.policy.session_log import session_created
 from agentic_backend.policy.usage_ledger import paying_group
 from agentic_backend.protocol.frames import HumanDecisions
@@ -252,7 +253,7 @@ class SessionOrchestrator:
         is_new, quits = turn.session_id is None, asks_to_quit(turn.parts)
         if not quits:
             await self._check_budget(user, found.scope)
-            await self._ends.check_limits(session, found.effective, turn.client_exchange_id)
+            await self._ends.check_limits(user, session, found.effective, turn.client_exchange_id)
         record = self._record(exchange_id, user, turn, request_id, found=found, session=session)
         _check_context(found.agent, record)
         looked = Opening(record, turn.message, session)
@@ -263,23 +264,17 @@ class SessionOrchestrator:
         if is_new:
             session_created(written.session)
         self._review.tell(looked, is_new=is_new)
-        started = await self._start(looked.record, found, written.session, opening, for_author=user.sees_details)
+        started = await self._start(looked.record, found, written.session, opening, user)
         return replace(started, modules=looked.modules)
 
     async def _start(
-        self,
-        record: ExchangeRecord,
-        found: AgentInScope,
-        session: SessionRecord,
-        opening: MessageRecord,
-        *,
-        for_author: bool,
+        self, record: ExchangeRecord, found: AgentInScope, session: SessionRecord, opening: MessageRecord, user: User
     ) -> ExchangeStart:
         """The start of an exchange that has begun in the store. The word "quit" completes its session."""
         agent = found.agent
         if asks_to_quit(opening.parts):
-            session, agent = await self._ends.end(session.id, EndReason.QUIT), self._farewell.agent(agent)
-        return ExchangeStart(record, agent, session, opening, effective=found.effective, for_author=for_author)
+            session, agent = await self._ends.end(session.id, EndReason.QUIT, user), self._farewell.agent(agent)
+        return ExchangeStart(record, agent, session, opening, effective=found.effective, for_author=user.sees_details)
 
     def _record(
         self,
@@ -342,9 +337,7 @@ class SessionOrchestrator:
         is_untouched = len(messages) == 1 and self._relay.is_left(record.id)
         if session is None or not is_untouched:
             return None
-        return await self._start(
-            record, self._agents.again(record, user), session, messages[0], for_author=user.sees_details
-        )
+        return await self._start(record, self._agents.again(record, user), session, messages[0], user)
 
     async def _left(self, exchange_id: str) -> ExchangeRecord | None:
         """The exchange, if this instance owns it but does not run it."""
@@ -367,7 +360,7 @@ class SessionOrchestrator:
             created_at=now,
             updated_at=now,
             chat_profile=turn.chat_profile or found.effective.chat_profile,
-            scope=dict(turn.scope),
+            scope=kept_of(user, turn.scope),
             parent=turn.parent,
         )
         return session, found

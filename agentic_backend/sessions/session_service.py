@@ -15,6 +15,7 @@ from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.scopes import kept_of
 from agentic_backend.policy.session_log import session_created
 from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -87,15 +88,12 @@ class SessionService:
             unnamed=title is None,
             created_at=now,
             updated_at=now,
-            scope=named,
+            scope=kept_of(user, named),
             chat_profile=chat_profile or found.effective.chat_profile,
         )
         await self._store.create_session(session)
         session_created(session)
-        found = self._agents.of_session(session)
-        self._modules.session_event(
-            Point.SESSION_START, session, found.agent.settings, user, switches=found.effective.modules
-        )
+        self._modules.session_event(Point.SESSION_START, session, found, user)
         return session.shown()
 
     async def page(self, query: SessionQuery) -> SessionPage:
@@ -140,7 +138,7 @@ class SessionService:
     async def complete(self, user: User, session_id: str) -> Session:
         """Complete the session: it takes no more asks, and its running or waiting exchange is stopped."""
         await owned_session(self._store, user.id, session_id)
-        completed = await self._ends.end(session_id, EndReason.ASKED, lambda: self._stop(user, session_id))
+        completed = await self._ends.end(session_id, EndReason.ASKED, user, lambda: self._stop(user, session_id))
         return completed.shown()
 
     async def cancel(self, user: User, session_id: str) -> bool:
@@ -161,7 +159,7 @@ class SessionService:
     async def delete(self, user: User, session_id: str) -> None:
         """Stop the session's exchange, close its agents, and delete all its data."""
         await owned_session(self._store, user.id, session_id)
-        await self._ends.end(session_id, EndReason.DELETED, lambda: self._stop(user, session_id))
+        await self._ends.end(session_id, EndReason.DELETED, user, lambda: self._stop(user, session_id))
         await self.remove(session_id)
 
     async def remove(self, session_id: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
+from agentic_backend.auth.user import User
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
@@ -15,7 +16,7 @@ from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.config.retention import RetentionSettings
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.titles import TitlesSettings
-from agentic_backend.errors import AgenticError
+from agentic_backend.errors import AgenticError, SessionNotFound
 from agentic_backend.event_loop import running
 from agentic_backend.exchange.background_calls import BackgroundCalls
 from agentic_backend.exchange.closing import Closing
@@ -45,7 +46,7 @@ from agentic_backend.sessions.maintenance import Maintenance
 from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.resumption import Resumption
 from agentic_backend.sessions.retention import Retention
-from agentic_backend.sessions.session_ends import OnEnded, SessionEnds
+from agentic_backend.sessions.session_ends import EndReason, OnEnded, SessionEnds
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.titles import Titles
@@ -92,18 +93,16 @@ def wire_sessions(
     ending: SessionsSettings,
     retention: RetentionSettings,
     modules: ModuleSupervisor,
-    on_ended: OnEnded = lambda session: None,
+    on_ended: OnEnded = lambda session, user: None,
 ) -> WiredSessions:
     naming = Titles(models, store, relay, kpi, ledger, titles, limits.titles_timeout_s)
     in_scope = agents_in_scope(agents, policies, limits, profiles)
 
-    def ended(session: SessionRecord) -> None:
+    def ended(session: SessionRecord, user: User | None) -> None:
         # Where its agent is no longer served, nobody knows which modules apply.
         with contextlib.suppress(AgenticError):
-            found = in_scope.of_session(session)
-            switches = found.effective.modules
-            modules.session_event(Point.SESSION_END, session, found.agent.settings, None, switches=switches)
-        on_ended(session)
+            modules.session_event(Point.SESSION_END, session, in_scope.of_session(session, user), user)
+        on_ended(session, user)
 
     def gate(exchange: ExchangeRecord, session: SessionRecord, opening: MessageRecord) -> TextGate | None:
         try:
@@ -115,6 +114,13 @@ def wire_sessions(
         return gate_of(exchange, settings, opening, applying)
 
     ends = SessionEnds(store, relay, factory, kpi, ended)
+
+    async def finish_quit(exchange: ExchangeRecord) -> None:
+        """Complete the session of an exchange that was to end it, if its server died before it did."""
+        opening = await store.exchange_messages(exchange.id, 1)
+        if opening and asks_to_quit(opening[0].parts):
+            with contextlib.suppress(SessionNotFound):
+                await ends.end(exchange.session_id, EndReason.QUIT, None)
 
     def close_agents(session_id: str) -> None:
         # A process that goes closes all its agents anyway, and its relay awaits no new tasks.
@@ -154,7 +160,7 @@ def wire_sessions(
     waiting = WaitingExchanges(services, in_scope, launcher, views, closing)
     resumption = Resumption(services, in_scope, launcher)
     user_limits = UserLimits(store, limits)
-    recovery = Recovery(closing, resumption.resume_by_itself)
+    recovery = Recovery(closing, resumption.resume_by_itself, finish_quit)
     orchestrator = SessionOrchestrator(
         services,
         in_scope,

@@ -113,6 +113,14 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class Completion:
+    """A session, and whether this very call has completed it."""
+
+    session: SessionRecord
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SessionQuery:
     """The sessions of one user, or of all (None).
 
@@ -183,7 +191,7 @@ class Store(ItemStore, MessageSearchStore, TrailStore, UsageStore, ChoreStore, U
 
     async def complete_session(
         self, session_id: str, at: datetime, idle_since: datetime | None = None
-    ) -> SessionRecord | None:
+    ) -> Completion | None:
         """Complete an active session; return a completed one unchanged. None if the session doesn't exist.
 
         With `idle_since`, a session that was updated later, or has an active exchange, is returned unchanged too.

@@ -1,6 +1,7 @@
 """What was asked in a scope goes on in it: after a pause, an interruption and a crash, and on another instance."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +9,24 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from support.held_agents import Hold
-from support.recorded_agents import entry_of, eventually
+from support.hostile_modules import MADE, entry, specs
+from support.recorded_agents import echoing_graph, entry_of, eventually
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.policies_file import KnownNames, Policies, read_policies
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import Channel, ExchangeStatus
 
+ACME = """
+organisations:
+  acme: {modules: {noting: false}}
+  other: {modules: {noting: true}}
+classes:
+  c: {organisation: other}
+"""
 ESSAY, STEPS = {"assignment": "essay"}, 9
 
 
@@ -113,3 +123,24 @@ async def test_each_exchange_of_a_session_has_the_scope_that_its_user_has_then(t
         assert built == [None, STEPS]
         record = await sessions.record((await sessions.ask("more", session_id=scoped))[-1]["exchange_id"])
         assert record.policy is None, "what has ended keeps nothing of who asked"
+
+
+async def test_what_the_token_names_applies_when_a_session_begins_and_ends(tmp_path: Path) -> None:
+    file = tmp_path / "policies.yaml"
+    file.write_text(ACME)
+    kept, modules = read_policies(file, KnownNames((), (), ("noting",))), specs(tmp_path, entry("noting"))
+    MADE.clear()
+    async with open_sessions(tmp_path, {"echo": echoing_graph()}, policies=kept, modules=modules) as sessions:
+        [module] = MADE
+        in_acme = replace(USER, scope={"organisation": "acme"})
+        # What a client names beside its token's organisation is not kept.
+        named = {"organisation": "other"}
+        session = await sessions.service.open(in_acme, None, None, None, named)
+        assert (await sessions.session(session.id)).scope == {}
+        await sessions.service.complete(in_acme, session.id)
+        session = await sessions.service.open(USER, None, None, None, {"class": "c"})
+        await sessions.service.complete(USER, session.id)
+        await eventually(lambda: len(module.seen) == 2)
+        for context, hook in zip(module.seen, (Point.SESSION_START, Point.SESSION_END), strict=True):
+            assert (context.session.id, context.request.hook, context.user.name) == (session.id, hook, USER.name)
+            assert context.scope.group is not None and context.scope.group.id == "other"

@@ -118,7 +118,7 @@ async def recover_all(store: Store) -> int:
     async def leave_it(record: ExchangeRecord) -> None:
         pass
 
-    recovery = Recovery(Closing(store, relay, Kpi(), lambda *_: None), leave_it)
+    recovery = Recovery(Closing(store, relay, Kpi(), lambda *_: None), leave_it, leave_it)
     return sum([await recovery.recover(record) for record in await unended(store)])
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,13 +17,14 @@ from support.sessions import USER, Sessions, events_of, open_sessions
 
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.catalog import SessionLimits
+from agentic_backend.auth.user import User
 from agentic_backend.config.sessions import SessionsSettings
-from agentic_backend.errors import SessionBusy, SessionCompleted
+from agentic_backend.errors import SessionBusy, SessionCompleted, StoreUnavailable
 from agentic_backend.protocol.events import SessionChanged
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.relay.feed import open_feed
 from agentic_backend.sessions.housekeeping import inactivity
-from agentic_backend.sessions.session_ends import SessionEnds
+from agentic_backend.sessions.session_ends import EndReason, SessionEnds
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.records import SessionRecord
 
@@ -38,7 +39,7 @@ def limited(**limits: Any) -> CatalogAgent:
 class Ended(list[str]):
     """The ids of the sessions whose end was told."""
 
-    def __call__(self, session: SessionRecord) -> None:
+    def __call__(self, session: SessionRecord, user: User | None) -> None:
         self.append(session.id)
 
 
@@ -156,6 +157,49 @@ async def test_completing_and_deleting_tell_of_the_end_once(tmp_path: Path, mong
         await sessions.service.delete(USER, first)
         await sessions.service.delete(USER, second)
     assert ended == [first, second]
+
+
+@pytest.mark.parametrize("behind", [timedelta(), timedelta(minutes=5)])
+async def test_an_end_is_told_once_whatever_the_clocks_of_the_instances_show(
+    tmp_path: Path, mongodb: str | None, ended: Ended, behind: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, mongodb, ended, {"echo": echoing_graph()}) as sessions:
+        session_id = (await sessions.ask("hello"))[-1]["session_id"]
+        at = sessions.store.real.now()
+        monkeypatch.setattr(sessions.store.real, "now", lambda: at)
+        await ends_of(sessions).end(session_id, EndReason.ASKED, USER)
+        monkeypatch.setattr(sessions.store.real, "now", lambda: at - behind)
+        await ends_of(sessions).end(session_id, EndReason.ASKED, USER)
+    assert ended == [session_id]
+
+
+@pytest.mark.parametrize("operation", ["complete_session", "append"])
+async def test_quit_ends_the_session_though_its_server_dies(
+    tmp_path: Path, mongodb: str | None, ended: Ended, operation: str
+) -> None:
+    """It dies between the beginning of the exchange and the session's end, or between that and the exchange's end."""
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(fresh_database(mongodb)) if mongodb is not None else None
+
+        @asynccontextmanager
+        async def process(**options: Any) -> AsyncIterator[Sessions]:
+            store = await MongoStore.open(database, timeout_s=20) if database is not None else None
+            agents = {"echo": echoing_graph()}
+            async with open_sessions(tmp_path, agents, database=store, on_ended=ended, **options) as sessions:
+                yield sessions
+
+        async with process() as dying:
+            session_id = (await dying.ask("hello"))[-1]["session_id"]
+            dying.store.go_away(operation)
+            with suppress(StoreUnavailable):
+                await dying.begin("quit", session_id=session_id)
+            async with process() as later:
+                session = await later.idle(session_id)
+                assert session.state is SessionState.COMPLETED
+                with pytest.raises(SessionCompleted):
+                    await later.begin("more", session_id=session_id)
+            dying.store.come_back()
+    assert ended == [session_id]
 
 
 async def test_unused_sessions_are_completed_and_no_others(

@@ -99,7 +99,7 @@ async def test_no_exchange_begins_in_a_completed_session(store: Store) -> None:
     exchange = an_exchange(session)
     with pytest.raises(SessionCompleted):
         await store.begin_exchange(exchange, question())
-    assert await store.get_session(session.id) == completed
+    assert completed is not None and await store.get_session(session.id) == completed.session
     assert await store.get_exchange(exchange.id) is None
 
 
@@ -365,14 +365,14 @@ async def test_times_in_a_session_never_run_back(store: Store) -> None:
     last = replace(again, after=ahead)
     await store.append(last, [answer("three")], an_end())
     completed = await store.complete_session(session.id, utc_now())
-    assert completed is not None and completed.ended_at is not None
+    assert completed is not None and completed.session.ended_at is not None
     times = [session.created_at]
     for exchange_id in (fence.exchange_id, again.exchange_id):
         record = await stored(store, exchange_id)
         assert record.ended_at is not None
         stamps = [message.timestamp for message in await store.exchange_messages(exchange_id)]
         times += [record.started_at, *stamps, record.ended_at]
-    times += [completed.ended_at, completed.updated_at]
+    times += [completed.session.ended_at, completed.session.updated_at]
     assert times == sorted(times)
 
 

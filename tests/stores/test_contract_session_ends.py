@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from agentic_backend.protocol.messages import SessionState
-from agentic_backend.stores.base import Store
+from agentic_backend.stores.base import Completion, Store
 from tests.stores.samples import EPOCH, a_session, an_end, answer, begin
 
 
@@ -14,8 +14,10 @@ async def test_an_unused_session_is_completed(store: Store) -> None:
     await store.create_session(session)
     at, since = EPOCH + timedelta(minutes=9), EPOCH + timedelta(minutes=2)
     completed = await store.complete_session("s", at, since)
-    assert completed is not None and (completed.state, completed.ended_at) == (SessionState.COMPLETED, at)
-    assert await store.complete_session("s", at + timedelta(minutes=1), since) == completed
+    assert completed is not None and completed.is_new
+    assert (completed.session.state, completed.session.ended_at) == (SessionState.COMPLETED, at)
+    again = Completion(completed.session, is_new=False)
+    assert await store.complete_session("s", at + timedelta(minutes=1), since) == again
     assert await store.complete_session("missing", at, since) is None
 
 
@@ -24,7 +26,7 @@ async def test_a_session_that_was_used_since_stays(store: Store, minute: int) ->
     session = a_session(id="s", minute=minute)
     await store.create_session(session)
     since = EPOCH + timedelta(minutes=2)
-    assert await store.complete_session("s", EPOCH + timedelta(minutes=9), since) == session
+    assert await store.complete_session("s", EPOCH + timedelta(minutes=9), since) == Completion(session, is_new=False)
 
 
 async def test_a_session_in_which_something_runs_stays(store: Store) -> None:
@@ -33,9 +35,9 @@ async def test_a_session_in_which_something_runs_stays(store: Store) -> None:
     await begin(store, session)
     at = EPOCH + timedelta(days=9)
     kept = await store.complete_session("s", at, at)
-    assert kept is not None and kept.state is SessionState.ACTIVE
+    assert kept is not None and kept.session.state is SessionState.ACTIVE
     completed = await store.complete_session("s", at)
-    assert completed is not None and completed.state is SessionState.COMPLETED
+    assert completed is not None and completed.session.state is SessionState.COMPLETED
 
 
 async def test_messages_of_the_user_are_counted_without_what_was_resumed(store: Store) -> None:

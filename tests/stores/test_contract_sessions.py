@@ -9,7 +9,7 @@ import pytest
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, SessionState
 from agentic_backend.protocol.parts import CodePart, ToolResultPart
-from agentic_backend.stores.base import FencedOut, SessionQuery, Store, cursor_after
+from agentic_backend.stores.base import Completion, FencedOut, SessionQuery, Store, cursor_after
 from agentic_backend.stores.records import MessageDraft, SessionRecord
 from tests.stores.samples import (
     EPOCH,
@@ -222,9 +222,10 @@ async def test_a_session_is_completed_once(store: Store) -> None:
     at = EPOCH + timedelta(days=1)
     completed = await store.complete_session(session.id, at)
     expected = {"state": SessionState.COMPLETED, "ended_at": at, "updated_at": at}
-    assert completed == replace(session, **expected)
-    assert await store.complete_session(session.id, at + timedelta(days=1)) == completed
-    assert await store.get_session(session.id) == completed
+    assert completed is not None and completed == Completion(replace(session, **expected), is_new=True)
+    again = await store.complete_session(session.id, at - timedelta(hours=1))
+    assert again == Completion(completed.session, is_new=False)
+    assert await store.get_session(session.id) == completed.session
 
 
 async def test_a_deleted_session_leaves_only_its_kpis(store: Store) -> None:
@@ -265,7 +266,7 @@ async def test_a_running_exchange_of_a_completed_session_can_still_end(store: St
     exchange = an_exchange(session)
     begun = await store.begin_exchange(exchange, question(), session)
     completed = await store.complete_session(session.id, EPOCH)
-    assert completed is not None and completed.active_exchange_id == exchange.id
+    assert completed is not None and completed.session.active_exchange_id == exchange.id
     written = await store.append(fence_after(begun, exchange.id), [answer()], an_end())
     assert (written.session.state, written.session.active_exchange_id) == (SessionState.COMPLETED, None)
 

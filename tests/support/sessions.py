@@ -32,6 +32,7 @@ from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.modules_file import ModuleSpec
 from agentic_backend.policy.policies_file import Policies
 from agentic_backend.policy.prices import Prices
+from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.protocol.events import Final
 from agentic_backend.protocol.parts import TextPart
@@ -178,7 +179,7 @@ async def open_sessions(
     broadcast: Broadcast | None = None,
     policies: Policies | None = None,
     ending: SessionsSettings | None = None,
-    on_ended: OnEnded = lambda session: None,
+    on_ended: OnEnded = lambda session, user: None,
 ) -> AsyncIterator[Sessions]:
     """Sessions with these agents by id, the first as the default; check at the end that no task is left.
 
@@ -192,7 +193,8 @@ async def open_sessions(
     factory = agent_factory(kpi=kpi, services=replace(services, standard_tools=tools), cache_size=cache_size)
     ledger = UsageLedger(store.as_store, Prices(prices), kpi, Budgets(store.as_store, budgets))
     relay = _relay(limits, broadcast or Alone(), keep_ended_bytes, grace_s)
-    supervisor = ModuleSupervisor(store.as_store, kpi, relay.spawn, module_point_timeout_s)
+    facts = Scopes(policies or Policies()).facts
+    supervisor = ModuleSupervisor(store.as_store, kpi, relay.spawn, module_point_timeout_s, facts)
     await supervisor.start(modules, module_services(services.models, ledger))
     entries = [
         agent if isinstance(agent, CatalogAgent) else entry_of(agent, agent_id) for agent_id, agent in agents.items()

@@ -13,7 +13,7 @@ from pymongo import ReturnDocument
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.messages import SessionState
-from agentic_backend.stores.base import PROOF_BYTES, SessionPage, SessionQuery, took_too_long
+from agentic_backend.stores.base import PROOF_BYTES, Completion, SessionPage, SessionQuery, took_too_long
 from agentic_backend.stores.message_search import SEARCHED_CHANNEL, MessageSearch
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, session_in
 from agentic_backend.stores.mongo.operations import Part, operation
@@ -59,7 +59,7 @@ class Sessions(Part):
     @operation
     async def complete_session(
         self, database: Database, session_id: str, at: datetime, idle_since: datetime | None = None
-    ) -> SessionRecord | None:
+    ) -> Completion | None:
         active: Document = {"_id": session_id, "state": SessionState.ACTIVE.value}
         async with self.turn(session_id):
             while (session := await database["sessions"].find_one(active)) is not None:
@@ -72,8 +72,9 @@ class Sessions(Part):
                 if idle_since is not None:
                     as_read["active_exchange_id"] = None
                 if (completed := await _set(database, as_read, changes)) is not None:
-                    return completed
-            return await session_with(database, session_id)
+                    return Completion(completed, is_new=True)
+            found = await session_with(database, session_id)
+            return None if found is None else Completion(found, is_new=False)
 
     @operation
     async def delete_session(self, database: Database, session_id: str) -> None:

@@ -3,7 +3,7 @@
 import sqlite3
 from datetime import datetime
 
-from agentic_backend.stores.base import PROOF_BYTES, SessionPage, SessionQuery
+from agentic_backend.stores.base import PROOF_BYTES, Completion, SessionPage, SessionQuery
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import folded, rfc3339
 from agentic_backend.stores.sqlite.operations import Part, columns, count, first, insert, reads, select, writes
@@ -69,10 +69,11 @@ class Sessions(Part):
     @writes
     def complete_session(
         self, db: sqlite3.Connection, session_id: str, at: datetime, idle_since: datetime | None = None
-    ) -> SessionRecord | None:
+    ) -> Completion | None:
         since = None if idle_since is None else rfc3339(idle_since)
-        db.execute(_COMPLETE, {"id": session_id, "at": rfc3339(at), "idle_since": since})
-        return session_with(db, session_id)
+        changed = db.execute(_COMPLETE, {"id": session_id, "at": rfc3339(at), "idle_since": since}).rowcount
+        session = session_with(db, session_id)
+        return None if session is None else Completion(session, is_new=changed > 0)
 
     @writes
     def delete_session(self, db: sqlite3.Connection, session_id: str) -> None:

@@ -101,7 +101,9 @@ class ModuleSupervisor:
     def session_event(self, point: Point, session: SessionRecord, found: AgentInScope, user: User | None) -> None:
         """Tell modules, beside what goes on, that `session` was opened or completed; `user` is None for the server."""
         if self._modules:
-            subject = Subject.of_session(session, user, found.agent.settings, self.scope_facts(found.scope), found.scope)
+            subject = Subject.of_session(
+                session, user, found.agent.settings, self.scope_facts(found.scope), found.scope
+            )
             self.beside(self.of(subject, found.effective.modules), point)
 
     def of(self, subject: Subject, switches: Mapping[str, bool] | None = None) -> ExchangeModules | None:

@@ -53,8 +53,8 @@ class SessionEnds:
     ) -> SessionRecord:
         """Complete the session, unless it is completed; return it.
 
-        `user` is who asks for it; None is the server itself. `stop` stops what runs in it. With `idle_since`, a session with a later message, or in which something runs, is
-        returned as it is. Raises SessionNotFound.
+        `user` is who asks for it; None is the server itself. `stop` stops what runs in it. With `idle_since`, a session
+        with a later message, or in which something runs, is returned as it is. Raises SessionNotFound.
         """
         at = self._store.now()
         completion = await self._store.complete_session(session_id, at, idle_since)

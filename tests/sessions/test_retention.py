@@ -36,7 +36,7 @@ async def sessions(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
 
 def retention(sessions: Sessions, **days: float) -> Retention:
     store = sessions.store.as_store
-    ends = SessionEnds(store, sessions.relay, sessions.factory, sessions.kpi, lambda session: None)
+    ends = SessionEnds(store, sessions.relay, sessions.factory, sessions.kpi, lambda session, user: None)
     return Retention(store, ends, sessions.service, RetentionSettings(**days))
 
 

@@ -5,6 +5,7 @@ closed here, and every instance is told: it shows its clients the change, and cl
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -16,8 +17,9 @@ from agentic_backend.policy.effective import Effective
 from agentic_backend.policy.session_log import session_terminated
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.farewell import asks_to_quit
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import SessionRecord
+from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 
 OnEnded = Callable[[SessionRecord, User | None], None]
 """Takes a session that has just been completed, and who has completed it; None is the server itself.
@@ -77,6 +79,13 @@ class SessionEnds:
             self._relay.session_changed(session.shown())
             self._on_ended(session, user)
         return session
+
+    async def finish_quit(self, exchange: ExchangeRecord) -> None:
+        """Complete the session of an exchange that the word "quit" began, if its server died before it did that."""
+        opening = await self._store.exchange_messages(exchange.id, 1)
+        if opening and asks_to_quit(opening[0].parts):
+            with suppress(SessionNotFound):
+                await self.end(exchange.session_id, EndReason.QUIT, None)
 
     async def check_limits(
         self, user: User, session: SessionRecord, effective: Effective, client_exchange_id: str | None = None

@@ -16,7 +16,7 @@ from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.config.retention import RetentionSettings
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.titles import TitlesSettings
-from agentic_backend.errors import AgenticError, SessionNotFound
+from agentic_backend.errors import AgenticError
 from agentic_backend.event_loop import running
 from agentic_backend.exchange.background_calls import BackgroundCalls
 from agentic_backend.exchange.closing import Closing
@@ -46,7 +46,7 @@ from agentic_backend.sessions.maintenance import Maintenance
 from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.resumption import Resumption
 from agentic_backend.sessions.retention import Retention
-from agentic_backend.sessions.session_ends import EndReason, OnEnded, SessionEnds
+from agentic_backend.sessions.session_ends import OnEnded, SessionEnds
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.titles import Titles
@@ -115,13 +115,6 @@ def wire_sessions(
 
     ends = SessionEnds(store, relay, factory, kpi, ended)
 
-    async def finish_quit(exchange: ExchangeRecord) -> None:
-        """Complete the session of an exchange that was to end it, if its server died before it did."""
-        opening = await store.exchange_messages(exchange.id, 1)
-        if opening and asks_to_quit(opening[0].parts):
-            with contextlib.suppress(SessionNotFound):
-                await ends.end(exchange.session_id, EndReason.QUIT, None)
-
     def close_agents(session_id: str) -> None:
         # A process that goes closes all its agents anyway, and its relay awaits no new tasks.
         if not relay.draining:
@@ -160,7 +153,7 @@ def wire_sessions(
     waiting = WaitingExchanges(services, in_scope, launcher, views, closing)
     resumption = Resumption(services, in_scope, launcher)
     user_limits = UserLimits(store, limits)
-    recovery = Recovery(closing, resumption.resume_by_itself, finish_quit)
+    recovery = Recovery(closing, resumption.resume_by_itself, ends.finish_quit)
     orchestrator = SessionOrchestrator(
         services,
         in_scope,

@@ -59,7 +59,8 @@ async def test_an_exchange_opens_with_the_users_message(store: Store) -> None:
     assert (message.session_id, message.exchange_id, message.rank) == (session.id, exchange.id, 0)
     assert (message.role, message.parts) == (Role.USER, [TextPart(text="Why?")])
     assert abs(message.timestamp - before) < timedelta(seconds=30), "a busy machine has heard the database's time late"
-    expected = {"next_rank": 1, "message_count": 1, "active_exchange_id": exchange.id, "updated_at": message.timestamp}
+    expected = {"next_rank": 1, "message_count": 1, "turn_count": 1, "active_exchange_id": exchange.id}
+    expected["updated_at"] = message.timestamp
     assert written.session == replace(session, **expected) == await store.get_session(session.id)
     assert await store.exchange_messages(exchange.id) == written.messages
     assert await store.get_exchange(exchange.id) == replace(exchange, first_rank=0)

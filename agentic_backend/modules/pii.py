@@ -13,7 +13,7 @@ from pydantic import Field
 from agentic_backend.modules.pii_detectors import PII_TYPES, Found, PiiType, find_pii
 from agentic_backend.modules.placeholders import has_placeholder, placeholder, restore
 from agentic_backend.modules.texts import search, with_texts
-from agentic_backend.policy.chat_module import ChatModule, ModuleSettings
+from agentic_backend.policy.chat_module import ChatModule, ModuleServices, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import CONTINUE, Audit, Extraction, HookResult, Modifications, blocked
 from agentic_backend.protocol.messages import Role
@@ -42,6 +42,11 @@ class PiiSettings(ModuleSettings):
 class PiiRedaction(ChatModule):
     Settings = PiiSettings
     settings: PiiSettings
+
+    def __init__(self, settings: PiiSettings, services: ModuleServices) -> None:
+        super().__init__(settings, services)
+        # The values that placeholders stand for.
+        self.reads_messages = settings.strategy == "round_trip"
 
     async def before_ai(self, context: HookContext) -> HookResult:
         current = context.conversation.current

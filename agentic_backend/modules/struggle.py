@@ -53,6 +53,7 @@ class StruggleSettings(ModuleSettings):
 
 
 class StruggleDetector(ChatModule):
+    reads_messages = True
     Settings = StruggleSettings
     settings: StruggleSettings
 

@@ -29,6 +29,11 @@ class ModuleServices:
 
 
 class ChatModule:
+    reads_messages: bool = False
+    """Whether it reads `context.conversation.messages`: they cost each exchange a read of the store.
+
+    The server looks once, when it has made the module.
+    """
     Settings: ClassVar[type[ModuleSettings]] = ModuleSettings
     """The model of the module's settings in modules.yaml."""
 

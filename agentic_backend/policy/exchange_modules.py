@@ -86,7 +86,8 @@ class ExchangeModules:
         look = LookedAt(list(parts))
         ends_at = self._clock() + self._point_timeout_s
         for module in self._at(Point.BEFORE_AI):
-            context = await self._contexts.at(Point.BEFORE_AI, look.parts)
+            reads = module.reads_messages
+            context = await self._contexts.at(Point.BEFORE_AI, look.parts, reads_messages=reads)
             before = text_of(look.parts)
             result = await self._call(module, context, ends_at, len(before), look.trail)
             name, changes = module.name, result.modifications
@@ -126,7 +127,7 @@ class ExchangeModules:
         ends_at = self._clock() + self._point_timeout_s
         try:
             for module in self._at(point):
-                context = await self._contexts.at(point, parts)
+                context = await self._contexts.at(point, parts, reads_messages=module.reads_messages)
                 await self._call(module, context, ends_at, 0, trail)
             if trail and self._subject.session is not None:
                 await self._store.add_trail(trail)
@@ -146,7 +147,8 @@ class ExchangeModules:
         ends_at = self._clock() + rest_s
         for module in self._at(point):
             try:
-                context = await self._contexts.at(point, parts, replace(facts, text=review.text))
+                said, reads = replace(facts, text=review.text), module.reads_messages
+                context = await self._contexts.at(point, parts, said, reads_messages=reads)
             except StoreUnavailable:
                 # Without its past, the text can't be judged as the modules were to judge it.
                 result = self._after_failure(module, point, "StoreUnavailable", None, 0, review.trail)

@@ -1,6 +1,7 @@
 """HookContext: what a module is told about the exchange that it looks at. Frozen; built once per exchange.
 
-`request.hook` and `response` differ from point to point, all else is the same for all points of an exchange.
+`request`, the current message and `response` differ from call to call; all else is the same for all points of an
+exchange. The session's messages are read only for modules that say that they read them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,10 @@ class Point(StrEnum):
     BEFORE_AI = "chat:before_ai"
     AFTER_AI = "chat:after_ai"
     TOOL_RESULT = "chat:tool_result"
+
+
+class MessagesNotRead(Exception):
+    """A module has asked for the session's messages, and its class does not say that it reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +98,19 @@ class CurrentMessage:
 
 @dataclass(frozen=True, slots=True)
 class ConversationFacts:
-    """`messages` are those of the session's last exchanges, as people see them, by rank, without the current one."""
-
-    messages: Sequence[ChatMessage] = field(repr=False)
     current: CurrentMessage | None
+    earlier: Sequence[ChatMessage] | None = field(default=None, repr=False)
+    """None if they were not read for this module."""
+
+    @property
+    def messages(self) -> Sequence[ChatMessage]:
+        """The messages of the session's last exchanges, as people see them, by rank, without the current one.
+
+        Raises MessagesNotRead unless the module's class says `reads_messages = True`.
+        """
+        if self.earlier is None:
+            raise MessagesNotRead("a module that reads the session's messages says `reads_messages = True`")
+        return self.earlier
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,34 +107,45 @@ class Subject:
 
 
 class HookContexts:
-    """The contexts of one subject. What has to be read is read once, before the first one."""
+    """The contexts of one subject. The session's messages are read once, for the first module that reads them."""
 
     def __init__(self, store: Store, subject: Subject) -> None:
         self._store = store
         self._subject = subject
-        self._base: HookContext | None = None
+        self._base = self._build()
+        self._earlier: tuple[ChatMessage, ...] | None = None
+        """The session's messages, once they are read."""
         self._reading = asyncio.Lock()
 
     async def at(
-        self, point: Point, parts: Sequence[Part] | None = None, response: ResponseFacts | None = None
+        self,
+        point: Point,
+        parts: Sequence[Part] | None = None,
+        response: ResponseFacts | None = None,
+        *,
+        reads_messages: bool = False,
     ) -> HookContext:
-        """The context for one call; `parts` are those of the user's message. Raises StoreUnavailable."""
-        async with self._reading:
-            if self._base is None:
-                self._base = await self._build()
-        subject, base = self._subject, self._base
+        """The context for one call; `parts` are those of the user's message.
+
+        Raises StoreUnavailable if it `reads_messages`.
+        """
+        if reads_messages and self._earlier is None:
+            async with self._reading:
+                if self._earlier is None:
+                    self._earlier = tuple(await self._messages())
+        subject = self._subject
         current = None
         if parts is not None and subject.exchange_id is not None:
             copies = tuple(part.model_copy(deep=True) for part in parts)
             current = CurrentMessage(subject.exchange_id, subject.rank, copies)
         return replace(
-            base,
+            self._base,
             request=RequestFacts(subject.request_id, point, self._store.now()),
-            conversation=ConversationFacts(base.conversation.messages, current),
+            conversation=ConversationFacts(current, self._earlier if reads_messages else None),
             response=response,
         )
 
-    async def _build(self) -> HookContext:
+    def _build(self) -> HookContext:
         subject = self._subject
         agent, session = subject.agent, subject.session
         return HookContext(
@@ -148,7 +159,7 @@ class HookContexts:
                 session.created_at if session is not None else subject.started_at,
                 session.message_count if session is not None else 0,
             ),
-            conversation=ConversationFacts(tuple(await self._messages()), None),
+            conversation=ConversationFacts(None),
         )
 
     async def _messages(self) -> list[ChatMessage]:

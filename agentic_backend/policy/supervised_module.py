@@ -67,6 +67,7 @@ class SupervisedModule:
     def __init__(self, spec: ModuleSpec, instance: ChatModule, kpi: Kpi) -> None:
         self.spec = spec
         self.instance = instance
+        self.reads_messages = bool(instance.reads_messages)
         self._kpi = kpi
         self._circuits = {point: Circuit() for point in spec.points}
         """By point: where one method fails, another may work."""

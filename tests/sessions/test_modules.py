@@ -12,7 +12,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from support.chat_client import check_exchange, final_text
 from support.held_agents import Hold, held_graph
-from support.hostile_modules import FAILURES, MADE, entry, specs
+from support.hostile_modules import FAILURES, MADE, Acting, entry, specs
 from support.recorded_agents import entry_of, eventually, metric
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 
@@ -20,6 +20,7 @@ from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.policy.hook_context import HookContext, Point
+from agentic_backend.policy.hook_result import HookResult, blocked
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, utc_now
@@ -355,3 +356,22 @@ async def test_an_exchange_that_goes_on_after_a_pause_has_its_modules(tmp_path: 
         log = await sessions.orchestrator.human_resume(USER, log.session_id, log.exchange_id, decisions, None)
         assert final_text(await events_of(log)) == "my *** is left"
     assert MADE[0].seen[-1].user.name == "Alice"
+
+
+class Reader(Acting):
+    reads_messages = False
+
+    async def before_ai(self, context: HookContext) -> HookResult:
+        self.seen.append(context)
+        return blocked("read", str(len(context.conversation.messages)))
+
+
+async def test_messages_are_read_only_for_modules_that_say_so(tmp_path: Path) -> None:
+    """A module that reads them all the same is told by the name of its error, on its first call."""
+    async with serving(tmp_path, entry("reader", class_path=f"{__name__}:Reader")) as sessions:
+        first = await sessions.ask("one")
+        with sessions.store.away("last_exchanges"):
+            assert status(await sessions.ask("two", session_id=first[0]["session_id"])) == "ok"
+        assert not sessions.store.refused
+        errors = await records_of(sessions, ModuleErrorRecord)
+        assert [error.error for error in errors] == ["MessagesNotRead"] * 2

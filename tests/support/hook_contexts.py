@@ -55,6 +55,6 @@ def hook_context(
         scope=ScopeFacts(),
         tool=ToolFacts("echo", "Echo", "graph"),
         session=SessionFacts(session, SessionState.ACTIVE, utc_now(), len(messages)),
-        conversation=ConversationFacts(messages, CurrentMessage("exchange-now", len(messages), parts)),
+        conversation=ConversationFacts(CurrentMessage("exchange-now", len(messages), parts), messages),
         response=None if response is None else ResponseFacts(response, tool=tool),
     )

@@ -18,6 +18,8 @@ PATH = "support.hostile_modules"
 class Acting(ChatModule):
     """Does at each point what its settings say for it, and notes what it was told."""
 
+    reads_messages = True
+
     class Settings(ModuleSettings):
         before: str = ""
         after: str = ""

@@ -9,7 +9,7 @@ RUN python3 -m venv /opt/venv
 COPY requirements.lock ./
 RUN /opt/venv/bin/pip install --require-hashes --no-deps -r requirements.lock
 COPY pyproject.toml README.md agents_catalog.yaml ./
-COPY config/settings.yaml config/
+COPY config/modules.yaml config/settings.yaml config/
 COPY agentic_backend agentic_backend
 RUN /opt/venv/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . \
     && /opt/venv/bin/pip install --no-deps --no-index --find-links /dist agentic-backend

@@ -226,15 +226,13 @@ def _unknown(origin: Origin) -> ConfigProblem:
 
 def default_settings_file() -> Path | None:
     """./config/settings.yaml, else that of the package or its source checkout, else None."""
-    return _first_file(
-        Path("config", "settings.yaml"), _PACKAGE / "defaults" / "settings.yaml", _CHECKOUT / "config" / "settings.yaml"
-    )
+    return _first_of("config/settings.yaml")
 
 
 def default_catalog() -> Path:
     """./agents_catalog.yaml, else that of the package or its source checkout. Raises ConfigError."""
     name = "agents_catalog.yaml"
-    found = _first_file(Path(name), _PACKAGE / "defaults" / name, _CHECKOUT / name)
+    found = _first_of(name)
     if found is None:
         raise ConfigError([ConfigProblem(name, None, None, "", "there is no agents catalog; --catalog names one")])
     return found
@@ -252,10 +250,18 @@ _PACKAGE = Path(__file__).parent.parent
 _CHECKOUT = _PACKAGE.parent
 
 
+def _first_of(name: str) -> Path | None:
+    """The file of that name in the working directory, else the shipped one: of the package or its source checkout."""
+    path = Path(name)
+    return _first_file(path, _PACKAGE / "defaults" / path.name, _CHECKOUT / path)
+
+
 def _first_file(*candidates: Path) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
 def modules_file(settings: Settings) -> Path | None:
-    """The file of the modules: that of the settings, else ./config/modules.yaml if it is there, else None."""
-    return settings.modules.file or _first_file(Path("config", "modules.yaml"))
+    """The file of the modules: that of the settings, else ./config/modules.yaml, else that of the package or its source
+    checkout, else None.
+    """
+    return settings.modules.file or _first_of("config/modules.yaml")

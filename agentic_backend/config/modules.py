@@ -8,8 +8,8 @@ from agentic_backend.config.setting_types import AnyPath, Seconds, Section
 class ModulesSettings(Section):
     file: AnyPath | None = Field(
         None,
-        description="The file that lists the modules; `null` is `./config/modules.yaml` if it is there, else there are "
-        "none.",
+        description="The file that lists the modules; `null` is `./config/modules.yaml` if it is there, else the "
+        "shipped file, in which all are switched off.",
     )
     point_timeout_s: Seconds = Field(
         10,

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Literal, get_args
 
+from agentic_backend.modules.plain_text import has_invisible, narrow, without_invisible
+
 PiiType = Literal["email", "credit_card", "iban", "phone", "ip", "mac_address", "url"]
 PII_TYPES: tuple[PiiType, ...] = get_args(PiiType)
 
@@ -64,22 +66,33 @@ _IBAN_LENGTHS = {
 
 
 def find_pii(text: str, types: Collection[PiiType] = PII_TYPES) -> list[Found]:
-    """The values of `types` in `text`, by place. Where two overlap they are one, of the type that begins first."""
-    candidates = sorted(
-        (start, -end, rank, type_)
-        for rank, type_ in enumerate(PII_TYPES)
-        if type_ in types
-        for start, end in _DETECTORS[type_](text)
-    )
-    merged: list[tuple[PiiType, int, int]] = []
-    for start, negative_end, _, type_ in candidates:
-        end = -negative_end
+    """The values of `types` in `text`, by place. Where two overlap they are one, of the type that begins first.
+
+    A value is found in wide forms and with invisible characters in it too; `Found.value` is without these.
+    """
+    text = narrow(text)
+    candidates = list(_candidates(text, types))
+    if has_invisible(text):
+        # In both forms, because an invisible character may also be all that stands between two values.
+        plain = without_invisible(text)
+        for rank, start, end in _candidates(plain.text, types):
+            candidates.append((rank, *plain.span(start, end)))
+    merged: list[tuple[int, int, int]] = []
+    for rank, start, end in sorted(candidates, key=lambda one: (one[1], -one[2], one[0])):
         if merged and start < merged[-1][2]:
-            first_type, first_start, first_end = merged[-1]
-            merged[-1] = first_type, first_start, max(first_end, end)
+            first_rank, first_start, first_end = merged[-1]
+            merged[-1] = first_rank, first_start, max(first_end, end)
         else:
-            merged.append((type_, start, end))
-    return [Found(type_, start, end, text[start:end]) for type_, start, end in merged]
+            merged.append((rank, start, end))
+    return [Found(PII_TYPES[rank], start, end, without_invisible(text[start:end]).text) for rank, start, end in merged]
+
+
+def _candidates(text: str, types: Collection[PiiType]) -> Iterator[tuple[int, int, int]]:
+    """The rank in PII_TYPES, the start and the end of each value."""
+    for rank, type_ in enumerate(PII_TYPES):
+        if type_ in types:
+            for start, end in _DETECTORS[type_](text):
+                yield rank, start, end
 
 
 def _emails(text: str) -> Iterator[Span]:

@@ -85,6 +85,8 @@ class ExchangeModules:
         """Let the modules look at the user's message, before it is stored. Raises StoreUnavailable."""
         look = LookedAt(list(parts))
         ends_at = self._clock() + self._point_timeout_s
+        makers: list[SupervisedModule] = []
+        made_again = False
         for module in self._at(Point.BEFORE_AI):
             reads = module.reads_messages
             context = await self._contexts.at(Point.BEFORE_AI, look.parts, reads_messages=reads)
@@ -92,16 +94,41 @@ class ExchangeModules:
             result = await self._call(module, context, ends_at, len(before), look.trail)
             name, changes = module.name, result.modifications
             if result.action == "block":
-                look.trail.append(self._audit(module, Point.BEFORE_AI, before, result, None))
-                return replace(look, blocked_response=result.direct_response.strip() or _NO_ANSWER)
+                return self._blocked_look(look, module, before, result)
             look.prompt_additions.extend(PromptAddition(module=name, text=text) for text in changes.prompt_additions)
+            if makers and (changes.message is not None or changes.message_for_model is not None):
+                made_again = True
             if changes.message is not None:
-                # What models were to be given instead was made of a message that is no longer there.
-                look = replace(look, parts=replaced(look.parts, changes.message), model_parts=[])
+                look = replace(look, parts=replaced(look.parts, changes.message))
                 look.trail.append(self._audit(module, Point.BEFORE_AI, before, result, None))
             if changes.message_for_model is not None:
+                makers.append(module)
                 look = replace(look, model_parts=replaced(look.parts, changes.message_for_model))
-        return look
+        return await self._make_model_parts(look, makers, ends_at) if made_again else look
+
+    async def _make_model_parts(self, look: LookedAt, makers: Sequence[SupervisedModule], ends_at: float) -> LookedAt:
+        """Let `makers` look once more, each at what the one before has left for models.
+
+        What they made before was of a message that has been replaced, or lacks what another one has kept from models.
+        """
+        parts = look.parts
+        for module in makers:
+            context = await self._contexts.at(Point.BEFORE_AI, parts)
+            before, trail = text_of(parts), list[TrailRecord]()
+            result = await self._call(module, context, ends_at, len(before), trail)
+            # What it finds in the message it has told already.
+            look.trail.extend(record for record in trail if not isinstance(record, ExtractionRecord))
+            if result.action == "block":
+                return self._blocked_look(look, module, before, result)
+            changes = result.modifications
+            new = changes.message if changes.message_for_model is None else changes.message_for_model
+            if new is not None:
+                parts = replaced(parts, new)
+        return replace(look, model_parts=[] if parts == look.parts else parts)
+
+    def _blocked_look(self, look: LookedAt, module: SupervisedModule, before: str, result: HookResult) -> LookedAt:
+        look.trail.append(self._audit(module, Point.BEFORE_AI, before, result, None))
+        return replace(look, blocked_response=result.direct_response.strip() or _NO_ANSWER)
 
     async def after_ai(
         self, text: str, channel: Channel, parts: Sequence[Part], rank: int | None, within_s: float | None = None

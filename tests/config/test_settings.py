@@ -1,4 +1,5 @@
 import os
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from agentic_backend.config.loading import (
     default_settings_file,
     documented_settings,
     load_settings,
+    modules_file,
 )
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.settings import Settings, is_loopback
@@ -364,9 +366,20 @@ def test_default_files_are_those_of_the_working_directory_or_the_shipped_ones(
     monkeypatch.chdir(tmp_path)
     assert default_settings_file() == REPOSITORY / "config" / "settings.yaml"
     assert default_catalog() == REPOSITORY / "agents_catalog.yaml"
+    assert modules_file(Settings()) == REPOSITORY / "config" / "modules.yaml"
 
     Path("config").mkdir()
+    Path("config/modules.yaml").touch()
     Path("config/settings.yaml").touch()
     Path("agents_catalog.yaml").touch()
     assert default_settings_file() == Path("config/settings.yaml")
     assert default_catalog() == Path("agents_catalog.yaml")
+    assert modules_file(Settings()) == Path("config/modules.yaml")
+
+
+def test_the_wheel_holds_the_shipped_files() -> None:
+    build = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    held = build["targets"]["wheel"]["force-include"]
+    for file in (default_settings_file(), default_catalog(), modules_file(Settings())):
+        assert file is not None
+        assert held[str(file.resolve().relative_to(REPOSITORY))] == f"agentic_backend/defaults/{file.name}"

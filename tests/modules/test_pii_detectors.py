@@ -35,6 +35,33 @@ def test_finds_a_value(type_: str, text: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("I am ada\u200b@exa\u200dmple.org.", "ada@example.org"),
+        ("I am \ufeffada@example\u2060.org", "ada@example.org"),
+        ("4111\u200b1111\u200b1111\u200b1111", "4111111111111111"),
+        ("DE89\u00ad3704\u00ad0044\u00ad0532\u00ad0130\u00ad00", "DE89370400440532013000"),
+        ("+1\u034f 202\u2063 555 0123", "+1 202 555 0123"),
+        ("192.0.\U000e00202.17", "192.0.2.17"),
+        ("https:/\u200b/example.org/me", "https://example.org/me"),
+        ("\uff14\uff11\uff11\uff11 1111 1111 1111", "4111 1111 1111 1111"),
+        ("ada\uff20example\uff0eorg", "ada@example.org"),
+    ],
+)
+def test_finds_a_value_in_disguise(text: str, value: str) -> None:
+    [found] = find_pii(text)
+    assert found.value == value
+    rest = text[: found.start] + text[found.end :]
+    assert not any(character.isdigit() or character == "@" for character in rest)
+
+
+def test_finds_values_that_only_an_invisible_character_separates() -> None:
+    text = "ada@example.org\u200bbob@example.org"
+    [found] = find_pii(text)
+    assert (found.start, found.end) == (0, len(text))
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "On 2026-11-23 at 12:30:45 it was 21.5 degrees.",
@@ -78,6 +105,9 @@ def test_looks_for_the_given_types_only() -> None:
         "(",
         "00:",
         ".a/",
+        "\u200b",
+        "a@\u200b",
+        "\uff14",
     ],
 )
 def test_takes_time_that_grows_with_the_length_only(unit: str) -> None:

@@ -140,6 +140,45 @@ async def test_models_are_given_the_same_placeholder_in_all_of_a_session(
     assert len(set(re.findall(r"<EMAIL_\w+>", str(GIVEN[:3])))) == 1
 
 
+PLACEHOLDERS = {
+    "class_path": "agentic_backend.modules.pii:PiiRedaction",
+    "settings": {"types": ["email"], "strategy": "round_trip"},
+}
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        pytest.param(
+            {
+                "class_path": "agentic_backend.modules.words:WordFilter",
+                "settings": {"words": ["darn"], "action": "replace"},
+            },
+            id="replaces the message",
+        ),
+        pytest.param(
+            {**PLACEHOLDERS, "settings": {"types": ["credit_card"], "strategy": "round_trip"}}, id="hides more"
+        ),
+    ],
+)
+async def test_a_later_module_does_not_undo_placeholders(tmp_path: Path, later: dict[str, Any]) -> None:
+    file = tmp_path / "modules.yaml"
+    entries = [{"name": "first", "priority": 20, **PLACEHOLDERS}, {"name": "later", "priority": 30, **later}]
+    file.write_text(yaml.safe_dump({"modules": entries}))
+    replaces = "words" in later["settings"]
+    async with open_sessions(tmp_path, {"echo": reciting_graph()}, modules=read_modules(file, [])) as sessions:
+        events = await sessions.ask(f"Darn! I am {MAIL}, card {CARD}")
+        shown = f"{'***' if replaces else 'Darn'}! I am {MAIL}, card {CARD}"
+        assert text_of(events[-1]["messages"][0]) == shown
+        assert final_text(events) == f"I was told: {shown}"
+        await sessions.ask("Who am I?", session_id=events[0]["session_id"])
+        # What a module finds when it looks once more is told once.
+        assert len(await found(sessions, "pii_detected")) == (1 if replaces else 2)
+    assert "<EMAIL_" in GIVEN[0][0] and MAIL not in str(GIVEN)
+    assert ("<CREDIT_CARD_" in GIVEN[0][0]) is not replaces and (CARD in str(GIVEN)) is replaces
+    assert ("***" in GIVEN[0][0]) is replaces
+
+
 async def test_listed_words_block_a_message_and_an_answer(tmp_path: Path) -> None:
     modules = module(tmp_path, "words", words=["darn", "told"])
     async with open_sessions(tmp_path, {"echo": reciting_graph()}, modules=modules) as sessions:

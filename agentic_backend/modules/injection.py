@@ -29,6 +29,10 @@ _ORDERS = {
         r"(?:previous|prior|above|earlier|preceding|all|any|your|the|system)\b[^.\n]{0,30}\b"
         r"(?:instructions?|prompts?|rules?|directions?|guidelines?|context|commands?|assignments?|tasks?)\b"
     ),
+    "ignore_the_rest": (
+        r"\b(?:ignore|disregard)\b (?:instructions\b|(?:the rest of|all|any|other|everything in|this)\b[^.\n]{0,20}"
+        r"\b(?:data|info|information|contents?|texts?|documents?)\b)"
+    ),
     "ignore_instructions_de": (
         r"\b(?:ignorieren?|ignoriere|vergiss|vergessen|missachte)\b[^.\n]{0,40}"
         r"(?:anweisung|instruktion|regel|befehl|vorgabe|aufgabe|auftr)"
@@ -44,12 +48,18 @@ _ORDERS = {
         r"|\bdu bist (?:jetzt|nun)\b"
     ),
     "prompt_disclosure": (
-        r"\b(?:reveal|show|print|repeat|output|tell me|leak|spell)\b[^.\n]{0,40}"
-        r"\b(?:(?:system|initial|hidden|full|your) )+(?:prompt|instructions?|prompt text)\b"
+        r"\b(?:reveal|show|see|print|repeat|output|display|tell me|leak|spell|encode|translate)\b[^.\n]{0,40}"
+        r"\b(?:(?:system|initial|starting|original|hidden|full|your)[ _-])+(?:prompt|instructions?|system message)\b"
+        r"|\b(?:repeat|print|output|reveal|show)\b[^.\n]{0,20}\binstructions? (?:that )?you (?:were|are) given\b"
     ),
     "chat_markup": (
         r"<\|(?:im_start|im_end|system|user|assistant|endoftext|eot_id)[^\n]{0,20}\|>|\[/?INST\]|<</?SYS>>"
-        r"|(?m:^)#{2,3} ?(?:system|instruction)s?:"
+        r"|(?m:^)#{2,3} ?(?:system|instruction)s?:|</?(?:system|instructions?)>|\[/?system\]|<end of session>"
+        r"|\bsystem message ?:"
+    ),
+    "dictated_answer": (
+        r"\b(?:just|simply|only) (?:say|print|output|reply|respond)(?: with)? ?[\"'“«<]"
+        r"|\b(?:reply|respond|answer) (?:with only|only with|with nothing but)\b"
     ),
     "secrecy": r"\b(?:do not|don't|never) (?:tell|inform|mention this to|reveal this to) the (?:user|human|person)\b",
     "exfiltration": (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 # The letters, digits and signs of ASCII in their full width, and the dot of Chinese and Japanese.
-_WIDE = {**{0xFEE0 + code: code for code in range(0x21, 0x7F)}, 0x3002: ".", 0xFF61: "."}
+_WIDE: dict[int, int | str | None] = {**{0xFEE0 + code: code for code in range(0x21, 0x7F)}, 0x3002: ".", 0xFF61: "."}
 _HAS_WIDE = re.compile("[\u3002\uff01-\uff5e\uff61]")
 # What Unicode calls ignorable by default.
 _INVISIBLE = re.compile(

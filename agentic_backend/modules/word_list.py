@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from agentic_backend.modules.folded_text import fold
 from agentic_backend.modules.linear_pattern import LinearPattern
 
-_TOKEN = re.compile(r"\w+")
+# Without the underscore, which marks emphasis in Markdown.
+_TOKEN = re.compile(r"[^\W_]+")
 # Thai to Myanmar, Khmer, kana, Han.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
 

@@ -73,6 +73,7 @@ class Kpi:
         )
         self._tool = self._histogram("chat_tool_duration_seconds", "From a tool's call to its result.", "tool")
         self._tool_failures = self._counter("chat_tool_failures", "Tools that failed.", "tool")
+        self._tool_refusals = self._counter("chat_tool_refusals", "Calls that the user may not make.", "tool")
         self._model = self._histogram(
             "chat_gen_ai_client_operation_duration_seconds",
             "Calls of chat models.",
@@ -224,6 +225,10 @@ class Kpi:
         self._tool.labels(tool).observe(duration_s)
         if not ok:
             self._tool_failures.labels(tool).inc()
+
+    def tool_refused(self, tool: str) -> None:
+        """A tool was called that the run's user has no permission for."""
+        self._tool_refusals.labels(self._tools.label(tool)).inc()
 
     def model_called(self, model: str, duration_s: float, *, tokens: tuple[int, ...] | None, error: str) -> None:
         """`tokens` begins with the input and the output tokens; `error` is the exception's type, or empty."""

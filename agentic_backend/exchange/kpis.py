@@ -2,6 +2,7 @@
 
 import asyncio
 
+from agentic_backend.agents.result_marks import FORBIDDEN
 from agentic_backend.exchange.graph_run import GraphRun
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
@@ -51,12 +52,14 @@ class ExchangeKpis:
         if started is not None:
             self._kpi.exchange_ready(record.agent_id, started.at - self._began, exchange_id)
         names: dict[str, str] = {}
-        for part in (part for message in messages for part in message.parts):
+        for message, part in [(each, part) for each in messages for part in each.parts]:
             if isinstance(part, ToolCallPart):
                 names[part.call_id] = part.name
             elif isinstance(part, ToolResultPart):
                 tool = names.get(part.call_id, "")
                 self._kpi.tool_ended(tool, (part.latency_ms or 0) / 1000, ok=part.ok is not False)
+                if FORBIDDEN in message.metadata.extras:
+                    self._kpi.tool_refused(tool)
         self._count_calls()
         self._kpi.exchange_ended(record.agent_id, record.status, record.latency_ms / 1000, first_token_s, exchange_id)
 

@@ -58,7 +58,7 @@ class ExchangeLauncher:
         return self._services.modules.of_exchange(start.record, settings, session, start.effective.modules)
 
     def _permissions_of(self, start: ExchangeStart) -> Permissions:
-        """What the user may do in this run, by the roles at the ask."""
+        """What the user may do in this run, by the roles with which the user asked, decided or resumed last."""
         policy = start.record.policy
         agents = [start.agent, *start.agent.crew]
         return Permissions(

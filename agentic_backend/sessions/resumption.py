@@ -1,6 +1,7 @@
 """Resumption: continues an interrupted exchange from its last checkpoint, as a new exchange of its session."""
 
 import logging
+from dataclasses import replace
 from uuid import uuid4
 
 from agentic_backend.auth.user import Tokens, User
@@ -11,7 +12,7 @@ from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageMetadata, Role, TokenUsage
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.sessions.access import owned_exchange
+from agentic_backend.sessions.access import asked_by, owned_exchange
 from agentic_backend.stores.base import Checkpoint, Written
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord, MessageDraft, SessionRecord
 
@@ -35,7 +36,8 @@ class Resumption:
         Raises ExchangeNotFound, SessionNotFound, CheckpointMissing, SessionCompleted, SessionBusy, and the errors of
         `AgentManager.get`.
         """
-        interrupted = await owned_exchange(self._store, user.id, exchange_id)
+        found = await owned_exchange(self._store, user.id, exchange_id)
+        interrupted = replace(found, policy=asked_by(user, found.policy))
         entry = self._agents.again(interrupted, user)
         return await self._resume(interrupted, entry, tokens, request_id, for_author=user.sees_details)
 

@@ -31,7 +31,7 @@ from agentic_backend.policy.usage_ledger import paying_group
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, Session
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.sessions.access import owned_session
+from agentic_backend.sessions.access import asked_by, owned_session
 from agentic_backend.sessions.ask_rate import AskRate
 from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.farewell import Farewell, asks_to_quit
@@ -297,14 +297,7 @@ class SessionOrchestrator:
             first_rank=session.next_rank if session is not None else 0,
             started_at=max(now, session.updated_at) if session is not None else now,
             runtime_context=dict(turn.runtime_context),
-            policy=ExchangePolicy(
-                name=user.name,
-                email=user.email,
-                roles=sorted(user.roles),
-                groups=sorted(user.groups),
-                scope=dict(found.scope),
-                chat_profile=turn.chat_profile,
-            ),
+            policy=asked_by(user, ExchangePolicy(scope=dict(found.scope), chat_profile=turn.chat_profile)),
             owner=self._instance.id,
         )
 

@@ -7,6 +7,7 @@ compare-and-set in the store makes it count once.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from uuid import uuid4
 
 from agentic_backend.auth.user import Tokens, User
@@ -23,7 +24,7 @@ from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.sessions.access import owned_exchange
+from agentic_backend.sessions.access import asked_by, owned_exchange
 from agentic_backend.sessions.approvals import decided, expired, remaining
 from agentic_backend.sessions.exchange_views import ExchangeViews, waiting_seq
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
@@ -72,6 +73,8 @@ class WaitingExchanges:
                 # Its pause is stored, but its task does not know yet: until then a stop may still end it.
                 await pausing.settled.wait()
                 continue
+            # By the present token: a role may have been withdrawn since the ask.
+            waiting = replace(waiting, policy=asked_by(user, waiting.policy))
             entry, checkpoint = self._agents.again(waiting, user), await self._checkpoint(waiting)
             decisions = await asyncio.to_thread(decided, waiting, payload, user.id, self._store.now())
             try:

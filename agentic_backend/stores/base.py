@@ -276,6 +276,8 @@ class Store(ItemStore, MessageSearchStore, TrailStore, UsageStore, ChoreStore, U
     ) -> None:
         """Add `decisions` to an exchange that has not changed since `waiting` was read; each counts once.
 
+        The policy of `waiting` replaces the stored one.
+
         With `owner`, that instance claims the exchange, which runs again: `last_seq` becomes the beginning of the next
         epoch. Without, it continues to wait for the other decisions. Raises ApprovalNotFound, without having written
         anything, if it no longer waits or has got another decision. If this raises StoreUnavailable, the decisions may

@@ -26,6 +26,7 @@ from agentic_backend.agents.permissions import Permissions, needs
 from agentic_backend.agents.runtime_context import make_current
 from agentic_backend.agents.tool_guard import guard_tools
 from agentic_backend.auth.user import User
+from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
@@ -231,11 +232,10 @@ async def test_a_node_that_calls_a_tool_itself_fails_where_the_user_may_not_use_
     assert ran == ["grade"]
 
 
-async def test_who_resumes_has_the_permissions_of_the_ask(tmp_path: Path) -> None:
-    """The run goes on from the store, where the roles are kept."""
-    ran = Ran()
+def careful(ran: Ran) -> CatalogAgent:
+    """An agent that asks for approval of `mine`; `grade` it just calls."""
 
-    class Asks(AgentFlow):
+    class Careful(AgentFlow):
         async def async_init(self) -> None:
             self._graph = create_agent(
                 model("mine", "grade"),
@@ -246,18 +246,56 @@ async def test_who_resumes_has_the_permissions_of_the_ask(tmp_path: Path) -> Non
         def get_compiled_graph(self) -> CompiledGraph:
             return self._graph
 
-    entry = entry_of(Asks, "agent", require_approval=["mine"])
-    async with open_sessions(tmp_path, {"agent": entry}, permissions=ROLES) as sessions:
+    return entry_of(Careful, "agent", require_approval=["mine"])
+
+
+@pytest.mark.parametrize(
+    ("roles", "states"),
+    [
+        ({"student"}, {"mine": "success", "grade": "forbidden"}),
+        (set(), {"mine": "forbidden", "grade": "forbidden"}),
+    ],
+)
+async def test_who_resumes_has_the_permissions_of_their_present_roles(
+    roles: set[str], states: dict[str, str], tmp_path: Path
+) -> None:
+    """A role may have been withdrawn while the exchange waited; `grade` was refused before."""
+    ran = Ran()
+    async with open_sessions(tmp_path, {"agent": careful(ran)}, permissions=ROLES) as sessions:
         log = await sessions.begin("go", user=STUDENT)
         [request] = (await until(log, "awaiting_human"))["payload"]["requests"]
         approval = Decision(call_id=request["call_id"], args_sha256=request["args_sha256"], action="approve")
         log = await sessions.orchestrator.human_resume(
-            STUDENT, log.session_id, log.exchange_id, HumanDecisions(decisions=[approval]), None
+            replace(STUDENT, roles=frozenset(roles)),
+            log.session_id,
+            log.exchange_id,
+            HumanDecisions(decisions=[approval]),
+            None,
         )
         await log.wait_ended()
         found = await records(sessions, log.session_id)
-        assert (found["mine"].state, found["grade"].state) == ("success", "forbidden")
-    assert ran == ["mine"]
+        assert {name: record.state for name, record in found.items()} == states
+    assert sorted(ran) == sorted(name for name, state in states.items() if state == "success")
+
+
+async def test_what_expires_goes_on_with_the_last_known_roles(tmp_path: Path) -> None:
+    ran = Ran()
+    limits = LimitsSettings(human_timeout_s=1)
+    async with open_sessions(tmp_path, {"agent": careful(ran)}, permissions=ROLES, limits=limits) as sessions:
+        log = await sessions.begin("go", user=STUDENT)
+        await until(log, "awaiting_human")
+        await until(log, "final")
+        found = await records(sessions, log.session_id)
+        assert (found["mine"].state, found["grade"].state, ran) == ("rejected", "forbidden", [])
+
+
+async def test_refused_calls_are_counted(tmp_path: Path) -> None:
+    graph = of_create_agent([Ran().tool("mine"), Ran().tool("grade", "grades:write:all")], model("mine", "grade"))
+    async with open_sessions(tmp_path, {"agent": graph}, permissions=ROLES) as sessions:
+        await (await sessions.begin("go", user=STUDENT)).wait_ended()
+        exposition = sessions.kpi.exposition("")[0].decode()
+    counted = [line for line in exposition.splitlines() if line.startswith("chat_tool_refusals_total")]
+    assert counted == ['chat_tool_refusals_total{tool="grade"} 1.0']
 
 
 async def test_the_modules_see_what_a_tool_returns_before_the_model() -> None:

@@ -11,7 +11,7 @@ from agentic_backend.errors import ApprovalNotFound
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Store
-from agentic_backend.stores.records import CheckpointKind
+from agentic_backend.stores.records import CheckpointKind, ExchangePolicy
 from tests.stores.conftest import RACES, OpenStore
 from tests.stores.samples import (
     EPOCH,
@@ -121,6 +121,7 @@ async def test_a_decision_hands_the_exchange_to_its_new_owner(store: Store) -> N
 async def test_decisions_may_come_one_by_one(store: Store) -> None:
     waiting = await begin_waiting(store, a_pause(deadline=EPOCH))
     edited = a_decision("j", action="edit", args={"n": 1.0, "none": None}, edited_args={"n": 2**80}, message="\u2028")
+    waiting = replace(waiting, policy=ExchangePolicy(roles=["teacher"]))
     await store.decide(waiting, [a_decision("i")])
     after_one = await stored(store, waiting.id)
     assert after_one == replace(waiting, decisions=[a_decision("i")])

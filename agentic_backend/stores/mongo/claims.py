@@ -76,7 +76,11 @@ class Claims(Part):
             "last_seq": waiting.last_seq,
             "decisions": json_text(waiting.decisions),
         }
-        changes: Document = {"decisions": json_text([*waiting.decisions, *decisions]), "last_write": token}
+        changes: Document = {
+            "decisions": json_text([*waiting.decisions, *decisions]),
+            "policy": json_text(waiting.policy),
+            "last_write": token,
+        }
         if owner is not None:
             changes |= _run_by(owner) | {"deadline": None, "last_seq": next_epoch(waiting.last_seq)}
         active = {"_id": waiting.session_id, "active_exchange_id": waiting.id}

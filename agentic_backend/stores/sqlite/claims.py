@@ -27,7 +27,7 @@ _SET_WAITING = f"""
 _DECIDE = """
     UPDATE exchanges SET decisions = :decisions, status = iif(:owner IS NULL, status, 'running'),
         deadline = iif(:owner IS NULL, deadline, NULL), owner = :owner, last_write = :token,
-        last_seq = iif(:owner IS NULL, last_seq, :claimed_seq)
+        last_seq = iif(:owner IS NULL, last_seq, :claimed_seq), policy = :policy
     WHERE id = :exchange_id AND status = 'awaiting_human' AND last_seq = :last_seq AND decisions IS :decided
     RETURNING id
 """
@@ -83,6 +83,7 @@ class Claims(Part):
             "last_seq": waiting.last_seq,
             "decided": json_text(waiting.decisions),
             "decisions": json_text([*waiting.decisions, *decisions]),
+            "policy": json_text(waiting.policy),
             "owner": owner,
             "claimed_seq": next_epoch(waiting.last_seq),
             "token": token,

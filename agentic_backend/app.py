@@ -26,7 +26,7 @@ from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.policy.budgets import Budgets
 from agentic_backend.policy.module_services import module_services
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
-from agentic_backend.policy.modules_file import read_modules
+from agentic_backend.policy.modules_file import module_names, read_modules
 from agentic_backend.policy.policies_file import Policies, load_policies
 from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.scopes import Scopes
@@ -86,8 +86,9 @@ async def open_application(
     Raises ConfigError if a file that the settings name is invalid, CannotOpenStore, and StoreUnavailable if the store
     fails right after it is opened.
     """
-    profiles, specs = load_chat_profiles(settings), read_modules(modules_file(settings), agents.known_ids)
-    policies = load_policies(settings, profiles, [spec.entry.name for spec in specs])
+    profiles, file_of_modules = load_chat_profiles(settings), modules_file(settings)
+    policies = load_policies(settings, profiles, module_names(file_of_modules))
+    specs = read_modules(file_of_modules, agents.known_ids, policies.modules_on)
     kpi, log_tail = Kpi(), LogTail(settings.log.packages)
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())

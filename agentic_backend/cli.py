@@ -24,7 +24,7 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.migrate import migrate
 from agentic_backend.policy.module_supervisor import CannotStartModule
-from agentic_backend.policy.modules_file import read_modules
+from agentic_backend.policy.modules_file import module_names, read_modules
 from agentic_backend.policy.policies_file import Policies, load_policies
 from agentic_backend.server.process import bind, run
 from agentic_backend.server.process_end import leave_now, outlive_terminal
@@ -52,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         agents = AgentManager.load(catalog, settings.models.keys(), servers, profiles.names)
         for problem in agents.problems:
             print(problem, file=sys.stderr)
-        modules = read_modules(modules_file(settings), agents.known_ids)
-        policies = load_policies(settings, profiles, [module.entry.name for module in modules])
+        policies = load_policies(settings, profiles, module_names(modules_file(settings)))
+        read_modules(modules_file(settings), agents.known_ids, policies.modules_on)
         if options.command == "validate":
             return _validate(settings, agents, policies, build=options.build)
         return _serve(settings, agents, policies)

@@ -1,4 +1,4 @@
-"""The modules file: `config/modules.yaml` read into one ModuleSpec per enabled entry, in the order in which they run.
+"""The modules file: `config/modules.yaml` read into one ModuleSpec per entry in use, in the order in which they run.
 
 Reading imports the authors' modules. Any problem stops the start: a safety module must not be left out by mistake.
 """
@@ -53,7 +53,7 @@ class ModuleEntry(BaseModel):
     tags: tuple[str, ...] = Field(
         (), strict=False, description="Tags of agents that it applies to; without agents and tags, it applies to all."
     )
-    enabled: bool = Field(True, description="Whether it is used.")
+    enabled: bool = Field(True, description="Whether it is used where no policy switches it on or off.")
     hold_output: bool = Field(
         False, description="Whether people see a text of the agent only when `chat:after_ai` has passed."
     )
@@ -66,9 +66,10 @@ class ModuleEntry(BaseModel):
         return self
 
     def applies_to(self, agent: AgentSettings) -> bool:
+        """Whether it is used with `agent` where no policy says otherwise."""
         if not self.agents and not self.tags:
-            return True
-        return agent.id in self.agents or any(tag in self.tags for tag in agent.tags)
+            return self.enabled
+        return self.enabled and (agent.id in self.agents or any(tag in self.tags for tag in agent.tags))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +82,19 @@ class ModuleSpec:
     points: frozenset[Point]
 
 
-def read_modules(path: Path | None, agents: Collection[str]) -> list[ModuleSpec]:
-    """The enabled modules of the file at `path`, in the order in which they run; None is no file.
+def module_names(path: Path | None) -> list[str]:
+    """The names of all entries of the file at `path`, as far as it is well formed. Raises ConfigError."""
+    values = read_yaml(path).values.get("modules") if path is not None else None
+    names = [value.get("name") for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+    return [name for name in names if isinstance(name, str)]
 
-    `agents` are the ids that entries may name. Blocks during the imports. Raises ConfigError with all problems.
+
+def read_modules(path: Path | None, agents: Collection[str], switched_on: Collection[str] = ()) -> list[ModuleSpec]:
+    """The modules in use of the file at `path`, in the order in which they run; None is no file.
+
+    In use are those that are enabled, and those of the names in `switched_on`; the classes and settings of others are
+    not looked at. `agents` are the ids that entries may name. Blocks during the imports. Raises ConfigError with all
+    problems.
     """
     if path is None:
         return []
@@ -109,7 +119,7 @@ def read_modules(path: Path | None, agents: Collection[str]) -> list[ModuleSpec]
             problems += validation_problems(error, ModuleEntry, document.problem, place)
             continue
         problems += _wrong_names(document, place, entry, agents, names)
-        if entry.enabled:
+        if entry.enabled or entry.name in switched_on:
             spec, found = _spec_of(document, place, entry)
             problems += found
             specs += [spec] if spec is not None else []

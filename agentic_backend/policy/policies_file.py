@@ -162,8 +162,16 @@ class Policies:
     @property
     def models(self) -> set[str]:
         """The models that entries name."""
-        every = (entry for entries in self.entries.values() for entry in entries.values())
-        return {entry.model for entry in every if entry.model is not None}
+        return {entry.model for entry in self._every_entry if entry.model is not None}
+
+    @property
+    def modules_on(self) -> set[str]:
+        """The modules that entries switch on."""
+        return {name for entry in self._every_entry for name, is_on in entry.modules.items() if is_on}
+
+    @property
+    def _every_entry(self) -> Iterator[ScopeEntry]:
+        return (entry for entries in self.entries.values() for entry in entries.values())
 
 
 class KnownNames(NamedTuple):
@@ -175,7 +183,10 @@ class KnownNames(NamedTuple):
 
 
 def load_policies(settings: Settings, profiles: ChatProfiles, modules: Collection[str]) -> Policies:
-    """The policies of the file that the settings name. Raises ConfigError with all problems."""
+    """The policies of the file that the settings name, where `modules` have these names.
+
+    Raises ConfigError with all problems.
+    """
     return read_policies(settings.policies.path, KnownNames(settings.models.keys(), profiles.names, modules))
 
 

@@ -106,10 +106,10 @@ class SessionService:
     async def get(self, user: User, session_id: str) -> Session:
         return (await owned_session(self._store, user.id, session_id)).shown()
 
-    async def settings_of(self, user: User, session_id: str) -> AgentInScope:
-        """The session's agent with the settings that apply. Raises the errors of `AgentsInScope.get`."""
+    async def settings_of(self, user: User, session_id: str) -> tuple[Session, AgentInScope]:
+        """The session, and its agent with the settings that apply. Raises the errors of `AgentsInScope.get`."""
         session = await owned_session(self._store, user.id, session_id)
-        return self._agents.get(session.agent_id, user, session.scope)
+        return session.shown(), self._agents.get(session.agent_id, user, session.scope)
 
     async def messages(
         self, user: User, session_id: str, after_rank: int, limit: int

@@ -9,6 +9,7 @@ from starlette.routing import Route
 from agentic_backend.auth.user import User
 from agentic_backend.policy.agents_in_scope import AgentInScope
 from agentic_backend.policy.effective import LevelValue
+from agentic_backend.protocol.messages import Session
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest import PREFIX
@@ -52,12 +53,11 @@ class SessionConfigApi:
         return self._calls.routes(PREFIX, [("GET", "/sessions/{id}/config", self._config)])
 
     async def _config(self, request: Request, user: User) -> Response:
-        session_id = request.path_params["id"]
-        found = await self._door.sessions.settings_of(user, session_id)
-        return json_response(_view(session_id, found, with_prompts=user.sees_details))
+        session, found = await self._door.sessions.settings_of(user, request.path_params["id"])
+        return json_response(_view(session, found, with_prompts=user.sees_details))
 
 
-def _view(session_id: str, found: AgentInScope, *, with_prompts: bool) -> SessionConfigView:
+def _view(session: Session, found: AgentInScope, *, with_prompts: bool) -> SessionConfigView:
     def shown(name: str, told: LevelValue) -> LevelView:
         # What the system prompt says may be meant for the model alone.
         value = told.value if with_prompts or not name.startswith(_PROMPTS) else told.value is not None
@@ -66,7 +66,10 @@ def _view(session_id: str, found: AgentInScope, *, with_prompts: bool) -> Sessio
     settings = {}
     for name, told in sorted(found.effective.levels.items()):
         levels = [shown(name, one) for one in told]
+        if name == "chat_profile" and session.chat_profile != levels[-1].value:
+            # A session keeps the profile that it began with.
+            levels.append(LevelView(level="session", id=session.id, value=session.chat_profile))
         settings[name] = SettingView(value=levels[-1].value, source=levels[-1], levels=levels)
     return SessionConfigView(
-        session_id=session_id, agent_id=found.agent.settings.id, scope=dict(found.scope), settings=settings
+        session_id=session.id, agent_id=found.agent.settings.id, scope=dict(found.scope), settings=settings
     )

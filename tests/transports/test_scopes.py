@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from support.chat_client import chat
+from support.hostile_modules import entry
 from support.rest_client import error_of, rest, sse_events
 from support.running_server import ASSISTANT, RunningServer, running_server
 
@@ -91,6 +92,34 @@ async def test_the_owner_sees_each_value_and_where_it_comes_from(scoped: Running
         assert most["levels"][2]["file"] == "agents_catalog.yaml"
         assert config["settings"]["limits.run_s"]["source"]["level"] == "server"
         assert (await others.get(f"/sessions/{session['id']}/config")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("profile", "level"), [("long_context", "session"), ("compact", "assignment"), (None, "assignment")]
+)
+async def test_the_profile_that_a_session_keeps_is_shown(
+    scoped: RunningServer, profile: str | None, level: str
+) -> None:
+    async with rest(scoped) as http:
+        body = {"scope": {"assignment": "essay"}, "chat_profile": profile}
+        session = (await http.post("/sessions", json=body)).json()
+        shown = (await http.get(f"/sessions/{session['id']}/config")).json()["settings"]["chat_profile"]
+        assert (shown["value"], shown["source"]["level"]) == (profile or "compact", level)
+        assert shown["value"] == session["chat_profile"]
+
+
+async def test_a_module_that_is_off_is_switched_on_where_a_policy_says_so(tmp_path: Path) -> None:
+    modules, policies = tmp_path / "modules.yaml", tmp_path / "policies.yaml"
+    off = entry("off", enabled=False, settings={"before": "block_word"})
+    broken = {**off, "name": "broken", "class_path": "no.such:Module"}
+    modules.write_text(yaml.safe_dump({"modules": [off, broken]}))
+    policies.write_text(yaml.safe_dump({"assignments": {"strict": {"modules": {"off": True, "broken": False}}}}))
+    settings = {"policies": {"file": str(policies)}, "modules": {"file": str(modules)}}
+    async with running_server(tmp_path, settings=settings) as server, chat(server.address) as client:
+        for mode in ("chat", "query"):
+            for scope, status in (({}, "ok"), ({"assignment": "strict"}, "blocked")):
+                await client.send({"message": "a secret", "scope": scope, "mode": mode})
+                assert (await client.until("final"))["status"] == status
 
 
 async def test_a_query_over_http_is_answered_and_leaves_nothing(scoped: RunningServer) -> None:

@@ -204,10 +204,9 @@ class ExchangeModules:
     ) -> HookResult:
         """What the module answers, or what its failure comes to; adds the records of it to `trail`."""
         subject, point, began = self._subject, context.request.hook, self._clock()
-        payer = subject.payer if not subject.is_new else replace(subject.payer, session_id=None)
         longest = max(TEXT_BYTES, 2 * length)
         try:
-            result = await module.call(context, ends_at - began, longest, payer, subject.log_fields)
+            result = await module.call(context, ends_at - began, longest, subject.payer, subject.log_fields)
         except ModuleFailed as error:
             took_ms = round(1000 * (self._clock() - began))
             return self._after_failure(module, point, error.error, error.where, took_ms, trail)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from support.asking_modules import modules_file
 from support.chat_client import PATIENCE_S, ChatClient, Event, chat
 from support.rest_client import rest
 from support.running_server import FAST, RunningServer, running_server
@@ -153,3 +155,41 @@ async def test_a_title_leaves_a_record(store_url: str, store: Store, tmp_path: P
     [title] = [record for record in found if record.purpose == "title"]
     check(title, purpose="title", session_id=final["session_id"])
     assert title.cost
+
+
+async def test_what_modules_ask_at_each_point_is_recorded_as_the_users(
+    store_url: str, store: Store, tmp_path: Path
+) -> None:
+    settings = {**SETTINGS, "modules": {"file": str(modules_file(tmp_path))}, "store": {"url": store_url}}
+    async with running_server(tmp_path, settings=settings) as server:
+        async with chat(server.address, token="dev:alice") as client:
+            asked = (await client.ask("hello"))[-1]
+            await records_of(store, asked, 5)
+            ended = (await client.ask("quit", session_id=asked["session_id"]))[-1]
+            assert ended["session"]["state"] == "completed"
+            query = (await client.ask("hello", mode="query"))[-1]
+        in_query = await records_of(store, query, 4)
+        async with asyncio.timeout(PATIENCE_S):
+            while len(in_session := await records(store, session_id=asked["session_id"])) < 7:
+                await asyncio.sleep(0.02)
+    assert Counter(record.purpose for record in in_query) == {"answer": 1, "module": 3}
+    assert Counter(record.purpose for record in in_session) == {"answer": 1, "module": 6}
+    for record in (*in_query, *in_session):
+        check(record, purpose=record.purpose)
+        assert record.cost
+
+
+async def test_a_summary_leaves_a_record(store_url: str, store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "chat_profiles.yaml"
+    file.write_text(yaml.safe_dump({"profiles": {"short": {"max_history_turns": 1}}, "default_profile": "short"}))
+    settings = {**SETTINGS, "chat_profiles": {"file": str(file)}, "store": {"url": store_url}}
+    async with running_server(tmp_path, settings=settings) as server:
+        async with chat(server.address, token="dev:alice") as client:
+            session_id = (await client.ask("hello"))[-1]["session_id"]
+            await client.ask("hello again", session_id=session_id)
+        async with asyncio.timeout(PATIENCE_S):
+            while not (found := await records(store, session_id=session_id, purpose="summary")):
+                await asyncio.sleep(0.02)
+    for record in found:
+        check(record, purpose="summary")
+        assert record.exchange_id and record.cost

@@ -4,9 +4,11 @@ What has been spent is read from the store at most every `_FRESH_S` for each of 
 between is added. So they may exceed a budget by what runs at that moment, and by what other instances have spent since.
 """
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextvars import Context
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -43,6 +45,11 @@ class Budgets:
         self._clock = clock
         self._spent: OrderedDict[tuple[Whose, str], _Spent] = OrderedDict()
         """By whom it was spent; those asked for last are at the end."""
+        self._reading: dict[tuple[Whose, str, datetime], asyncio.Task[_Spent]] = {}
+        """What is being read, also by the begin of its period: all who ask meanwhile wait for it."""
+
+    def __bool__(self) -> bool:
+        return any(self._of.values())
 
     async def check(self, user_id: str, group: str | None) -> None:
         """Raises BudgetExceeded, with the time until it is renewed, if the user's or the group's budget is used up.
@@ -80,17 +87,34 @@ class Budgets:
         """What has been spent since `begin`, by currency."""
         spent = self._spent.get((whose, name))
         if spent is None or spent.begin != begin or self._clock() - spent.read_at > _FRESH_S:
-            read_at = self._clock()
-            query = UsageQuery(
-                user_id=name if whose == "user" else None, group=name if whose == "group" else None, since=begin
-            )
-            sums = await self._store.usage_sums(query)
-            costs = dict(sums[0].costs) if sums else {}
-            spent = self._spent[whose, name] = _Spent(begin, read_at, costs)
-            while len(self._spent) > _KEPT_AT_MOST:
-                self._spent.popitem(last=False)
-        self._spent.move_to_end((whose, name))
+            reading = self._reading.get((whose, name, begin))
+            if reading is None:
+                # An empty context, because it is done for all who wait.
+                reading = asyncio.create_task(self._read(whose, name, begin), context=Context())
+                self._reading[whose, name, begin] = reading
+                reading.add_done_callback(lambda task: self._has_read((whose, name, begin), task))
+            # Shielded, since others may wait for it too.
+            spent = await asyncio.shield(reading)
+        if (whose, name) in self._spent:
+            self._spent.move_to_end((whose, name))
         return spent.costs
+
+    async def _read(self, whose: Whose, name: str, begin: datetime) -> _Spent:
+        read_at = self._clock()
+        query = UsageQuery(
+            user_id=name if whose == "user" else None, group=name if whose == "group" else None, since=begin
+        )
+        sums = await self._store.usage_sums(query)
+        spent = self._spent[whose, name] = _Spent(begin, read_at, dict(sums[0].costs) if sums else {})
+        while len(self._spent) > _KEPT_AT_MOST:
+            self._spent.popitem(last=False)
+        return spent
+
+    def _has_read(self, key: tuple[Whose, str, datetime], task: asyncio.Task[_Spent]) -> None:
+        del self._reading[key]
+        if not task.cancelled():
+            # Whoever waits is told; if nobody waits any more, asyncio is not to complain.
+            task.exception()
 
 
 def period(at: datetime, per: Literal["day", "month"]) -> tuple[datetime, datetime]:

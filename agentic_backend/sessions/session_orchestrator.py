@@ -27,7 +27,7 @@ from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.policy.scopes import kept_of
 from agentic_backend.policy.session_log import session_created
-from agentic_backend.policy.usage_ledger import paying_group
+from agentic_backend.policy.usage_ledger import Payer, paying_group
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, Session
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -123,7 +123,7 @@ class SessionOrchestrator:
         """
 
         async def decide() -> ExchangeLog:
-            await self._check_budget(user, user.scope)
+            await self._check_budget_of(user, exchange_id)
             return await self._waiting.decide(user, session_id, exchange_id, payload, tokens)
 
         return await self._admit(user, decide)
@@ -133,7 +133,7 @@ class SessionOrchestrator:
 
         async def resume() -> ExchangeLog:
             await self._user_limits.check_waiting(user.id)
-            await self._check_budget(user, user.scope)
+            await self._check_budget_of(user, exchange_id)
             return await self._resumption.resume(user, exchange_id, tokens, request_id)
 
         return await self._admit(user, resume)
@@ -215,6 +215,12 @@ class SessionOrchestrator:
     async def _check_budget(self, user: User, scope: Mapping[str, str]) -> None:
         """Raise BudgetExceeded if the user, or the group that pays in this scope, has spent its budget."""
         await self._budgets.check(user.id, paying_group(user.groups, scope))
+
+    async def _check_budget_of(self, user: User, exchange_id: str) -> None:
+        """Raise BudgetExceeded if the user, or the group that pays for their exchange, has spent its budget."""
+        record = await self._store.get_exchange(exchange_id) if self._budgets else None
+        if record is not None and record.user_id == user.id:
+            await self._budgets.check(user.id, Payer.of(record).group)
 
     async def _admit(self, user: User, work: Callable[[], Coroutine[Any, Any, ExchangeLog]]) -> ExchangeLog:
         # Shielded: the work completes even if its client disconnects.

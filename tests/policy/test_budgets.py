@@ -1,5 +1,6 @@
 """Budgets: what users and groups have spent in a period, known without asking the store each time."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.failing_store import FailingStore
+from support.recorded_agents import eventually
 
 from agentic_backend.config.usage import BudgetsSettings
 from agentic_backend.errors import BudgetExceeded, StoreUnavailable
@@ -145,3 +147,20 @@ def test_one_group_pays() -> None:
     assert paying_group({"b", "a"}, {}) == "a"
     assert paying_group({"b", "a"}, {"organisation": "o"}) == "o"
     assert paying_group((), {"class": "c"}) is None
+
+
+async def test_all_who_ask_at_once_wait_for_one_reading(store: FailingStore) -> None:
+    spending = Spending(store, groups={"class": {"cost": 5}})
+    await spending.stored(9.0, group="class")
+    reading = store.hold("usage_sums")
+    asking = asyncio.gather(*[spending.refusal(f"u{number}", "class") for number in range(20)])
+    await eventually(lambda: store.waiting == ["usage_sums"])
+    reading.set()
+    assert all(await asking) and store.waiting == ["usage_sums"]
+    spending.seconds += module._FRESH_S + 1
+    with store.away("usage_sums"):
+        tried = [spending.budgets.check("u", "class") for _ in range(20)]
+        failures = await asyncio.gather(*tried, return_exceptions=True)
+    assert all(isinstance(failure, StoreUnavailable) for failure in failures)
+    assert store.refused == ["usage_sums"]
+    assert await spending.refusal("u", "class") is not None

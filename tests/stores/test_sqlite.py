@@ -17,6 +17,7 @@ from agentic_backend.stores.base import Fence, SessionQuery
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite.connection import SqliteConnection
+from agentic_backend.stores.usage_sums import UsageQuery
 from tests.stores import endless_writer
 from tests.stores.samples import (
     ENDLESS,
@@ -138,6 +139,9 @@ async def test_a_read_waits_neither_for_a_writer_nor_for_a_search_or_report(
     await asyncio.sleep(0.05)
     assert await ranks(store, fence.session_id) == [0]
     assert len((await store.list_sessions(SessionQuery("ann"))).sessions) == 1
+    of_session = UsageQuery(session_id=fence.session_id, by=("exchange_id",))
+    for query in (UsageQuery(user_id="ann"), UsageQuery(group="7b"), of_session):
+        assert await store.usage_sums(query) == []
     assert not any(task.done() for task in (writing, *endless))
     for task in endless:
         task.cancel()

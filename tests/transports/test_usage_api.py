@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 from support.chat_client import chat
 from support.rest_client import rest
 from support.running_server import FAST, RunningServer, running_server
@@ -203,3 +204,33 @@ async def test_what_waits_goes_on_waiting_while_its_budget_is_spent(store_url: s
         async with chat(server.address, token="dev:alice") as client:
             await client.send({"type": "human_resume", **names, "payload": payload})
             assert (await client.until("final"))["status"] == "ok"
+
+
+async def test_the_group_that_pays_for_an_exchange_is_asked_again_before_it_goes_on(
+    store_url: str, store: Store, tmp_path: Path
+) -> None:
+    file = tmp_path / "policies.yaml"
+    file.write_text(yaml.safe_dump({"organisations": {"acme": {}}}))
+    settings = {
+        **SETTINGS,
+        "store": {"url": store_url},
+        "policies": {"file": str(file)},
+        "budgets": {"groups": {"acme": {"cost": 5}}},
+    }
+    async with running_server(tmp_path, agents=ENTRIES, settings=settings) as server:
+        async with chat(server.address, token="dev:alice") as client:
+            asked = {"message": "call wait(seconds=0)", "agent_id": "approving", "scope": {"organisation": "acme"}}
+            await client.send(asked)
+            waiting = await client.until("awaiting_human")
+    await store.add_trail([used(1, user_id="bob", group="acme", at=datetime.now(UTC), cost=5.0)])
+    async with running_server(tmp_path, agents=ENTRIES, settings=settings) as server:
+        async with chat(server.address, token="dev:alice") as client:
+            [request] = waiting["payload"]["requests"]
+            decision = {"action": "approve", "call_id": request["call_id"], "args_sha256": request["args_sha256"]}
+            names = {name: waiting[name] for name in ("session_id", "exchange_id")}
+            payload = {"decisions": [decision], "answers": {}}
+            await client.send({"type": "human_resume", **names, "payload": payload})
+            assert (await client.until("error"))["code"] == "budget_exceeded"
+        async with rest(server, "dev:alice") as http:
+            refused = await http.post(f"/exchanges/{waiting['exchange_id']}/resume", json={})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "budget_exceeded")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.sqlite.operations import Part, reports
+from agentic_backend.stores.sqlite.operations import Part, lists, reports
 from agentic_backend.stores.tables import USAGE
 from agentic_backend.stores.usage_sums import UsageAdding, UsageQuery, UsageSum
 
@@ -15,11 +15,25 @@ _FIGURES = """count(*) AS calls, sum(input_tokens) AS input_tokens, sum(output_t
 
 
 class Usage(Part):
+    async def usage_sums(self, query: UsageQuery) -> list[UsageSum]:
+        # What one user or group has spent is read before their asks, which must not wait for reports.
+        is_one_sum = not query.by and (query.user_id or query.group)
+        is_short = is_one_sum or query.session_id or query.exchange_id
+        return await (self.short_usage_sums(query) if is_short else self.long_usage_sums(query))
+
+    @lists
+    def short_usage_sums(self, db: sqlite3.Connection, query: UsageQuery) -> list[UsageSum]:
+        return _sums(db, query)
+
     @reports
-    def usage_sums(self, db: sqlite3.Connection, query: UsageQuery) -> list[UsageSum]:
-        adding = UsageAdding(query)
-        adding.add(map(dict, db.execute(*_statement(query))))
-        return adding.sums()
+    def long_usage_sums(self, db: sqlite3.Connection, query: UsageQuery) -> list[UsageSum]:
+        return _sums(db, query)
+
+
+def _sums(db: sqlite3.Connection, query: UsageQuery) -> list[UsageSum]:
+    adding = UsageAdding(query)
+    adding.add(map(dict, db.execute(*_statement(query))))
+    return adding.sums()
 
 
 def _statement(query: UsageQuery) -> tuple[str, Mapping[str, Any]]:

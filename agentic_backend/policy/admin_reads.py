@@ -33,7 +33,7 @@ AUDIT_KINDS: dict[str, type[AuditRecord] | type[ExtractionRecord] | type[ToolCal
 """The kinds of records of a session's audit, by their names in the answer."""
 
 _PROMPTS_AT_MOST = 100
-_LONGEST_PATH = 500
+_LONGEST_TEXT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class AdminReads:
             at=self._store.now(),
             user_id=admin_id,
             request_id=request_id,
-            path=path[:_LONGEST_PATH],
-            subject=subject,
+            path=path[:_LONGEST_TEXT],
+            subject=subject and subject[:_LONGEST_TEXT],
         )
         await self._store.add_trail([record])
 

@@ -1,17 +1,21 @@
 """UsageReports: what calls of models have used and cost, summed by day, user, group, session, agent and so on."""
 
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from agentic_backend.policy.prices import Prices
 from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.usage_sums import UsageQuery
 
 _SUMS_AT_MOST = 1_000
 _SPAN = timedelta(days=31)
+# How many sums are computed at once, and how long in seconds one waits for others.
+_PER_USER, _IN_ALL, _WAIT_S = 1, 2, 5.0
 
 
 class CostView(Value):
@@ -40,20 +44,26 @@ class UsageView(Value):
     truncated: bool
 
 
-@dataclass(frozen=True, slots=True)
 class UsageReports:
-    store: Store
-    prices: Prices
+    def __init__(self, store: Store, prices: Prices) -> None:
+        self._store = store
+        self._prices = prices
+        content = "Too many sums of usage are computed; wait until some are answered."
+        self._at_once = Bulkhead(per_user=_PER_USER, in_all=_IN_ALL, wait_s=_WAIT_S, content=content)
+        """Room for sums of more than a session."""
 
-    async def sums(self, query: UsageQuery) -> UsageView:
+    async def sums(self, reader: str, query: UsageQuery) -> UsageView:
         """The sums that `query` asks for; without times, and of no one session or exchange, those of the last 31 days.
 
-        Raises RateLimited if this takes too long.
+        `reader` is the id of the user who reads them. Raises RateLimited if this takes too long, or if too many are
+        being computed.
         """
-        if not any((query.since, query.until, query.session_id, query.exchange_id)):
-            query = replace(query, since=self.store.now() - _SPAN)
-        # One sum more than are shown tells whether there are more.
-        sums = await self.store.usage_sums(replace(query, limit=_SUMS_AT_MOST + 1))
+        is_narrow = query.session_id is not None or query.exchange_id is not None
+        if not any((query.since, query.until, is_narrow)):
+            query = replace(query, since=self._store.now() - _SPAN)
+        async with nullcontext() if is_narrow else self._at_once.entered(reader):
+            # One sum more than are shown tells whether there are more.
+            sums = await self._store.usage_sums(replace(query, limit=_SUMS_AT_MOST + 1))
         views = [
             UsageSumView(
                 keys=dict(zip(query.by, each.keys, strict=True)),
@@ -66,4 +76,4 @@ class UsageReports:
         ]
         span: dict[str, Any] = {"start": query.since, "end": query.until}
         is_truncated = len(sums) > _SUMS_AT_MOST
-        return UsageView(**span, by=list(query.by), sums=views, priced=bool(self.prices), truncated=is_truncated)
+        return UsageView(**span, by=list(query.by), sums=views, priced=bool(self._prices), truncated=is_truncated)

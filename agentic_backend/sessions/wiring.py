@@ -35,7 +35,6 @@ from agentic_backend.policy.policies_file import Policies
 from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
-from agentic_backend.policy.usage_reports import UsageReports
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.exchange_views import ExchangeViews
@@ -50,6 +49,7 @@ from agentic_backend.sessions.session_ends import OnEnded, SessionEnds
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.titles import Titles
+from agentic_backend.sessions.usage_reports import UsageReports
 from agentic_backend.sessions.user_deletions import UserDeletions
 from agentic_backend.sessions.user_export import UserExport
 from agentic_backend.sessions.user_limits import UserLimits

@@ -40,6 +40,6 @@ def called(request: Request) -> str:
 
 
 def _subject(request: Request) -> str | None:
-    """The id in the path, else the user or the session that the query names."""
-    named = request.query_params
-    return request.path_params.get("id") or named.get("user_id") or named.get("session_id")
+    """The id in the path, else the user, the session or the exchange that the query names."""
+    named = (request.query_params.get(name) for name in ("user_id", "session_id", "exchange_id"))
+    return request.path_params.get("id") or next(filter(None, named), None)

@@ -9,11 +9,11 @@ from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
-from agentic_backend.policy.usage_reports import UsageReports
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.kpi_report import KpiReports
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
+from agentic_backend.sessions.usage_reports import UsageReports
 from agentic_backend.sessions.user_deletions import UserDeletions
 from agentic_backend.sessions.user_export import UserExport
 from agentic_backend.transports.open_connections import OpenConnections

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame
-from agentic_backend.policy.usage_reports import UsageReports
+from agentic_backend.sessions.usage_reports import UsageReports
 from agentic_backend.stores.usage_sums import USAGE_KEYS, UsageKey, UsageQuery
 from agentic_backend.transports.rest import PREFIX
 from agentic_backend.transports.rest_calls import RestCalls
@@ -26,11 +26,11 @@ class UsageApi:
         return self._calls.routes(PREFIX, calls)
 
     async def _own(self, request: Request, user: User) -> Response:
-        return json_response(await self._reports.sums(_query(request, user_id=user.id)))
+        return json_response(await self._reports.sums(user.id, _query(request, user_id=user.id)))
 
     async def _of_all(self, request: Request, user: User) -> Response:
         user_id = request.query_params.get("user_id") or None
-        return json_response(await self._reports.sums(_query(request, user_id=user_id)))
+        return json_response(await self._reports.sums(user.id, _query(request, user_id=user_id)))
 
 
 def _query(request: Request, *, user_id: str | None) -> UsageQuery:

@@ -90,8 +90,13 @@ async def test_each_read_is_recorded_with_whose_data_it_was(server: RunningServe
     await get(server, f"/admin/sessions/{session_id}/audit")
     await get(server, "/admin/sessions?user_id=alice")
     await get(server, "/admin/sessions/none/audit")
+    await get(server, "/admin/usage?exchange_id=e")
+    long = "x" * 2_000
+    await get(server, f"/admin/usage?user_id={long}")
     assert await reads(server) == [
         ("/admin/reads", None),
+        (f"/admin/usage?user_id={long}"[: 500 - len(f"GET {PREFIX}")], long[:500]),
+        ("/admin/usage?exchange_id=e", "e"),
         ("/admin/sessions/none/audit", "none"),
         ("/admin/sessions?user_id=alice", "alice"),
         (f"/admin/sessions/{session_id}/audit", session_id),

@@ -8,6 +8,11 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agentic_backend.modules.plain_text import INVISIBLE
+
+# Accents that form no letter with what they stand on: they strike it through, or are piled up.
+_ACCENTS = range(0x300, 0x370)
+
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
@@ -29,11 +34,17 @@ def fold(text: str) -> FoldedText:
     ends: list[int] = []
     for start, end in _clusters(text):
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text[start:end]).casefold())
-        visible = [character for character in folded if unicodedata.category(character) != "Cf"]
+        visible = [character for character in folded if _is_read(character)]
         characters += visible
         starts += [start] * len(visible)
         ends += [end] * len(visible)
     return FoldedText("".join(characters), starts, ends)
+
+
+def _is_read(character: str) -> bool:
+    return not (
+        unicodedata.category(character) == "Cf" or ord(character) in _ACCENTS or INVISIBLE.match(character) is not None
+    )
 
 
 def _clusters(text: str) -> list[tuple[int, int]]:

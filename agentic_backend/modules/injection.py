@@ -11,6 +11,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from agentic_backend.modules.linear_pattern import LinearPattern
+from agentic_backend.modules.plain_text import PlainText, narrow, without_invisible
 from agentic_backend.modules.texts import search
 from agentic_backend.policy.chat_module import ChatModule, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
@@ -25,32 +26,32 @@ _INVISIBLE = re.compile(
 
 _ORDERS = {
     "ignore_instructions": (
-        r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,30}\b"
-        r"(?:previous|prior|above|earlier|preceding|all|any|your|the|system)\b[^.\n]{0,30}\b"
+        r"\b(?:ignore|disregard|forget|override|bypass)\b[^.]{0,30}\b"
+        r"(?:previous|prior|above|earlier|preceding|all|any|your|the|system)\b[^.]{0,30}\b"
         r"(?:instructions?|prompts?|rules?|directions?|guidelines?|context|commands?|assignments?|tasks?)\b"
     ),
     "ignore_the_rest": (
-        r"\b(?:ignore|disregard)\b (?:instructions\b|(?:the rest of|all|any|other|everything in|this)\b[^.\n]{0,20}"
+        r"\b(?:ignore|disregard)\s{1,3}(?:instructions\b|(?:the rest of|all|any|other|everything in|this)\b[^.]{0,20}"
         r"\b(?:data|info|information|contents?|texts?|documents?)\b)"
     ),
     "ignore_instructions_de": (
-        r"\b(?:ignorieren?|ignoriere|vergiss|vergessen|missachte)\b[^.\n]{0,40}"
+        r"\b(?:ignorieren?|ignoriere|vergiss|vergessen|missachte)\b[^.]{0,40}"
         r"(?:anweisung|instruktion|regel|befehl|vorgabe|aufgabe|auftr)"
     ),
     "ignore_instructions_fr": (
-        r"\b(?:ignore[zr]?|oublie[zr]?) (?:toutes? )?(?:les|tes|vos|ces|mes)\b[^.\n]{0,40}"
+        r"\b(?:ignore[zr]?|oublie[zr]?) (?:toutes? )?(?:les|tes|vos|ces|mes)\b[^.]{0,40}"
         r"\b(?:instructions?|consignes?|r[eè]gles?)\b"
     ),
-    "ignore_instructions_es": r"\b(?:ignora|olvida|omite)\b[^.\n]{0,40}\b(?:instrucciones|reglas|[oó]rdenes)\b",
+    "ignore_instructions_es": r"\b(?:ignora|olvida|omite)\b[^.]{0,40}\b(?:instrucciones|reglas|[oó]rdenes)\b",
     "new_instructions": r"\b(?:new|updated|real|actual) (?:system )?(?:instructions?|prompt|task)\s{0,3}:",
     "new_role": (
         r"\b(?:you are now|from now on,? you|you will now|act as if you|pretend (?:to be|that you))\b"
         r"|\bdu bist (?:jetzt|nun)\b"
     ),
     "prompt_disclosure": (
-        r"\b(?:reveal|show|see|print|repeat|output|display|tell me|leak|spell|encode|translate)\b[^.\n]{0,40}"
+        r"\b(?:reveal|show|see|print|repeat|output|display|tell me|leak|spell|encode|translate)\b[^.]{0,40}"
         r"\b(?:(?:system|initial|starting|original|hidden|full|your)[ _-])+(?:prompt|instructions?|system message)\b"
-        r"|\b(?:repeat|print|output|reveal|show)\b[^.\n]{0,20}\binstructions? (?:that )?you (?:were|are) given\b"
+        r"|\b(?:repeat|print|output|reveal|show)\b[^.]{0,20}\binstructions? (?:that )?you (?:were|are) given\b"
     ),
     "chat_markup": (
         r"<\|(?:im_start|im_end|system|user|assistant|endoftext|eot_id)[^\n]{0,20}\|>|\[/?INST\]|<</?SYS>>"
@@ -63,7 +64,7 @@ _ORDERS = {
     ),
     "secrecy": r"\b(?:do not|don't|never) (?:tell|inform|mention this to|reveal this to) the (?:user|human|person)\b",
     "exfiltration": (
-        r"\b(?:send|forward|post|upload|e-?mail)\b[^.\n]{0,60}\b(?:passwords?|credentials?|api keys?|tokens?"
+        r"\b(?:send|forward|post|upload|e-?mail)\b[^.]{0,60}\b(?:passwords?|credentials?|api keys?|tokens?"
         r"|conversation|chat history|secrets?)\b[^\n]{0,40}\b(?:to|at)\b[^\n]{0,10}(?:https?://|[\w.-]+@)"
     ),
 }
@@ -111,7 +112,13 @@ class InjectionMarks(ChatModule):
         return self.settings.tools is None or tool in self.settings.tools
 
     def _orders(self, text: str) -> list[tuple[int, int, str]]:
-        return [(start, end, name) for name, pattern in self._patterns.items() for start, end in pattern.find(text)]
+        # The joiners that stay in the result hide no order.
+        plain = without_invisible(narrow(text)) if not text.isascii() else PlainText(text, range(len(text)))
+        return [
+            (*plain.span(start, end), name)
+            for name, pattern in self._patterns.items()
+            for start, end in pattern.find(plain.text)
+        ]
 
 
 def _marked(text: str, places: list[tuple[int, int]]) -> str:

@@ -90,3 +90,15 @@ async def test_survives_patterns_that_take_other_engines_forever(pattern: str, t
 
 async def test_replaces_the_rest_after_very_many_matches() -> None:
     assert await replaced("a " * 1_500, patterns=["a"]) == "*** " * 1_000 + "***"
+
+
+@pytest.mark.parametrize("text", ["d\ufe0farn", "d\u0337a\u0337r\u0337n\u0337", "da\u034frn", "da\u3164rn", "_darn_"])
+async def test_finds_a_word_in_disguise(text: str) -> None:
+    words = module(words=["darn"])
+    assert (await words.before_ai(hook_context(f"Oh {text}, no"))).action == "block"
+
+
+async def test_an_accent_makes_another_word() -> None:
+    words = module(words=["schon"])
+    for text in ("sch\u00f6n", "scho\u0308n"):
+        assert (await words.before_ai(hook_context(text))).action == "continue"

@@ -35,6 +35,7 @@ from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
 from agentic_backend.stores.trail import SummaryRecord, TrailQuery
+from agentic_backend.streaming.content import clean
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class Compactor:
         self._ledger = ledger
         self._kpi = kpi
         self._profiles = profiles
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         """How long a model may take to summarise, in seconds."""
         self._counter: TokenCounter = counts.of(None)
         """Approximate, because it counts in the event loop."""
@@ -178,8 +179,12 @@ class Compactor:
         if len(past.turns) < 2 or not (must or measure.exceeds(profile)):
             return None
         older, newest = divided(past.turns)
-        text, failed = await self._summarised(past.text, [*past.dropped, *older], profile, payer)
-        tokens = self._counter.of_text(text) if text else 0
+        leaving = [*past.dropped, *older]
+        text, is_left = past.text, True
+        if profile.include_summary_in_context:
+            text, is_left = await self._summarised(past.text, leaving, profile, payer)
+        # Asks with another profile may still want the text.
+        tokens = self._counter.of_text(text) if text and profile.include_summary_in_context else 0
         summary = SummaryRecord(
             id=uuid4().hex,
             at=self._store.now(),
@@ -189,13 +194,13 @@ class Compactor:
             to_rank=newest[0].first_rank,
             text=text,
             tokens=tokens,
-            model=profile.summarization_model or DEFAULT,
+            model=(profile.summarization_model or DEFAULT) if profile.include_summary_in_context else "",
             chat_profile=profile_name,
             turn_number=session.turn_count - (session.active_exchange_id is not None),
             turns=len(older),
             tokens_before=measure.tokens,
             tokens_after=tokens + sum(turn.tokens for turn in newest),
-            dropped_from=[*past.dropped, *older][0].first_rank if failed else None,
+            dropped_from=leaving[0].first_rank if is_left else None,
         )
         return await self._kept(summary, session, len(newest))
 
@@ -252,15 +257,15 @@ class Compactor:
     async def _summarised(
         self, former: str, turns: Sequence[Turn], profile: ChatProfile, payer: Payer
     ) -> tuple[str, bool]:
-        """The summary of `former` and `turns`; if the model fails, `former` and True. Empty if none is wanted."""
-        if not profile.include_summary_in_context:
-            return "", False
+        """The summary of `former` and `turns`; `former` and True if the model fails."""
         try:
             model = self._models.get(profile.summarization_model)
             asked = await asyncio.to_thread(request, former, turns, profile, context_tokens(model))
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self.timeout_s):
                 answer = await self._ledger.ask(model, asked, payer, "summary")
-            text = shortened(answer.text, profile.summarization_max_tokens, self._counter.of_text)
+            most, count = profile.summarization_max_tokens, self._counter.of_text
+            # In a thread, because a model may answer with any length.
+            text = await asyncio.to_thread(lambda: shortened(clean(answer.text), most, count))
         except Exception as error:
             # A provider may raise anything. Its text may quote the conversation.
             log.warning("history not summarised", extra={"session_id": payer.session_id, "error": type(error).__name__})
@@ -289,9 +294,9 @@ def _is_long(rows: Sequence[MessageRecord]) -> bool:
 
 
 def _outcome(summary: SummaryRecord) -> str:
-    if summary.dropped_from is not None:
-        return "dropped"
-    return "summarised" if summary.text else "left_out"
+    if not summary.is_wanted:
+        return "left_out"
+    return "summarised" if summary.dropped_from is None else "dropped"
 
 
 def _size(summary: SummaryRecord) -> int:

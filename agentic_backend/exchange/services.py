@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agentic_backend.agents.agent_factory import AgentFactory
+from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
@@ -53,6 +54,11 @@ class ExchangeServices:
     @property
     def recall(self) -> Recall:
         return Recall(self.store)
+
+    def history_exchanges(self, agent: CatalogAgent) -> int:
+        """The most past exchanges that the agent is given."""
+        own = agent.settings.chat.history_exchanges
+        return self.limits.history_exchanges if own is None else own
 
     def writer(self, start: ExchangeStart) -> ExchangeWriter:
         if start.session is None:

@@ -197,9 +197,9 @@ class Settlement:
             started.warm.memory = self._ended.memory
 
     def _compact(self) -> None:
-        """Let the session's history be compacted if it has become too long."""
+        """Let the session's history be compacted if it has become too long, unless the agent is given none."""
         start, session = self._start, self._outbox.writer.session
-        if session is not None:
+        if session is not None and self._services.history_exchanges(start.agent):
             self._services.compactor.exchange_ended(start.record, start.chat_profile, session, self._outbox.stored)
 
     def _count(self, end: ExchangeEnd) -> None:

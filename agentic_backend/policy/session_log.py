@@ -35,8 +35,8 @@ def compaction_of(summary: SummaryRecord) -> dict[str, object]:
         "turns": summary.turns,
         "tokens_before": summary.tokens_before,
         "tokens_after": summary.tokens_after,
-        "summary": bool(summary.text),
-        "dropped": summary.dropped_from is not None,
+        "summary": summary.is_wanted and bool(summary.text),
+        "dropped": summary.is_wanted and summary.dropped_from is not None,
     }
 
 

@@ -141,7 +141,7 @@ class PromptRecord:
 class SummaryRecord:
     """What stands for a session's messages from `from_rank` up to, but without, `to_rank`: what a model made of them.
 
-    Where the model failed, `text` is what stood for the earlier ones before.
+    Where the model failed, or was not asked, `text` is what stood for the earlier ones before.
     """
 
     id: str
@@ -153,6 +153,7 @@ class SummaryRecord:
     text: str = field(repr=False)
     tokens: int
     model: str
+    """The model that was asked; empty if the chat profile wants no summary."""
     chat_profile: str
     turn_number: int = 0
     """The session's last turn that had ended when it was made."""
@@ -163,7 +164,12 @@ class SummaryRecord:
     tokens_after: int = 0
     """The tokens of the history that is left, with it."""
     dropped_from: int | None = None
-    """The first rank of the messages that `text` says nothing of, because the model failed; None if there is none."""
+    """The first rank of the messages that `text` says nothing of; None if there is none."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the chat profile wanted a summary."""
+        return bool(self.model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from support.compacting import (
 from support.recorded_agents import eventually, metric
 from support.sessions import USER, Sessions
 
+from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.stores.mongo import MongoStore
@@ -157,3 +158,63 @@ async def test_who_leaves_is_forgotten(tmp_path: Path, given: Given) -> None:
 
 def _held(compactor: Compactor) -> str:
     return " ".join(summary.text for summary in compactor._summaries.values())
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+async def test_a_summary_may_have_any_characters_and_any_length(tmp_path: Path, given: Given, where: str) -> None:
+    async with compacting(tmp_path, summariser("\ud800 " + "cats " * 2_000_000), given, window=1_000) as sessions:
+        if where == "before":
+            events = await asked(sessions, None, *(f"{number} {WORDS}" for number in range(3)), chat_profile="roomy")
+        else:
+            session_id = await begun(sessions, 5)
+            await compacted(sessions, session_id)
+            events = await asked(sessions, session_id, "q5")
+        assert events[-1]["status"] == "ok"
+        [summary] = await summaries(sessions, str(events[0]["session_id"]))
+        assert summary.text.startswith("\ufffd cats") and 400 < summary.tokens <= 500
+
+
+async def test_an_answer_waits_for_its_summary_longer_than_agents_take_to_start(tmp_path: Path, given: Given) -> None:
+    model = summariser()
+    async with compacting(tmp_path, model, given, window=1_000) as sessions:
+        events = await asked(sessions, None, f"0 {WORDS}", f"1 {WORDS}", chat_profile="roomy")
+        sessions.factory.build_timeout_s = 0.05
+        model.go_on.clear()
+        asking = asyncio.create_task(asked(sessions, str(events[0]["session_id"]), f"2 {WORDS}"))
+        await eventually(lambda: model.asked)
+        await asyncio.sleep(0.3)
+        model.go_on.set()
+        events = await asking
+        assert events[-1]["status"] == "ok" and len(activities(events)) == 1
+
+
+async def test_a_summary_in_the_system_prompt_takes_no_message_its_room(tmp_path: Path, given: Given) -> None:
+    async with compacting(tmp_path, summariser("cats " * 240), given, window=1_000) as sessions:
+        session_id = await begun(sessions, 5, chat_profile="in_prompt")
+        await compacted(sessions, session_id)
+        events = await asked(sessions, session_id, "word " * 360)
+        assert events[-1]["status"] == "ok" and given.last == turns(3, 4)
+
+
+async def test_a_profile_without_summaries_takes_no_summary_from_other_asks(tmp_path: Path, given: Given) -> None:
+    model = summariser("They talk of cats.", "They still talk of cats.")
+    async with compacting(tmp_path, model, given) as sessions:
+        session_id = await begun(sessions, 5)
+        first = await compacted(sessions, session_id)
+        await asked(sessions, session_id, "q5", "q6")
+        await asked(sessions, session_id, "q7", chat_profile="without")
+        second = await compacted(sessions, session_id, not_to=first.summary_id)
+        assert given.last == turns(3, 6) and len(model.asked) == 1
+        await asked(sessions, session_id, "q8", "q9", "q10")
+        assert "They talk of cats." in given.last[0] and given.last[1:] == turns(6, 9)
+        await compacted(sessions, session_id, not_to=second.summary_id)
+        assert model.asked[-1].startswith("Summary of what came before:\nThey talk of cats.\n\n")
+        assert "user: q3" in model.asked[-1], "nobody has summarised it yet"
+
+
+async def test_no_summary_is_made_for_an_agent_without_a_history(tmp_path: Path, given: Given) -> None:
+    model = summariser()
+    async with compacting(tmp_path, model, given, limits=LimitsSettings(history_exchanges=0)) as sessions:
+        session_id = await begun(sessions, 6)
+        await idle(sessions, session_id)
+        assert model.asked == [] and (await sessions.session(session_id)).summary_id is None

@@ -37,11 +37,9 @@ class ContextAssembly:
         self._reports = reports
         self._warm = warm
         self._services = services
-        model, settings = warm.flow.answering_model, start.agent.settings
+        model, exchanges = warm.flow.answering_model, services.history_exchanges(start.agent)
         self._counter = services.token_counts.of(model)
         """Counts as the answering model does."""
-        exchanges = settings.chat.history_exchanges
-        exchanges = services.limits.history_exchanges if exchanges is None else exchanges
         profile = services.profiles.named(start.chat_profile)
         self._window = ContextWindow(context_tokens(model), exchanges, profile.reserve_tokens_for_history)
         text = summary.text if summary is not None and profile.include_summary_in_context else ""
@@ -111,4 +109,5 @@ class ContextAssembly:
 def _is_long(memory: Memory) -> bool:
     messages = [*memory.left, *(message for exchange in memory.unseen for message in exchange)]
     texts = (one.content for one in messages if isinstance(one, BaseMessage))
-    return len(messages) > _FEW or sum(len(text) if isinstance(text, str) else _SHORT // 8 for text in texts) > _SHORT
+    # Blocks of content may be large files.
+    return len(messages) > _FEW or sum(len(text) if isinstance(text, str) else _SHORT + 1 for text in texts) > _SHORT

@@ -9,7 +9,8 @@ import contextlib
 import logging
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -25,10 +26,11 @@ from agentic_backend.agents.call_limits import CallLimits, Spent, steps_exceeded
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_guard import withheld_tools
-from agentic_backend.errors import AgenticError, Internal, LimitReached
+from agentic_backend.errors import AgenticError, ContextTooLong, Internal, LimitReached
 from agentic_backend.exchange.background_reports import background_reports
 from agentic_backend.exchange.context_assembly import ContextAssembly
 from agentic_backend.exchange.ending import left_open
+from agentic_backend.exchange.given_history import GivenHistory
 from agentic_backend.exchange.graph_input import Given, from_opening, from_resume_point, paused_graph
 from agentic_backend.exchange.outbox import Outbox
 from agentic_backend.exchange.recall import Memory
@@ -40,7 +42,7 @@ from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.redaction import SHORTEST_SECRET
-from agentic_backend.stores.trail import SummaryRecord
+from agentic_backend.stores.trail import PromptRecord, SummaryRecord, ToolCallRecord
 from agentic_backend.streaming.activities import activity_of
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft
 from agentic_backend.streaming.model_stream import ModelCall
@@ -146,8 +148,8 @@ class GraphRun:
 
     @property
     def start_timeout_s(self) -> float:
-        """How long the agent may take to start, in seconds; the factory's own timeout is shorter."""
-        return 2 * self._services.factory.build_timeout_s
+        """How long an agent and its history may take, in seconds; each has a shorter timeout of its own."""
+        return 2 * self._services.factory.build_timeout_s + self._services.compactor.timeout_s
 
     @property
     def running_model_calls(self) -> int:
@@ -217,19 +219,20 @@ class GraphRun:
             self._services.compactor.abandon(start.session.id)
         summary = await self._services.compactor.summary_of(start.session)
         reports = await background_reports(self._services.store, start)
-        assembly = ContextAssembly(start, warm, self._services, summary, reports)
+        assembled = partial(ContextAssembly, start, warm, self._services, reports=reports)
         self._context.withheld_tools = withheld_tools(warm.agents, self._context.permissions)
         if start.resume_point is None or checkpoints is None:
-            memory, history = await assembly.history()
+            assembly, memory, history = await self._fitting(assembled, summary, outbox)
             if history.lacks_room and (shorter := await self._compacted()) is not None:
-                summary, assembly = shorter, ContextAssembly(start, warm, self._services, shorter, reports)
-                memory, history = await assembly.history()
+                summary = shorter
+                assembly, memory, history = await self._fitting(assembled, shorter, outbox)
             self._tell_of(summary, outbox)
             run_id, graphs = self._context.run_id, memory.kept.graphs
             graph_input = await from_opening(
                 start, warm, history, assembly.question, graphs=graphs, run_id=run_id, now=self._clock()
             )
         else:
+            assembly = assembled(summary=summary)
             memory = await assembly.memory()
             graph_input = await from_resume_point(start, start.resume_point, warm, checkpoints, now=self._clock())
             outbox.accept(graph_input.transcoder.announce_anew(self._clock()))
@@ -245,6 +248,24 @@ class GraphRun:
         if call_limits.exceeded is not None:
             raise call_limits.exceeded
         return self.started
+
+    async def _fitting(
+        self, assembled: Callable[..., ContextAssembly], summary: SummaryRecord | None, outbox: Outbox
+    ) -> tuple[ContextAssembly, Memory, GivenHistory]:
+        """What a new run is given, `assembled` with `summary`.
+
+        Raises ContextTooLong, and then keeps the prompt that has left the message no room.
+        """
+        assembly = assembled(summary=summary)
+        try:
+            return assembly, *await assembly.history()
+        except ContextTooLong:
+            if summary is not None and summary.text:
+                # In the system prompt, a summary may take the room of the message.
+                return await self._fitting(assembled, replace(summary, text=""), outbox)
+            # Not the calls that it reports: no model has seen them.
+            outbox.record([one for one in await self._records(assembly) if isinstance(one, PromptRecord)])
+            raise
 
     async def _compacted(self) -> SummaryRecord | None:
         """Compact a history that does not fit into the model's window; None if it can't be shorter."""
@@ -269,10 +290,14 @@ class GraphRun:
 
     async def _take_prompt(self, assembly: ContextAssembly, outbox: Outbox) -> None:
         """Give the agents the prompts of this run, and record these with the exchange."""
-        prompt, sections = assembly.prompt, await assembly.sections()
+        records, prompt = await self._records(assembly), assembly.prompt
         self._context.system_prompts, self._context.prompt_messages = prompt.system_prompts, prompt.prompt_messages
+        outbox.record(records)
+
+    async def _records(self, assembly: ContextAssembly) -> Sequence[PromptRecord | ToolCallRecord]:
+        sections = await assembly.sections()
         self.prompt_tokens = tokens_by_section(sections.get(self._start.agent.settings.id, ()))
-        outbox.record(assembly.records(sections))
+        return assembly.records(sections)
 
     def _call_limits(self, checkpoints: ExchangeCheckpoints, on_exceeded: Callable[[LimitReached], None]) -> CallLimits:
         loop = asyncio.get_running_loop()

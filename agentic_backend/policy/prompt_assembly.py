@@ -15,6 +15,7 @@ from agentic_backend.policy.effective import PromptText
 from agentic_backend.policy.token_counts import TokenCounter
 from agentic_backend.stores.records import PromptAddition
 from agentic_backend.stores.trail import PromptSection
+from agentic_backend.streaming.content import bounded, clean
 
 SECTIONS = {
     "core": "Core behaviour",
@@ -41,8 +42,9 @@ class Section:
 
     @classmethod
     def of(cls, name: str, text: str, source: str) -> "Section":
-        """A section whose version is a hash of its text."""
-        return cls(name, text, source, sha256(text.encode(errors="surrogatepass")).hexdigest()[:12])
+        """A section whose version is a hash of its text; without lone surrogates, which no model and no store takes."""
+        text = clean(text)
+        return cls(name, text, source, sha256(text.encode()).hexdigest()[:12])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ class AssembledPrompt:
                 name=one.name,
                 source=one.source,
                 version=one.version,
-                text=one.text,
+                # A record is one document of the store.
+                text=bounded(one.text),
                 tokens=counter.of_text(one.text),
             )
             for one in self.sections
@@ -114,7 +117,7 @@ def added_sections(
     texts: Sequence[PromptText], additions: Sequence[PromptAddition], profile: Sequence[Section] = ()
 ) -> list[Section]:
     """The sections beside an agent's own prompt, in their order: of scopes, of modules, of the chat profile."""
-    sections = [Section(one.name, one.text, one.source, one.version) for one in texts]
+    sections = [Section(one.name, clean(one.text), one.source, one.version) for one in texts]
     sections += [Section.of("guidance", one.text, f"module:{one.module}") for one in additions]
     sections += profile
     return sorted((one for one in sections if one.text.strip()), key=lambda one: _ORDER.index(one.name))

@@ -183,8 +183,25 @@ async def test_a_message_that_cannot_fit_is_refused_before_a_model_is_called(
         assert error["code"] == "context_too_long" and not error["retryable"]
         assert "about 504 tokens, and there is room for 498" in error["content"]
         if mode == "chat":
+            query = TrailQuery(PromptRecord, {"exchange_id": str(events[0]["exchange_id"])})
+            [record] = (await it.store.real.trail(query)).records
+            assert [section.text for section in record.sections] == [PROMPT], "it tells what left no room"
             await ask(it, "after", session_id)
             assert model.questions == ["before", "after"], "the refused message takes no history away"
+
+
+class Odd(Remembering):
+    def system_prompt(self) -> str:
+        return f"\ud800 {PROMPT} " * 100_000
+
+
+async def test_a_prompt_of_any_characters_and_any_length_ends_well(tmp_path: Path) -> None:
+    models = with_window(CountingModel, None)
+    async with open_sessions(tmp_path, {"a": entry_of(Odd, "a", model="reading")}, models=models) as it:
+        events = await it.ask("Hi")
+        assert events[-1]["status"] == "ok"
+        [record] = (await it.store.real.trail(TrailQuery(PromptRecord, {}))).records
+        assert record.sections[0].text.startswith("\ufffd ") and len(record.sections[0].text) < 1_100_000
 
 
 async def test_the_prompt_and_its_size_are_kept_with_the_exchange(tmp_path: Path) -> None:

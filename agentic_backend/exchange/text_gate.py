@@ -56,12 +56,14 @@ class TextGate:
         if reviewed.blocked_response is not None:
             self.blocked_response, self.has_changed = reviewed.blocked_response, True
             return self._blocked(draft, reviewed.blocked_response)
-        if reviewed.text == text:
+        if reviewed.text == reviewed.for_model == text:
             return draft
-        if reviewed.keeps_said:
-            return draft.changed(parts=replaced(message.parts, reviewed.text), model_parts=message.parts)
-        self.has_changed = True
-        return draft.with_parts(replaced(message.parts, reviewed.text))
+        if reviewed.for_model != text:
+            self.has_changed = True
+        parts = replaced(message.parts, reviewed.text)
+        if reviewed.for_model == reviewed.text:
+            return draft.with_parts(parts)
+        return draft.changed(parts=parts, model_parts=replaced(message.parts, reviewed.for_model))
 
     def final(self, response: str) -> CompleteDraft:
         """The final of an exchange whose agent has said nothing that can be its final."""

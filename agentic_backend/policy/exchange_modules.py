@@ -48,8 +48,8 @@ class Reviewed:
     """What modules have left of a text of the agent, and the records of it."""
 
     text: str = field(repr=False)
-    keeps_said: bool = False
-    """Whether models are later given what the agent has said, though people see `text`."""
+    for_model: str = field(repr=False)
+    """What models are later given instead of `text`."""
     blocked_response: str | None = field(default=None, repr=False)
     trail: list[TrailRecord] = field(default_factory=list, repr=False)
 
@@ -114,10 +114,8 @@ class ExchangeModules:
         parts = look.parts
         for module in makers:
             context = await self._contexts.at(Point.BEFORE_AI, parts)
-            before, trail = text_of(parts), list[TrailRecord]()
-            result = await self._call(module, context, ends_at, len(before), trail)
-            # What it finds in the message it has told already.
-            look.trail.extend(record for record in trail if not isinstance(record, ExtractionRecord))
+            before = text_of(parts)
+            result = await self._call_again(module, context, ends_at, len(before), look.trail)
             if result.action == "block":
                 return self._blocked_look(look, module, before, result)
             changes = result.modifications
@@ -169,7 +167,7 @@ class ExchangeModules:
         rank: int | None,
         within_s: float | None,
     ) -> Reviewed:
-        review = Reviewed(facts.text)
+        review = Reviewed(facts.text, facts.text)
         rest_s = self._point_timeout_s if within_s is None else min(within_s, self._point_timeout_s)
         ends_at = self._clock() + rest_s
         for module in self._at(point):
@@ -185,10 +183,23 @@ class ExchangeModules:
                 review.trail.append(self._audit(module, point, review.text, result, rank))
                 return replace(review, blocked_response=result.direct_response.strip() or _NO_ANSWER)
             response = result.modifications.response
-            if response is not None and response != review.text:
-                if not result.modifications.keep_response_for_model:
-                    review.trail.append(self._audit(module, point, review.text, result, rank))
-                review = replace(review, text=response, keeps_said=result.modifications.keep_response_for_model)
+            if response is None or response == review.text:
+                continue
+            if result.modifications.keep_response_for_model:
+                review = replace(review, text=response)
+                continue
+            review.trail.append(self._audit(module, point, review.text, result, rank))
+            for_model = response
+            if review.for_model != review.text:
+                # What it has changed may have what an earlier module keeps from models.
+                told = replace(context, response=replace(facts, text=review.for_model))
+                again = await self._call_again(module, told, ends_at, len(review.for_model), review.trail)
+                if again.action == "block":
+                    review.trail.append(self._audit(module, point, review.for_model, again, rank))
+                    return replace(review, blocked_response=again.direct_response.strip() or _NO_ANSWER)
+                new = again.modifications.response
+                for_model = review.for_model if new is None else new
+            review = replace(review, text=response, for_model=for_model)
         return review
 
     def _at(self, point: Point) -> list[SupervisedModule]:
@@ -224,6 +235,15 @@ class ExchangeModules:
             )
             for found in result.extractions
         )
+        return result
+
+    async def _call_again(
+        self, module: SupervisedModule, context: HookContext, ends_at: float, length: int, trail: list[TrailRecord]
+    ) -> HookResult:
+        """Call a module at another form of a text that it has seen; what it finds there it has told already."""
+        told: list[TrailRecord] = []
+        result = await self._call(module, context, ends_at, length, told)
+        trail.extend(record for record in told if not isinstance(record, ExtractionRecord))
         return result
 
     def _after_failure(

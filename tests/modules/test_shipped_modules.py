@@ -179,6 +179,24 @@ async def test_a_later_module_does_not_undo_placeholders(tmp_path: Path, later: 
     assert ("***" in GIVEN[0][0]) is replaces
 
 
+@pytest.mark.parametrize("priority", [5, 50], ids=["before", "after"])
+async def test_words_of_an_answer_and_personal_data_are_both_kept_from_models(tmp_path: Path, priority: int) -> None:
+    file = tmp_path / "modules.yaml"
+    words = {
+        "name": "words",
+        "class_path": "agentic_backend.modules.words:WordFilter",
+        "priority": priority,
+        "settings": {"words": ["told"], "action": "replace", "apply_to": ["response"]},
+    }
+    file.write_text(yaml.safe_dump({"modules": [{"name": "placeholders", "priority": 20, **PLACEHOLDERS}, words]}))
+    async with open_sessions(tmp_path, {"echo": reciting_graph()}, modules=read_modules(file, [])) as sessions:
+        events = await sessions.ask(f"I am {MAIL}")
+        assert final_text(events) == f"I was ***: I am {MAIL}"
+        await sessions.ask("And?", session_id=events[0]["session_id"])
+    [asked, answered, _] = GIVEN[1]
+    assert answered == f"I was ***: {asked}" and "<EMAIL_" in asked
+
+
 async def test_listed_words_block_a_message_and_an_answer(tmp_path: Path) -> None:
     modules = module(tmp_path, "words", words=["darn", "told"])
     async with open_sessions(tmp_path, {"echo": reciting_graph()}, modules=modules) as sessions:

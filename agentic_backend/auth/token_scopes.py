@@ -22,8 +22,8 @@ def email_in(claims: Mapping[str, Any]) -> str | None:
 
 
 def texts_in(value: Any) -> frozenset[str]:
-    """The texts of a claim that is a text or a list of texts."""
-    values = value if isinstance(value, list) else [value]
+    """The texts of a claim that is a text or a list of texts; a whole number counts as its digits."""
+    values = [str(one) if type(one) is int else one for one in (value if isinstance(value, list) else [value])]
     return frozenset(text for text in values if isinstance(text, str) and 0 < len(text) <= _LONGEST_ID)
 
 

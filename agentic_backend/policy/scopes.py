@@ -73,7 +73,9 @@ class Scopes:
             return False
         if entry.access.has_lists:
             return entry.access.allows(user)
-        return all(self._may_use(user, parent, parent_id) for parent, parent_id in entry.parents.items())
+        # Of a kind of which the token names several, an entry without lists is not for the others' people.
+        is_open = kind not in user.scope_choices
+        return is_open and all(self._may_use(user, parent, parent_id) for parent, parent_id in entry.parents.items())
 
     def _described(self, kind: ScopeKind, scope: Mapping[str, str]) -> ScopeOf | None:
         scope_id = scope.get(kind)

@@ -30,9 +30,12 @@ def test_a_path_leads_into_the_claims(path: str, found: Any) -> None:
 
 
 def test_one_id_is_the_scope_and_several_are_a_choice() -> None:
-    claims = {"org": ["acme"], "classes": ["7b", "7c"], "task": [], "assignment": 7}
+    claims = {"org": ["acme"], "classes": ["7b", "7c"], "task": [True, 1.5], "assignment": 7}
     paths = {"organisation": "org", "class": "classes", "task": "task", "assignment": "assignment"}
-    assert scopes_in(claims, paths) == ({"organisation": "acme"}, {"class": frozenset({"7b", "7c"})})
+    assert scopes_in(claims, paths) == (
+        {"organisation": "acme", "assignment": "7"},
+        {"class": frozenset({"7b", "7c"})},
+    )
 
 
 def test_what_is_too_long_does_not_count() -> None:

@@ -200,7 +200,7 @@ assignments:
         (user_with(groups=frozenset({"/guests"}), scope={"organisation": "p"}), {"listed", "free"}),
         (user_with(groups=frozenset({"/c"}), scope={"organisation": "p"}), {"of_c", "free"}),
         (user_with(scope={"organisation": "o", "class": "d"}), {"of_o", "of_d", "free"}),
-        (user_with(scope_choices={"class": frozenset({"c"})}), {"of_o", "of_c", "of_d", "free"}),
+        (user_with(scope_choices={"class": frozenset({"c", "x"})}), {"of_o", "of_c", "free"}),
     ],
 )
 def test_an_entry_without_lists_is_for_the_people_of_what_it_is_in(

@@ -122,6 +122,16 @@ async def test_a_module_that_is_off_is_switched_on_where_a_policy_says_so(tmp_pa
                 assert (await client.until("final"))["status"] == status
 
 
+async def test_a_query_over_the_classic_form_is_answered_and_leaves_nothing(scoped: RunningServer) -> None:
+    async with chat(scoped.address, subprotocols=None) as client, rest(scoped) as http:
+        await client.send({"message": "hello", "mode": "query", "scope": {"assignment": "essay"}})
+        final = await client.until("final")
+        assert {message["session_id"] for message in final["messages"]} == {None}
+        assert (await http.get("/sessions")).json()["sessions"] == []
+        await client.send({"message": "hello", "mode": "query", "session_id": "s"})
+        assert (await client.until("error"))["code"] == "bad_frame"
+
+
 async def test_a_query_over_http_is_answered_and_leaves_nothing(scoped: RunningServer) -> None:
     async with rest(scoped) as http:
         body = {"content": "hello", "agent_id": "brief", "scope": {"assignment": "essay"}}

@@ -9,8 +9,11 @@ import asyncio
 import contextlib
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextvars import Context
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -253,13 +256,17 @@ class ModelStream(ModelFailures):
         model = model_name(metadata.get("ls_model_name")) or _UNKNOWN
         unseen: Purpose = "summary" if _summarizes(metadata) else "internal"
         self._begun[run_id] = _Begun(time.monotonic(), model, self._purpose if is_seen else unseen)
+        # Weak and without the run's context: a run that has ended must leave no text in memory.
+        tell = partial(_tell_if_running, weakref.ref(self), run_id)
+        tell_later = partial(self._loop.call_later, _LONG_S, tell, context=Context())
         if threading.get_ident() == self._thread:
-            self._loop.call_later(_LONG_S, self._tell_if_running, run_id)
+            tell_later()
         else:
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._loop.call_later, _LONG_S, self._tell_if_running, run_id)
+                self._loop.call_soon_threadsafe(tell_later)
 
-    def _tell_if_running(self, run_id: UUID) -> None:
+    def tell_if_running(self, run_id: UUID) -> None:
+        """Tell `on_call` of the call, unless it, or the run, has ended."""
         if not self._is_cut and (begun := self._begun.get(run_id)) is not None:
             self._on_call(_running(run_id, begun))
 
@@ -294,6 +301,11 @@ class ModelStream(ModelFailures):
         else:
             # A synchronous node runs in a thread, and its model too.
             self._loop.call_soon_threadsafe(self._sink, part)
+
+
+def _tell_if_running(stream: "weakref.ref[ModelStream]", run_id: UUID) -> None:
+    if (still_there := stream()) is not None:
+        still_there.tell_if_running(run_id)
 
 
 def _running(run_id: UUID, begun: _Begun) -> ModelCall:

@@ -1,9 +1,10 @@
 """Compactor: keeps the histories of sessions within their chat profiles. One per process.
 
-After an exchange, a history that has become too long is compacted beside the user's thinking time: a model summarises
-the older turns, and the newest half stays. The summary is stored with the session and stands for the older messages,
-which stay in the store, in every later exchange, on every instance, until the next compaction. If the model fails, the
-older turns leave the context without a summary; the next compaction gives them to the model again.
+After an exchange, a history that has become too long is compacted beside the user's thinking time, which has begun once
+the session stays idle for a moment: a model summarises the older turns, and the newest half stays. The summary is
+stored with the session and stands for the older messages, which stay in the store, in every later exchange, on every
+instance, until the next compaction. If the model fails, the older turns leave the context without a summary; the next
+compaction gives them to the model again.
 
 The relay owns the tasks, and cancels and awaits them when the process ends. A summary counts only if the session has
 not changed since it was read, so a compaction is abandoned once the session goes on, and of two instances one wins.
@@ -44,6 +45,8 @@ _AT_ONCE, _AT_ONCE_OF_USER = 32, 4
 # What is read of a history to compact: its last turns.
 _MOST_TURNS, _MOST_BYTES = 400, 2 * 1024 * 1024
 _MEASURED = 20_000
+# Nothing is read for who asks again at once, in seconds: that compaction would be abandoned.
+_PAUSE_S = 0.25
 # So many messages, of so many characters, are counted in the event loop; more in a thread.
 _FEW, _SHORT = 64, 256 * 1024
 _CACHED_BYTES = 16 * 1024 * 1024
@@ -206,10 +209,12 @@ class Compactor:
 
     async def _past(self, session: SessionRecord) -> _Past:
         former = await self.summary_of(session)
-        rows = await self._store.last_exchanges(session.id, _MOST_TURNS, _MOST_BYTES)
         from_rank = session.reset_rank or 0
         to_rank = from_rank if former is None else former.to_rank
         read_from = to_rank if former is None or former.dropped_from is None else former.dropped_from
+        # An exchange has at least one message.
+        count = min(_MOST_TURNS, max(1, session.next_rank - read_from))
+        rows = await self._store.last_exchanges(session.id, count, _MOST_BYTES)
         turns = await asyncio.to_thread(self._turns, [row for row in rows if row.rank >= read_from])
         return _Past(
             from_rank=from_rank if former is None else former.from_rank,
@@ -245,6 +250,7 @@ class Compactor:
 
     async def _compact(self, session: SessionRecord, profile_name: str, payer: Payer) -> None:
         try:
+            await asyncio.sleep(_PAUSE_S)
             await self.compact(session, profile_name, payer)
         except asyncio.CancelledError:
             self._kpi.compacted("abandoned")

@@ -73,18 +73,13 @@ class Outbox:
         if not self._life.is_open:
             return
         for draft in drafts:
-            if isinstance(draft, TextDraft) and self._hides_text:
+            if self.gate is not None and isinstance(draft, TextDraft) and self.gate.hides_text:
                 continue
             if self._waiting or isinstance(draft, CompleteDraft):
                 self._add(draft)
                 self._life.wakeup.set()
             else:
                 self._show(draft)
-
-    @property
-    def _hides_text(self) -> bool:
-        """Whether nobody sees a text before it is complete."""
-        return self.gate is not None and (self.gate.holds or self.gate.blocked_response is not None)
 
     def accept_last(self, last: Sequence[CompleteDraft]) -> None:
         """Add the last messages of an exchange that ends; they wait for `write`."""

@@ -33,6 +33,11 @@ class TextGate:
         self.has_changed = False
         """Whether the graph's own messages have a text that models must not be given later."""
 
+    @property
+    def hides_text(self) -> bool:
+        """Whether nobody sees a text before it is complete."""
+        return self.holds or self.blocked_response is not None
+
     async def passed(self, draft: Draft, rank: int, within_s: float | None, trail: list[TrailRecord]) -> Draft:
         """The draft as it is stored, with `rank`, if it is a message; adds the records of it to `trail`.
 
@@ -91,4 +96,4 @@ def gate_of(
     """The gate of an exchange; None if nothing would be looked at or held."""
     gate = TextGate(record, agent, opening, modules)
     looks = modules is not None and modules.has(Point.AFTER_AI)
-    return gate if looks or gate.holds or gate.blocked_response is not None else None
+    return gate if looks or gate.hides_text else None

@@ -13,7 +13,9 @@ from support.compacting import Given, activities, asked, begun, compacted, compa
 from support.recorded_agents import eventually, metric
 from support.sessions import USER, events_of, until
 
+from agentic_backend.exchange import compactor
 from agentic_backend.protocol.frames import HumanDecisions
+from agentic_backend.stores.records import MessageRecord
 from agentic_backend.stores.trail import PromptRecord, TrailQuery, UsageRecord
 
 
@@ -144,6 +146,29 @@ async def test_a_session_that_goes_on_is_compacted_later(tmp_path: Path, given: 
         assert await summaries(sessions, session_id) == []
         model.go_on.set()
         await compacted(sessions, session_id)
+
+
+async def test_who_asks_again_at_once_costs_no_reading_of_a_long_history(
+    tmp_path: Path, given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And once there is a summary, no more is read than it leaves out."""
+    read: list[int] = []
+
+    async def last_exchanges(session_id: str, count: int, max_bytes: int | None = None) -> list[MessageRecord]:
+        read.append(count)
+        return await real(session_id, count, max_bytes)
+
+    monkeypatch.setattr(compactor, "_PAUSE_S", 1)
+    async with compacting(tmp_path, summariser(), given) as sessions:
+        real = sessions.store.real.last_exchanges
+        monkeypatch.setattr(sessions.store.real, "last_exchanges", last_exchanges)
+        session_id = await begun(sessions, 30)
+        assert read == []
+        session = await compacted(sessions, session_id)
+        assert read == [60] and session.summary_id is not None
+        await asked(sessions, session_id, "q30")
+        await compacted(sessions, session_id, not_to=session.summary_id)
+        assert read == [60, 32], "the newest 16 turns have two messages each"
 
 
 @pytest.mark.parametrize("what", ["delete", "reset_state", "complete"])

@@ -20,6 +20,7 @@ from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import CONTINUE, HookResult
 
 MODULES, ROUNDS = 10, 200
+_PAUSE_S = 0.1
 AGENT: dict[str, Any] = {"id": "scripted", "class_path": "scripted_graph:no_delay"}
 
 
@@ -32,6 +33,8 @@ class DoesNothing(ChatModule):
 
 
 async def _first_token_ms(client: ChatClient, session_id: str | None) -> tuple[float, str]:
+    # Longer than the server paces a connection's text, which would delay the first of an answer that follows at once.
+    await asyncio.sleep(_PAUSE_S)
     began = time.perf_counter()
     await client.send({"type": "ask", "message": "hello", "agent_id": "scripted", "session_id": session_id})
     await client.until("delta")

@@ -69,7 +69,7 @@ async def test_sessions_add_no_series(server: RunningServer) -> None:
         new = series_of(await scrape(server)) - before
     # Maintenance may need an operation of the store for the first time meanwhile; the store has only so many. A busy
     # machine may block the event loop for the first time, while an agent is at work or none.
-    operations = {name for name in vars(Store) if name[0] != "_"}
+    operations = {name for name in dir(Store) if name[0] != "_"}
     blocks = "chat_event_loop_blocked_seconds"
     others = {(name, labels) for name, labels in new if not name.startswith(blocks)}
     assert {(name, labels) for name, labels in others if dict(labels).get("operation") not in operations} == set()

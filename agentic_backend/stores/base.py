@@ -12,7 +12,6 @@ nothing and returns the same answer, until the exchange's next write counts. A w
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, Self
@@ -22,6 +21,7 @@ from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialTex
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState, TokenUsage
 from agentic_backend.stores.chores import ChoreStore
 from agentic_backend.stores.cursors import cursor_at, place_of
+from agentic_backend.stores.instances import InstanceStore
 from agentic_backend.stores.items import ItemStore
 from agentic_backend.stores.kpi_figures import KpiBucket, KpiQuery
 from agentic_backend.stores.message_search import MessageSearchStore
@@ -173,7 +173,7 @@ def took_too_long() -> RateLimited:
     return RateLimited("That took too long; ask for less, or again in a moment.", retry_after_s=5)
 
 
-class Store(ItemStore, MessageSearchStore, TrailStore, UsageStore, ChoreStore, UserStore, Protocol):
+class Store(InstanceStore, ItemStore, MessageSearchStore, TrailStore, UsageStore, ChoreStore, UserStore, Protocol):
     async def create_session(self, session: SessionRecord) -> None: ...
 
     async def get_session(self, session_id: str) -> SessionRecord | None: ...
@@ -283,29 +283,6 @@ class Store(ItemStore, MessageSearchStore, TrailStore, UsageStore, ChoreStore, U
         anything, if it no longer waits or has got another decision. If this raises StoreUnavailable, the decisions may
         be stored, and the exchange may count as running until its owner sees that it doesn't run.
         """
-        ...
-
-    def heartbeat(self, instance_id: str, every_s: float) -> AbstractAsyncContextManager[None]:
-        """Keep the instance in `beats`, and increment its counter while the context is open.
-
-        The counter also moves while the event loop is blocked, for up to a minute. Raises StoreUnavailable.
-        """
-        ...
-
-    async def beats(self) -> dict[str, int]:
-        """The counters of all instances that have not ended, by their ids; empty if the store serves one instance."""
-        ...
-
-    async def forget_instance(self, instance_id: str, last_beat: int) -> None:
-        """Remove an instance whose counter is still `last_beat`; if it is alive, it returns with its next beat."""
-        ...
-
-    def now(self) -> datetime:
-        """The current time for rows, the same for all instances: the database's, if they share one."""
-        ...
-
-    async def compare_clocks(self) -> float | None:
-        """Adopt the database's time; return by how many seconds this machine's is ahead, None if it is what counts."""
         ...
 
     async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:

@@ -1,0 +1,134 @@
+"""What modules do to the results of tools before a model sees them, whatever form a result has and whoever calls."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool, InjectedToolCallId, tool
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Command
+from support.recorded_agents import context_of
+from support.turn_model import call
+
+from agentic_backend.agents.agent_flow import CompiledGraph
+from agentic_backend.agents.permissions import Permissions, needs
+from agentic_backend.agents.runtime_context import RuntimeContext, make_current
+from agentic_backend.agents.tool_guard import guard_tools
+
+IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/secret"}}
+CallId = Annotated[str, InjectedToolCallId]
+
+
+@tool
+def plain() -> str:
+    """A text."""
+    return "secret"
+
+
+@tool
+def blocks() -> list[Any]:
+    """Texts among other blocks."""
+    return [{"type": "text", "text": "secret"}, IMAGE]
+
+
+@tool
+def command(call_id: CallId) -> Command[Any]:
+    """A change of the graph's state."""
+    return Command(update={"messages": [HumanMessage("secret"), ToolMessage("secret", tool_call_id=call_id)]})
+
+
+@tool
+def several(call_id: CallId) -> list[Any]:
+    """A change of the state beside a message."""
+    return [Command(update={"noted": "secret"}), ToolMessage("secret", tool_call_id=call_id)]
+
+
+@tool
+def fails() -> str:
+    """A failure, whose text a model sees too."""
+    raise ValueError("secret")
+
+
+class State(MessagesState):
+    noted: str
+
+
+def graph_of(tools: Sequence[BaseTool]) -> CompiledGraph:
+    graph = StateGraph(State).add_node("tools", ToolNode(list(tools), handle_tool_errors=True)).add_edge(START, "tools")
+    compiled = graph.compile()
+    guard_tools(compiled)
+    return compiled
+
+
+def context() -> RuntimeContext:
+    async def masked(name: str, text: str) -> str:
+        # As a module that asks another service.
+        await asyncio.sleep(0)
+        return text.replace("secret", f"[{name}]")
+
+    made = context_of("s")
+    made.filter_tool_result = masked
+    make_current(made)
+    return made
+
+
+async def called(graph: CompiledGraph, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = await graph.ainvoke(asks(name))
+    return found
+
+
+async def called_synchronously(graph: CompiledGraph, name: str) -> dict[str, Any]:
+    """As an author's node does that calls a graph in a thread."""
+    return await asyncio.to_thread(graph.invoke, asks(name))
+
+
+async def called_in_another_loop(graph: CompiledGraph, name: str) -> dict[str, Any]:
+    return await asyncio.to_thread(lambda: asyncio.run(called(graph, name)))
+
+
+def asks(name: str) -> Any:
+    return {"messages": [AIMessage("", tool_calls=[call(name, "c1")])]}
+
+
+Call = Callable[[CompiledGraph, str], Any]
+CALLS = [called, called_synchronously, called_in_another_loop]
+
+
+@pytest.mark.parametrize("invoke", CALLS)
+@pytest.mark.parametrize("used", [plain, blocks, command, several, fails])
+async def test_no_text_of_a_result_reaches_the_model_unchanged(used: BaseTool, invoke: Call) -> None:
+    context()
+    state = await invoke(graph_of([used]), used.name)
+    [result] = [message for message in state["messages"] if message.type == "tool"]
+    assert f"[{used.name}]" in result.text
+    assert "secret" not in result.text
+
+
+@pytest.mark.parametrize("invoke", CALLS)
+async def test_only_results_of_tools_are_changed(invoke: Call) -> None:
+    context()
+    state = await invoke(graph_of([command]), "command")
+    assert [message.text for message in state["messages"] if message.type == "human"] == ["secret"]
+    state = await invoke(graph_of([blocks]), "blocks")
+    assert state["messages"][-1].content[1] == IMAGE
+
+
+@pytest.mark.parametrize("invoke", CALLS)
+async def test_a_refused_call_does_not_run(invoke: Call) -> None:
+    ran: list[str] = []
+
+    @needs("grades:write:all")
+    @tool
+    def grade() -> str:
+        """Grade."""
+        ran.append("grade")
+        return "graded"
+
+    context().permissions = Permissions(frozenset({"todos:*:self"}))
+    state = await invoke(graph_of([grade]), "grade")
+    result = state["messages"][-1]
+    assert (result.status, result.additional_kwargs) == ("error", {"forbidden": ["grades:write:all"]})
+    assert ran == []

@@ -9,6 +9,7 @@ import yaml
 from support.hook_contexts import SERVICES, hook_context
 
 from agentic_backend.modules.injection import InjectionMarks, InjectionSettings
+from agentic_backend.modules.language import LanguageNote, LanguageSettings
 from agentic_backend.modules.pii_detectors import find_pii
 from agentic_backend.modules.words import WordFilter, WordSettings
 from agentic_backend.policy.hook_context import Point
@@ -105,3 +106,10 @@ async def test_other_spellings_of_listed_words_must_be_listed_too() -> None:
 async def test_words_that_contain_a_listed_one_pass(text: str) -> None:
     words = WordFilter(WordSettings(words=PROFANITY["words"]), SERVICES)
     assert (await words.before_ai(hook_context(text))).action == "continue"
+
+
+async def test_the_languages_of_the_declaration_of_human_rights_are_told() -> None:
+    module = LanguageNote(LanguageSettings(), SERVICES)
+    for code, text in sample("declaration.yaml").items():
+        [told] = (await module.before_ai(hook_context(text))).extractions
+        assert told.data == {"language": code}

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -103,6 +103,9 @@ def _problem(details: ErrorDetails, schema: Schema, problem_at: ProblemAt, base:
     location, context = details["loc"], details.get("ctx", {})
     is_key = location[-1:] == ("[key]",)
     path = base + (location[:-1] if is_key else location)
+    if is_key and isinstance(details["input"], date):
+        # pydantic names such a key by its `repr`; its place in the file is known by the key itself.
+        path = (*path[:-1], cast(str, details["input"]))
     match details["type"]:
         case "extra_forbidden":
             known = (schema_at(schema, location[:-1]) or {}).get("properties", {})
@@ -118,7 +121,8 @@ def _problem(details: ErrorDetails, schema: Schema, problem_at: ProblemAt, base:
             return problem_at(path, "this key is not text; put it in quotes", at_key=True)
     if is_key:
         names = (schema_at(schema, location[:-2]) or {}).get("patternProperties", {})
-        return problem_at(path, f"expected a name that matches {' or '.join(names)}", at_key=True)
+        wrong = f"expected a name that matches {' or '.join(names)}" if names else "this key is empty or too long"
+        return problem_at(path, wrong, at_key=True)
     expectation = schema_at(schema, location) or {}
     message = f"expected {_expected(expectation, schema)}, found {_found(details['input'], path, expectation)}"
     return problem_at(path, message + _quotes_hint(details["input"], expectation))

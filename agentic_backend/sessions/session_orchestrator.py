@@ -25,6 +25,7 @@ from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
+from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.scopes import kept_of
 from agentic_backend.policy.session_log import session_created
 from agentic_backend.policy.usage_ledger import Payer, paying_group
@@ -67,6 +68,7 @@ class SessionOrchestrator:
         self._relay = services.relay
         self._limits = services.limits
         self._profiles = services.profiles
+        self._modules = services.modules
         self._review = OpeningReview(services)
         self._agents = agents
         self._launcher = launcher
@@ -269,6 +271,8 @@ class SessionOrchestrator:
         [opening] = written.messages
         if is_new:
             session_created(written.session)
+            if quits:
+                self._modules.session_event(Point.SESSION_START, written.session, found, user)
         self._review.tell(looked, is_new=is_new)
         started = await self._start(looked.record, found, written.session, opening, user)
         return replace(started, modules=looked.modules)

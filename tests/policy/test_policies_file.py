@@ -68,6 +68,8 @@ def test_null_is_a_value_and_an_absent_key_is_none(tmp_path: Path) -> None:
             "tasks:\n  t: {limits: {max_messages: 0}}\n",
             "2:30: tasks.t.limits.max_messages: expected an integer from 1 to 1000000 or null, found 0",
         ),
+        ("tasks:\n  2024-01-01: {}\n", "2:3: tasks.2024-01-01: this key is not text; put it in quotes"),
+        ("tasks:\n  '': {}\n", "2:3: tasks.: this key is empty or too long"),
         ("organisations:\n  1: {}\n", "2:3: organisations[1]: this key is not text; put it in quotes"),
     ],
 )

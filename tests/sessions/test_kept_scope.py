@@ -144,3 +144,13 @@ async def test_what_the_token_names_applies_when_a_session_begins_and_ends(tmp_p
         for context, hook in zip(module.seen, (Point.SESSION_START, Point.SESSION_END), strict=True):
             assert (context.session.id, context.request.hook, context.user.name) == (session.id, hook, USER.name)
             assert context.scope.group is not None and context.scope.group.id == "other"
+
+
+async def test_a_session_that_the_word_quit_opens_begins_and_ends(tmp_path: Path) -> None:
+    MADE.clear()
+    modules = specs(tmp_path, entry("noting"))
+    async with open_sessions(tmp_path, {"echo": echoing_graph()}, modules=modules) as sessions:
+        [module] = MADE
+        await sessions.ask("quit")
+        hooks = {Point.SESSION_START, Point.SESSION_END}
+        await eventually(lambda: hooks <= {context.request.hook for context in module.seen})

@@ -28,13 +28,20 @@ from agentic_backend.transports import credentials
 
 pytestmark = pytest.mark.keycloak
 
-AGENTS = [*ENTRIES, *wire_agents.ENTRIES, *token_agents.ENTRIES]
+PLANNER = {
+    "id": "planner",
+    "class_path": "agentic_backend.experts.assistant.assistant:Assistant",
+    "tools": ["create_todo"],
+}
+AGENTS = [*ENTRIES, *wire_agents.ENTRIES, *token_agents.ENTRIES, PLANNER]
 
 
 @asynccontextmanager
-async def served(keycloak: Keycloak, directory: Path, client_id: str = CLIENT) -> AsyncIterator[RunningServer]:
+async def served(
+    keycloak: Keycloak, directory: Path, client_id: str = CLIENT, **more: Any
+) -> AsyncIterator[RunningServer]:
     realm = {"realm_url": keycloak.realm_url, "client_id": client_id, "audience": SERVER_CLIENT}
-    settings = {"auth": {"mode": "keycloak", "keycloak": realm}}
+    settings = {"auth": {"mode": "keycloak", "keycloak": realm}, **more}
     async with running_server(directory, agents=AGENTS, settings=settings) as server:
         yield server
 
@@ -236,3 +243,18 @@ async def test_no_token_is_logged_stored_or_sent_back(
                 assert canary[:-8] not in written
                 assert canary[:-8] not in kept
                 assert canary[:-8] not in received
+
+
+async def test_the_roles_of_a_token_decide_which_tools_an_agent_may_use(keycloak: Keycloak, tmp_path: Path) -> None:
+    """Of the realm's users, alice is an analyst."""
+    results: dict[str, list[bool]] = {}
+    permissions = {"roles": {"analyst": ["todos:*:self"]}}
+    async with served(keycloak, tmp_path, permissions=permissions) as server:
+        for name in ("alice", "bob"):
+            token = (await keycloak.sign_in(name))["access_token"]
+            async with chat(server.address, token=token) as client:
+                events = await client.ask("add a todo: water the plants", agent_id="planner")
+            messages = [event["message"] for event in events if event["type"] == "stream" and "message" in event]
+            parts = [part for message in messages for part in message["parts"] if part["type"] == "tool_result"]
+            results[name] = [part["ok"] for part in parts]
+    assert results == {"alice": [True], "bob": []}

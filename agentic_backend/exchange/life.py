@@ -6,13 +6,16 @@ cancellation: the exchange's own task acts on it.
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, TypeVar
 
 from agentic_backend.errors import AgenticError, Interrupted
 from agentic_backend.protocol.events import ErrorDetail
 from agentic_backend.protocol.messages import ExchangeStatus
+
+T = TypeVar("T")
 
 # Retries of a write during a shutdown: even if the store is available, its answer may get lost.
 _LAST_TRIES, _LAST_TRIES_EVERY_S = 3, 0.1
@@ -76,6 +79,8 @@ class Life:
         """Set when the process shuts down: no time is left to wait for an unavailable store."""
         self._was_cancelled = asyncio.Event()
         """Set together with `cancelled`, so that tasks can wait for it."""
+        self._hurried = asyncio.Event()
+        """Set when it is stopped, or the process shuts down: from then on nothing may take long."""
         self._last_tries = _LAST_TRIES
         """The remaining retries of a write during a shutdown."""
 
@@ -97,16 +102,37 @@ class Life:
             self.enter(Phase.LEFT)
 
     def cancel(self, outcome: Outcome) -> None:
-        """Request its end with `outcome`. Only the first call before the exchange ends has an effect."""
+        """Request its end with `outcome`. Only the first call before the exchange ends decides it."""
+        if outcome is STOPPED:
+            self._hurried.set()
         if self.cancelled is None and self.is_open:
             self.cancelled = outcome
             self._was_cancelled.set()
             self.wakeup.set()
 
+    @property
+    def is_hurried(self) -> bool:
+        """Whether it is stopped, even while it ends, or the process shuts down."""
+        return self._hurried.is_set()
+
     def interrupt(self) -> None:
         """Request its end because the process shuts down."""
         self.process_goes.set()
+        self._hurried.set()
         self.cancel(INTERRUPTED)
+
+    async def unless_hurried(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """The result of `work`; None, once it has ended, if a stop or a shutdown comes first."""
+        task, hurry = asyncio.create_task(work), asyncio.create_task(self._hurried.wait())
+        try:
+            await asyncio.wait({task, hurry}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            return None
+        finally:
+            for one in (task, hurry):
+                one.cancel()
+            await asyncio.wait({task, hurry})
 
     async def while_process_stays(self, longest_s: float) -> bool:
         """Wait up to `longest_s` or until the shutdown; False during a shutdown once no retries remain."""

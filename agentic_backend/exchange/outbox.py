@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from agentic_backend.exchange.life import Life
+from agentic_backend.exchange.life import STOPPED, Life
 from agentic_backend.exchange.text_gate import TextGate
 from agentic_backend.exchange.tool_calls import ToolCalls
 from agentic_backend.exchange.writer import ExchangeWriter
@@ -23,6 +23,8 @@ from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft
 
 # How long records of the trail wait for a message to be stored with, in seconds: alone they cost a write of their own.
 _TRAIL_WAITS_S = 0.25
+# How long modules may look at each text of an exchange that a person has stopped, and of one during a shutdown.
+_REVIEW_AFTER_STOP_S, _REVIEW_WHILE_PROCESS_GOES_S = 1.0, 0.3
 
 
 class Outbox:
@@ -121,14 +123,42 @@ class Outbox:
         self._trail_is_due = bool(self._trail)
         await self.write()
 
-    async def pass_gate(self, within_s: float | None = None) -> None:
-        """Let the gate look at the waiting drafts that it has not seen, within that time each."""
+    async def pass_gate(self) -> None:
+        """Let the gate look at the waiting drafts that it has not seen.
+
+        A stop and a shutdown leave little time for it: what it looks at then, it looks at again. A stop drops texts
+        that nobody has seen.
+        """
         while self.gate is not None and self._passed < len(self._waiting):
+            draft = self._waiting[self._passed]
+            if self._life.cancelled is STOPPED and self.gate.drops(draft):
+                del self._waiting[self._passed]
+                continue
             before = list(self._waiting)[: self._passed]
             rank = (self.stored[-1].rank + 1 if self.stored else 0) + len(_complete(before))
-            draft = self._waiting[self._passed]
-            self._waiting[self._passed] = await self.gate.passed(draft, rank, within_s, self._trail)
-            self._passed += 1
+            passed = await self._reviewed(self.gate, draft, rank)
+            if passed is not None:
+                self._waiting[self._passed] = passed
+                self._passed += 1
+
+    async def _reviewed(self, gate: TextGate, draft: Draft, rank: int) -> Draft | None:
+        """The draft once `gate` has looked at it; None if a stop or a shutdown has cut that short."""
+        trail: list[TrailRecord] = []
+        within_s = self._last_review_s
+        if within_s is not None or not gate.looks_at(draft):
+            passed: Draft | None = await gate.passed(draft, rank, within_s, trail)
+        else:
+            passed = await self._life.unless_hurried(gate.passed(draft, rank, None, trail))
+        if passed is not None:
+            self._trail += trail
+        return passed
+
+    @property
+    def _last_review_s(self) -> float | None:
+        """The most that modules may take for a text; None: as long as their settings allow."""
+        if self._life.process_goes.is_set():
+            return _REVIEW_WHILE_PROCESS_GOES_S
+        return _REVIEW_AFTER_STOP_S if self._life.is_hurried else None
 
     async def write(self, end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None) -> None:
         """Store all waiting drafts in one step with `end`, `checkpoint` and the trail, then show them in order.

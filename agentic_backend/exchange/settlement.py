@@ -30,9 +30,6 @@ from agentic_backend.streaming.drafts import CompleteDraft
 
 log = logging.getLogger(__name__)
 
-# How long modules may look at each last text during a shutdown, in seconds.
-_LAST_REVIEW_S = 0.3
-
 
 class Settlement:
     def __init__(
@@ -159,7 +156,7 @@ class Settlement:
             # Nobody has seen these texts, and they are not whole.
             closing = [draft for draft in closing if not is_text(draft)]
         outbox.accept_last(closing)
-        await outbox.pass_gate(_LAST_REVIEW_S if self._life.process_goes.is_set() else None)
+        await outbox.pass_gate()
         if gate.blocked_response is None:
             return outcome, ()
         messages = [*outbox.stored, *outbox.unwritten]

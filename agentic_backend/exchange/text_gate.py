@@ -38,6 +38,15 @@ class TextGate:
         """Whether nobody sees a text before it is complete."""
         return self.holds or self.blocked_response is not None
 
+    def looks_at(self, draft: Draft) -> bool:
+        """Whether modules may look at the draft."""
+        return self._modules is not None and isinstance(draft, CompleteDraft) and is_text(draft)
+
+    def drops(self, draft: Draft) -> bool:
+        """Whether a stop drops the draft: a text of the agent that nobody has seen."""
+        is_unseen = self.holds and self.blocked_response is None
+        return is_unseen and isinstance(draft, CompleteDraft) and is_text(draft)
+
     async def passed(self, draft: Draft, rank: int, within_s: float | None, trail: list[TrailRecord]) -> Draft:
         """The draft as it is stored, with `rank`, if it is a message; adds the records of it to `trail`.
 
@@ -50,13 +59,26 @@ class TextGate:
             draft = draft._replace(block=None)
         if not is_text(draft):
             return draft
+        text = text_of(draft.message.parts)
         if self.blocked_response is not None:
+            if self._modules is not None and text.strip() and text != self.blocked_response:
+                trail += self._modules.also_blocked(text, rank)
             return self._blocked(draft, self.blocked_response)
-        message = draft.message
-        text = text_of(message.parts)
         if self._modules is None or not text.strip():
             return draft
-        reviewed = await self._modules.after_ai(text, message.channel, self._opening.parts, rank, within_s)
+        return await self._reviewed(self._modules, draft, text, rank, within_s, trail)
+
+    async def _reviewed(
+        self,
+        modules: ExchangeModules,
+        draft: CompleteDraft,
+        text: str,
+        rank: int,
+        within_s: float | None,
+        trail: list[TrailRecord],
+    ) -> CompleteDraft:
+        message = draft.message
+        reviewed = await modules.after_ai(text, message.channel, self._opening.parts, rank, within_s)
         trail += reviewed.trail
         if reviewed.blocked_response is not None:
             self.blocked_response, self.has_changed = reviewed.blocked_response, True

@@ -69,6 +69,8 @@ class ExchangeModules:
         self._contexts = HookContexts(store, subject)
         self._point_timeout_s = point_timeout_s
         self._clock = asyncio.get_running_loop().time
+        self._blocked_by: tuple[SupervisedModule, HookResult] | None = None
+        """Which module has blocked a text of the agent, and what it answered."""
         self.record: Callable[[Sequence[TrailRecord]], None] = lambda records: None
         """Stores the records of tools' results with the exchange's next messages."""
 
@@ -137,6 +139,13 @@ class ExchangeModules:
         """
         return await self._review(Point.AFTER_AI, ResponseFacts(text, channel), parts, rank, within_s)
 
+    def also_blocked(self, text: str, rank: int | None) -> list[TrailRecord]:
+        """The records of a text of the agent that is not shown because an earlier one was blocked."""
+        if self._blocked_by is None:
+            return []
+        module, result = self._blocked_by
+        return [self._audit(module, Point.AFTER_AI, text, result, rank)]
+
     async def tool_result(self, tool: str, text: str) -> str:
         """What the agent's model is given of the result of `tool`. Never raises."""
         if not self.has(Point.TOOL_RESULT):
@@ -180,6 +189,8 @@ class ExchangeModules:
             else:
                 result = await self._call(module, context, ends_at, len(review.text), review.trail)
             if result.action == "block":
+                if point is Point.AFTER_AI:
+                    self._blocked_by = module, result
                 review.trail.append(self._audit(module, point, review.text, result, rank))
                 return replace(review, blocked_response=result.direct_response.strip() or _NO_ANSWER)
             response = result.modifications.response

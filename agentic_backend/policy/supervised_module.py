@@ -27,6 +27,8 @@ from agentic_backend.protocol.parts import Value
 
 # Calls that ignore their cancellation and still run; beyond this number the module is not called.
 _STUCK_AT_MOST = 20
+# The part of its own time that a module must have had, so that a timeout counts towards its circuit.
+_NEARLY_ALL = 0.9
 
 TIMEOUT, CIRCUIT_OPEN, TOO_MANY = "timeout", "circuit_open", "too_many_running"
 
@@ -116,15 +118,18 @@ class SupervisedModule:
         if not circuit.admits(began):
             raise self._failed(point, CIRCUIT_OPEN)
         has_told = False
+        waits_s = min(rest_s, self.spec.entry.timeout_s)
         try:
             if len(self._stuck) >= _STUCK_AT_MOST:
                 raise ModuleFailed(TOO_MANY)
-            result = await self._result(context, min(rest_s, self.spec.entry.timeout_s), payer, log_fields)
+            result = await self._result(context, waits_s, payer, log_fields)
             answer = checked(result, longest)
         except (ModuleFailed, InvalidResult) as error:
-            has_told = True
-            circuit.failed(self._clock())
             told = error.error if isinstance(error, ModuleFailed) else type(error).__name__
+            # Without nearly all of its own time, as after a stop, a timeout tells nothing.
+            has_told = told != TIMEOUT or waits_s >= _NEARLY_ALL * self.spec.entry.timeout_s
+            if has_told:
+                circuit.failed(self._clock())
             where = error.where if isinstance(error, ModuleFailed) else str(error)
             raise self._failed(point, told, where) from None
         else:

@@ -6,10 +6,14 @@ from typing import Any
 import pytest
 from support.hostile_modules import PATH, Acting, entry, specs
 
+from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.chat_module import ModuleServices
 from agentic_backend.policy.module_supervisor import CannotStartModule, ModuleSupervisor
+from agentic_backend.protocol.messages import Channel, utc_now
+from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.stores.trail import ModuleErrorRecord
 
 
 class Unstartable(Acting):
@@ -50,3 +54,20 @@ async def test_health_tells_of_each_module(tmp_path: Path) -> None:
     first, second = made.health
     assert (first.name, first.on_failure, first.calls, first.last_error) == ("first", "block", 0, None)
     assert (second.class_path, set(second.circuits.values())) == (f"{PATH}:Acting", {"closed"})
+
+
+async def test_timeouts_of_a_module_that_had_little_time_open_no_circuit(tmp_path: Path) -> None:
+    """Else people could switch it off for all, by stopping their exchanges again and again."""
+    made = await supervisor(tmp_path, entry(settings={"after": "hang"}, timeout_s=1))
+    now = utc_now()
+    record = ExchangeRecord(
+        id="e", session_id="", user_id="u", agent_id="echo", request_id="r", started_at=now, owner="here"
+    )
+    modules = made.of_exchange(record, AgentSettings(id="echo", class_path="a:b"), None, {})
+    assert modules is not None
+    for _ in range(7):
+        reviewed = await modules.after_ai("text", Channel.FINAL, [], 0, within_s=0.01)
+        [error] = reviewed.trail
+        assert isinstance(error, ModuleErrorRecord) and error.error == "timeout"
+    assert set(made.health[0].circuits.values()) == {"closed"}
+    await made.aclose()

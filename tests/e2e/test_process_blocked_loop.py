@@ -44,6 +44,17 @@ async def test_the_log_names_agent_node_and_line(directory: Path) -> None:
         assert line["line"].startswith("loop_blocking.py:") and line["line"].endswith(" in _sleep")
 
 
+async def test_the_log_names_the_module_and_its_line(directory: Path) -> None:
+    modules = directory / "modules.yaml"
+    modules.write_text(yaml.safe_dump({"modules": [{"name": "slow", "class_path": "loop_blocking:Sleeping"}]}))
+    environment = {"AGENTIC_MODULES__FILE": str(modules)}
+    async with serving(cwd=directory, environment=environment) as server, chat(server.address) as client:
+        await client.ask("hello", agent_id="going_on")
+        await eventually(lambda: [line for line in told(server) if line["agent_id"] == "module:slow"])
+        [line] = [line for line in told(server) if line["agent_id"] == "module:slow"]
+        assert line["line"].startswith("loop_blocking.py:") and line["line"].endswith(" in before_ai")
+
+
 async def test_a_block_that_does_not_end_is_told_while_it_lasts(directory: Path) -> None:
     async with serving(cwd=directory) as server, chat(server.address) as client:
         await client.send({"message": "hello", "agent_id": "never_ending"})

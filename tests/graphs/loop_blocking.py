@@ -12,8 +12,19 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.leader_flow import NO_CREW, LeaderFlow
+from agentic_backend.policy.chat_module import ChatModule
+from agentic_backend.policy.hook_context import HookContext
+from agentic_backend.policy.hook_result import CONTINUE, HookResult
 
 BLOCKED_S = 1.0
+
+
+class Sleeping(ChatModule):
+    """A module that blocks before the agent starts."""
+
+    async def before_ai(self, context: HookContext) -> HookResult:
+        time.sleep(BLOCKED_S)
+        return CONTINUE
 
 
 def _one_node(name: str, node: Any) -> CompiledGraph:

@@ -13,6 +13,7 @@ from support.chat_client import check_calls, check_exchange, final_text
 from support.driven_run import ReadingModel
 from support.failing_store import FailingStore
 from support.held_agents import Hold
+from support.hostile_modules import entry, specs
 from support.recorded_agents import entry_of, eventually
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 from support.turn_model import Turn, call
@@ -25,6 +26,7 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord
 from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.stores.trail import AuditRecord, TrailQuery
 
 
 class Workshop:
@@ -98,6 +100,23 @@ async def test_it_goes_on_behind_the_last_tool_that_has_ended(tmp_path: Path) ->
             check_exchange(thanks)
             with pytest.raises(CheckpointMissing):
                 await resume(sessions, log.exchange_id)
+
+
+async def test_a_resumed_exchange_has_its_modules(tmp_path: Path) -> None:
+    """They look at what the agent says from then on, and not again at the message that they have let pass."""
+    workshop, again = Workshop(), Workshop()
+    again.hold.released.set()
+    settings = {"before": "redact", "after": "redact", "word": "made"}
+    modules = specs(tmp_path, entry(settings=settings, hold_output=True))
+    async with (
+        interrupted(tmp_path, workshop.entry(), workshop) as log,
+        open_sessions(tmp_path, {"maker": again.entry()}, modules=modules) as sessions,
+    ):
+        events = await events_of(await resume(sessions, log.exchange_id))
+        check_exchange(events)
+        assert final_text(events) == "All is ***."
+        audits = (await sessions.store.real.trail(TrailQuery(AuditRecord))).records
+        assert [(audit.original, audit.exchange_id) for audit in audits] == [("All is made.", events[0]["exchange_id"])]
 
 
 async def test_a_resumed_exchange_that_is_interrupted_at_once_can_be_resumed_too(tmp_path: Path) -> None:

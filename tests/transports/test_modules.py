@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain_core.tools import tool
-from support.chat_client import Event, chat, check_calls
+from support.chat_client import Event, chat, check_calls, text_of
 from support.hostile_modules import ACTS, MADE, Acting, entry
-from support.rest_client import rest
+from support.rest_client import rest, sse_events
 from support.running_server import RunningServer, running_server
 
 from agentic_backend.offline.model import OfflineChatModel
@@ -85,3 +85,35 @@ async def test_the_contract_holds_whatever_modules_do(
         answer: httpx.Response = await client.get(f"/sessions/{events[-1]['session_id']}/messages")
     shown = [*events[-1]["messages"], *again[-1]["messages"]]
     assert answer.json()["messages"] == shown, "what is stored is what was shown"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status", "texts"),
+    [
+        ("redact", "", "ok", ["my ***"]),
+        ("block_word", "", "blocked", ["[blocked]", "That is not said here."]),
+        ("", "block", "blocked", ["my secret", "This can't be answered here."]),
+    ],
+)
+async def test_sse_classic_sockets_and_queries_show_what_modules_leave(
+    server: RunningServer, before: str, after: str, status: str, texts: list[str]
+) -> None:
+    for module in MADE:
+        module.settings = Acting.Settings(before=before, after=after)
+    ask = {"message": "my secret", "agent_id": "tools"}
+    async with rest(server) as http:
+        session = (await http.post("/sessions", json={"agent_id": "tools"})).json()
+        async with http.stream(
+            "POST", f"/sessions/{session['id']}/messages", json={"content": "my secret"}
+        ) as response:
+            streamed = [event async for event in sse_events(response)]
+    async with chat(server.address, subprotocols=None) as older:
+        await older.send(ask)
+        classic = await older.until("final")
+    async with chat(server.address) as client:
+        query = await client.ask(**ask, mode="query")
+    for final in (streamed[-1], classic, query[-1]):
+        shown = [text_of(message) for message in final["messages"]]
+        assert shown[: len(texts)] == texts
+        assert final.get("status", status) == status
+    assert before == "" or "secret" not in str([*streamed, *older.events, *query])

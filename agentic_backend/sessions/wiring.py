@@ -1,6 +1,5 @@
 """Builds this package's parts: the services for transports, and the maintenance that runs beside them."""
 
-import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -8,15 +7,10 @@ from dataclasses import dataclass
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
-from agentic_backend.auth.user import User
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.config.permissions import PermissionsSettings
-from agentic_backend.config.retention import RetentionSettings
-from agentic_backend.config.sessions import SessionsSettings
-from agentic_backend.config.titles import TitlesSettings
-from agentic_backend.errors import AgenticError
+from agentic_backend.config.settings import Settings
 from agentic_backend.event_loop import running
 from agentic_backend.exchange.background_calls import BackgroundCalls
 from agentic_backend.exchange.closing import Closing
@@ -24,21 +18,18 @@ from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
-from agentic_backend.exchange.text_gate import TextGate, gate_of
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.policy.agents_in_scope import AgentsInScope
 from agentic_backend.policy.cascade import Cascade
-from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.policies_file import Policies
 from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
-from agentic_backend.protocol.messages import SessionState
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.exchange_views import ExchangeViews
-from agentic_backend.sessions.farewell import Farewell, asks_to_quit
+from agentic_backend.sessions.farewell import Farewell
 from agentic_backend.sessions.housekeeping import Chore, Housekeeping, inactivity
 from agentic_backend.sessions.kpi_report import KpiReports
 from agentic_backend.sessions.maintenance import Maintenance
@@ -46,6 +37,7 @@ from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.resumption import Resumption
 from agentic_backend.sessions.retention import Retention
 from agentic_backend.sessions.session_ends import OnEnded, SessionEnds
+from agentic_backend.sessions.session_events import SessionEvents
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.titles import Titles
@@ -55,7 +47,6 @@ from agentic_backend.sessions.user_export import UserExport
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,59 +69,26 @@ def wire_sessions(
     store: Store,
     relay: Relay,
     *,
+    settings: Settings,
     agents: AgentManager,
     factory: AgentFactory,
     models: ChatModels,
     kpi: Kpi,
-    limits: LimitsSettings,
-    titles: TitlesSettings,
     profiles: ChatProfiles,
-    summary_timeout_s: float,
     tokens: TokenCache,
     ledger: UsageLedger,
-    permissions: PermissionsSettings,
     policies: Policies,
-    ending: SessionsSettings,
-    retention: RetentionSettings,
     modules: ModuleSupervisor,
     on_ended: OnEnded = lambda session, user: None,
 ) -> WiredSessions:
-    naming = Titles(models, store, relay, kpi, ledger, titles, limits.titles_timeout_s)
-    in_scope = agents_in_scope(agents, policies, limits, profiles)
-
-    def ended(session: SessionRecord, user: User | None) -> None:
-        # Where its agent is no longer served, nobody knows which modules apply.
-        with contextlib.suppress(AgenticError):
-            modules.session_event(Point.SESSION_END, session, in_scope.of_session(session, user), user)
-        on_ended(session, user)
-
-    def gate(exchange: ExchangeRecord, session: SessionRecord, opening: MessageRecord) -> TextGate | None:
-        try:
-            found = in_scope.again(exchange)
-        except AgenticError:
-            return None
-        settings = found.agent.settings
-        applying = modules.of_exchange(exchange, settings, session, found.effective.modules)
-        return gate_of(exchange, settings, opening, applying)
-
-    ends = SessionEnds(store, relay, factory, kpi, ended)
-
-    def close_agents(session_id: str) -> None:
-        # A process that goes closes all its agents anyway, and its relay awaits no new tasks.
-        if not relay.draining:
-            relay.spawn(factory.teardown_session_agents(session_id))
-
-    relay.on_completed = close_agents
-
-    def answered(session: SessionRecord, opening: MessageRecord, exchange: ExchangeRecord) -> None:
-        if not asks_to_quit(opening.parts):
-            naming.name_after(session, opening, exchange)
-        if session.state is SessionState.COMPLETED:
-            # The exchange's own agent was in use when the session was completed.
-            close_agents(session.id)
-
-    views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, answered, gate)
-    counts = TokenCounts()
+    limits, in_scope = settings.limits, agents_in_scope(agents, policies, settings.limits, profiles)
+    titles = Titles(models, store, relay, kpi, ledger, settings.titles, limits.titles_timeout_s)
+    events = SessionEvents(relay, factory, in_scope, modules, titles, on_ended)
+    relay.on_completed = events.close_agents
+    ends = SessionEnds(store, relay, factory, kpi, events.ended)
+    views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, events.answered, events.gate)
+    counts, summary_timeout_s = TokenCounts(), settings.chat_profiles.summary_timeout_s
+    compactor = Compactor(store, relay, models, ledger, kpi, counts, profiles, summary_timeout_s)
     background = BackgroundCalls(instance, store, relay, limits)
     services = ExchangeServices(
         instance=instance,
@@ -144,12 +102,12 @@ def wire_sessions(
         modules=modules,
         profiles=profiles,
         token_counts=counts,
-        compactor=Compactor(store, relay, models, ledger, kpi, counts, profiles, summary_timeout_s),
+        compactor=compactor,
         background=background,
         show_stored=views.refresh,
-        on_answered=answered,
+        on_answered=events.answered,
     )
-    launcher = ExchangeLauncher(services, permissions)
+    launcher = ExchangeLauncher(services, settings.permissions)
     waiting = WaitingExchanges(services, in_scope, launcher, views, closing)
     resumption = Resumption(services, in_scope, launcher)
     user_limits = UserLimits(store, limits)
@@ -164,19 +122,13 @@ def wire_sessions(
         recovery=recovery,
         user_limits=user_limits,
         ends=ends,
-        farewell=Farewell(ending.farewell),
+        farewell=Farewell(settings.sessions.farewell),
     )
     service = SessionService(
-        store, in_scope, factory, ends, relay, orchestrator, user_limits, services.compactor, profiles, modules
+        store, in_scope, factory, ends, relay, orchestrator, user_limits, compactor, profiles, modules
     )
-    forgetting = naming.forget, services.compactor.forget, background.forget
-    user_deletions = UserDeletions(store, relay, factory, service, forgetting)
-    chores = [
-        *([] if ending.inactive_h is None else [inactivity(store, ends, ending.inactive_h)]),
-        Chore("user_deletions", user_deletions.finish),
-        Chore("background_calls", background.close_left),
-        *Retention(store, ends, service, retention).chores(),
-    ]
+    forgetting = titles.forget, compactor.forget, background.forget
+    deletions = UserDeletions(store, relay, factory, service, forgetting)
     return WiredSessions(
         background=background,
         orchestrator=orchestrator,
@@ -185,7 +137,7 @@ def wire_sessions(
         admin_reads=AdminReads(store, lambda: modules.health),
         usage=UsageReports(store, ledger.prices),
         user_export=UserExport(store),
-        user_deletions=user_deletions,
+        user_deletions=deletions,
         maintenance=Maintenance(
             instance,
             store,
@@ -194,11 +146,30 @@ def wire_sessions(
             waiting=waiting,
             views=views,
             kpi=kpi,
-            look_at_deletions=user_deletions.look,
+            look_at_deletions=deletions.look,
         ),
-        housekeeping=Housekeeping(instance, store, kpi, *chores),
-        compactor=services.compactor,
+        housekeeping=Housekeeping(
+            instance, store, kpi, *_chores(store, settings, ends, service, deletions, background)
+        ),
+        compactor=compactor,
     )
+
+
+def _chores(
+    store: Store,
+    settings: Settings,
+    ends: SessionEnds,
+    service: SessionService,
+    deletions: UserDeletions,
+    background: BackgroundCalls,
+) -> list[Chore]:
+    inactive_h = settings.sessions.inactive_h
+    return [
+        *([] if inactive_h is None else [inactivity(store, ends, inactive_h)]),
+        Chore("user_deletions", deletions.finish),
+        Chore("background_calls", background.close_left),
+        *Retention(store, ends, service, settings.retention).chores(),
+    ]
 
 
 def agents_in_scope(

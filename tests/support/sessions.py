@@ -15,11 +15,12 @@ from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.auth.user_tokens import TokenCache
-from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfile, ChatProfiles
+from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfile, ChatProfiles, ChatProfilesSettings
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.config.retention import RetentionSettings
 from agentic_backend.config.sessions import SessionsSettings
+from agentic_backend.config.settings import ModelSettings, Settings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.config.usage import BudgetsSettings, PriceSettings
 from agentic_backend.exchange.background_calls import BackgroundCalls
@@ -207,18 +208,21 @@ async def open_sessions(
         factory=factory,
         models=services.models,
         kpi=kpi,
-        limits=limits,
-        titles=titles or TitlesSettings(),
+        settings=Settings(
+            models={name: ModelSettings() for name in models or {}},
+            limits=limits,
+            titles=titles or TitlesSettings(),
+            sessions=ending or SessionsSettings(),
+            retention=retention or RetentionSettings(),
+            chat_profiles=ChatProfilesSettings(summary_timeout_s=summary_timeout_s),
+            permissions=permissions or PermissionsSettings(),
+        ),
         policies=policies or Policies(),
-        ending=ending or SessionsSettings(),
-        retention=retention or RetentionSettings(),
         on_ended=on_ended,
         profiles=profiles,
-        summary_timeout_s=summary_timeout_s,
         tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
         ledger=ledger,
         modules=supervisor,
-        permissions=permissions or PermissionsSettings(),
     )
     try:
         async with open_services(wired, alone=alone):

@@ -21,12 +21,11 @@ from support.test_agents import ENTRIES
 SECRET = "quokkaberry"
 TRANSPORTS = Path(__file__).parents[2] / "agentic_backend" / "transports"
 PREFIX = "/agentic/v1"
-# Every path of the transports that has an id in it, by the file that serves it.
-PATHS = {"rest": "", "exchanges_api": "", "classic_api": "/chatbot"}
+# Every path of the transports that has an id in it.
 CALLS = [
-    (method, PATHS[name] + path)
-    for name in PATHS
-    for method, path in re.findall(r'\("([A-Z]+)", "(/\S*\{id\}\S*)"', (TRANSPORTS / f"{name}.py").read_text())
+    (method, ("/chatbot" if file.stem == "classic_api" else "") + path)
+    for file in sorted(TRANSPORTS.glob("*.py"))
+    for method, path in re.findall(r'\("([A-Z]+)", "(/\S*\{id\}\S*)"', file.read_text())
 ]
 BODIES: dict[str, dict[str, Any]] = {
     "PATCH": {"title": "mine now"},
@@ -79,6 +78,9 @@ class Owned:
                 self.interrupt_id = asked["payload"]["requests"][0]["interrupt_id"]
             else:
                 await alice.until("final" if kind == "ended" else "delta", exchange_id=self.exchanges[kind])
+            if kind != "running":
+                # No title is to change while the test looks.
+                await alice.named(self.sessions[kind])
         await alice.send({"message": f"write 500 words, {SECRET}", "mode": "query"})
         self.exchanges["query"] = (await alice.until("started"))["exchange_id"]
 
@@ -122,7 +124,7 @@ async def snapshot(client: httpx.AsyncClient, owned: Owned) -> dict[str, Any]:
 
 async def test_no_call_tells_or_changes_anything_of_another_user(server: RunningServer, realm: SigningRealm) -> None:
     tried, owned = 0, Owned()
-    assert len(CALLS) >= 12
+    assert len(CALLS) >= 16
     alice_token, mallory_token = realm.sign(), realm.sign(sub="mallory-id", preferred_username="mallory")
     async with (
         chat(server.address, token=alice_token, close_timeout=0.2) as alice_chats,

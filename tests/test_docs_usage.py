@@ -8,7 +8,7 @@ import yaml
 
 from agentic_backend.config.loading import load_settings
 from agentic_backend.policy.prices import Prices
-from agentic_backend.streaming.model_stream import CallTokens
+from agentic_backend.streaming.model_calls import CallTokens
 
 PAGE = (Path(__file__).parents[1] / "docs" / "policy.md").read_text()
 MILLION = CallTokens(1_000_000, 0)

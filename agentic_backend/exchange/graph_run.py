@@ -45,7 +45,7 @@ from agentic_backend.redaction import SHORTEST_SECRET
 from agentic_backend.stores.trail import PromptRecord, SummaryRecord, ToolCallRecord
 from agentic_backend.streaming.activities import activity_of
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft
-from agentic_backend.streaming.model_stream import ModelCall
+from agentic_backend.streaming.model_calls import ModelCall
 from agentic_backend.streaming.run_callback import RunCallback
 from agentic_backend.streaming.said import Said
 from agentic_backend.streaming.stream_transcoder import StreamTranscoder

@@ -31,7 +31,7 @@ from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord
 from agentic_backend.stores.trail import TrailRecord, UsageRecord
 from agentic_backend.streaming.drafts import CACHED_INPUT, CompleteDraft
-from agentic_backend.streaming.model_stream import CallTokens, ModelCall, ModelStream, Purpose
+from agentic_backend.streaming.model_calls import CallTokens, ModelCall, ModelCalls, Purpose
 
 log = logging.getLogger(__name__)
 
@@ -140,13 +140,13 @@ class UsageLedger:
         def keep(call: ModelCall) -> None:
             self.keep([self.record_of(call, payer)])
 
-        stream = ModelStream(lambda part: None, on_call=keep, purpose=purpose)
-        config = RunnableConfig(callbacks=[stream])
+        calls = ModelCalls(keep, purpose)
+        config = RunnableConfig(callbacks=[calls])
         try:
             answer: Any = await model.ainvoke(list(messages), config)
         finally:
             # LangChain tells of no end if a call that does not stream is cancelled.
-            for call in stream.unended:
+            for call in calls.unended:
                 keep(call)
         assert isinstance(answer, AIMessage)
         return answer

@@ -13,7 +13,8 @@ from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.call_limits import CallLimits
 from agentic_backend.agents.tool_guard import require_permission
 from agentic_backend.streaming.in_flight import InFlight, Kind
-from agentic_backend.streaming.model_stream import ModelCall, ModelStream
+from agentic_backend.streaming.model_calls import ModelCall
+from agentic_backend.streaming.model_stream import ModelStream
 from agentic_backend.streaming.said import Said
 
 

@@ -22,8 +22,8 @@ from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.usage_ledger import Payer, UsageLedger
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import TrailQuery, UsageRecord
-from agentic_backend.streaming import model_stream
-from agentic_backend.streaming.model_stream import CallTokens, ModelCall
+from agentic_backend.streaming import model_calls
+from agentic_backend.streaming.model_calls import CallTokens, ModelCall
 
 PRICE = PriceSettings.model_validate(
     {"model": "*", "input_per_million": 1_000_000, "output_per_million": 0, "from": "2026-01-01"}
@@ -108,7 +108,7 @@ async def test_an_ask_that_fails_is_recorded_without_tokens(store: FailingStore,
 async def test_an_ask_that_takes_long_is_recorded_before_its_end(
     store: FailingStore, ledger: UsageLedger, kpi: Kpi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_stream, "_LONG_S", 0.05)
+    monkeypatch.setattr(model_calls, "_LONG_S", 0.05)
     asking = asyncio.create_task(ledger.ask(Judge(takes_s=0.6), [HumanMessage("?")], ANN, "module"))
     await asyncio.sleep(0.3)
     [begun] = await stored(store)

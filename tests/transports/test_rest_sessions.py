@@ -348,6 +348,7 @@ async def test_every_call_on_another_users_session_finds_nothing(server: Running
     ):
         final = (await client.ask("hello", agent_id="echo"))[-1]
         session_id = final["session_id"]
+        await client.named(session_id)
         before = (await alice.get(f"/sessions/{session_id}")).json()
         calls: list[tuple[str, str, Any]] = [
             ("GET", f"/sessions/{session_id}", None),

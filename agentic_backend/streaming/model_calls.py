@@ -1,0 +1,218 @@
+"""ModelCalls: notes every model call beneath it: which model, what for, how long, how many tokens.
+
+A LangChain callback of one run, or of one call of the server's own. It lets models answer as they would without it: it
+does not make them stream.
+"""
+
+import asyncio
+import contextlib
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from contextvars import Context
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
+from langgraph.constants import TAG_HIDDEN, TAG_NOSTREAM
+
+from agentic_backend.agents.model_failures import ModelFailures
+from agentic_backend.streaming.content import cached_input_of, model_name, model_of, usage_of
+
+HIDDEN_TAGS = frozenset({"hidden", TAG_HIDDEN})
+"""The tags of a model call whose text is for nobody to see: neither its tokens nor the message that a node returns."""
+
+Purpose = Literal["answer", "title", "summary", "module", "internal"]
+"""What a model is called for; `internal` are calls whose text nobody sees."""
+
+# The name of a model that has none.
+_UNKNOWN = "unknown"
+# How long a call runs before `on_call` is told of it, in seconds.
+_LONG_S = 0.5
+
+
+class CallTokens(NamedTuple):
+    """The tokens of a call. `cached_input` are those of `input` that the provider had cached."""
+
+    input: int
+    output: int
+    cached_input: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A model call that has ended, that its run no longer waits for, or that runs for long."""
+
+    # The id of its LangChain run.
+    id: str
+    model: str
+    purpose: Purpose
+    duration_s: float
+    # None if the provider did not report them.
+    tokens: CallTokens | None = None
+    # The type of the exception if the call failed, else empty.
+    error: str = ""
+
+
+class _Begun(NamedTuple):
+    """A call that has not ended. `at` is in seconds of the monotonic clock."""
+
+    at: float
+    model: str
+    purpose: Purpose
+
+
+class ModelCalls(ModelFailures):
+    def __init__(self, on_call: Callable[[ModelCall], None] = lambda call: None, purpose: Purpose = "answer") -> None:
+        """`on_call` gets each call once it has run for `_LONG_S`, if it does, and when it has ended, both in the event
+        loop's thread. `purpose` is that of visible calls.
+        """
+        super().__init__()
+        self._on_call = on_call
+        self._purpose = purpose
+        # The event loop and its thread; a model may run in another thread.
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        # The calls that have not ended.
+        self._begun: dict[UUID, _Begun] = {}
+        # The calls that have ended, for the metrics.
+        self.ended: list[ModelCall] = []
+        # Whether the run is over.
+        self._is_cut = False
+
+    @property
+    def running(self) -> int:
+        """The number of calls that have not ended."""
+        return len(self._begun)
+
+    @property
+    def unended(self) -> list[ModelCall]:
+        """The calls that have not ended, as those of a run that ends without them."""
+        return [_running(run_id, begun) for run_id, begun in self._begun.items()]
+
+    def cut(self) -> None:
+        """End the run: calls that go on are told of no more."""
+        self._is_cut = True
+
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any],
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        self._begin_call(run_id, metadata or {}, is_seen=is_shown(tags, metadata) and not is_hidden(tags))
+
+    def on_llm_start(
+        self,
+        serialized: dict[str, Any],
+        prompts: list[str],
+        *,
+        run_id: UUID,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """A call of a model without messages begins; none of its text is shown."""
+        self._begin_call(run_id, metadata or {}, is_seen=False)
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
+        message = message_of(response)
+        self._note_end(run_id, message if isinstance(message, AIMessage) else None)
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID | None = None, **kwargs: Any) -> None:
+        super().on_llm_error(error, run_id=run_id)
+        if run_id is not None:
+            self._note_end(run_id, None, type(error).__name__)
+
+    def model_called(self, run_id: UUID | None) -> str:
+        begun = self._begun.get(run_id) if run_id is not None else None
+        return "" if begun is None or begun.model == _UNKNOWN else begun.model
+
+    def tell_if_running(self, run_id: UUID) -> None:
+        """Tell `on_call` of the call, unless it, or the run, has ended."""
+        if not self._is_cut and (begun := self._begun.get(run_id)) is not None:
+            self._on_call(_running(run_id, begun))
+
+    def _begin_call(self, run_id: UUID, metadata: Mapping[str, Any], *, is_seen: bool) -> None:
+        model = model_name(metadata.get("ls_model_name")) or _UNKNOWN
+        unseen: Purpose = "summary" if _summarizes(metadata) else "internal"
+        self._begun[run_id] = _Begun(time.monotonic(), model, self._purpose if is_seen else unseen)
+        # Weak and without the run's context: a run that has ended must leave no text in memory.
+        tell = partial(_tell_if_running, weakref.ref(self), run_id)
+        tell_later = partial(self._loop.call_later, _LONG_S, tell, context=Context())
+        if threading.get_ident() == self._thread:
+            tell_later()
+        else:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(tell_later)
+
+    def _note_end(self, run_id: UUID, message: AIMessage | None, error: str = "") -> None:
+        begun = self._begun.pop(run_id, None)
+        if begun is None:
+            # A limit has refused the call before it began.
+            return
+        call = ModelCall(
+            id=str(run_id),
+            model=(model_of(message) if message is not None else None) or begun.model,
+            purpose=begun.purpose,
+            duration_s=time.monotonic() - begun.at,
+            tokens=_tokens_of(message) if message is not None else None,
+            error=error,
+        )
+        self.ended.append(call)
+        if threading.get_ident() == self._thread:
+            self._on_call(call)
+        else:
+            # After the event loop's end it is of no use: a thread may outlive it.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._on_call, call)
+
+
+def is_hidden(tags: list[str] | None) -> bool:
+    """Whether the text of a call with these tags is for nobody to see."""
+    return not HIDDEN_TAGS.isdisjoint(tags or ())
+
+
+def is_shown(tags: list[str] | None, metadata: Mapping[str, Any] | None) -> bool:
+    """Whether the tokens of a call are shown: it is not tagged `nostream`, and no middleware makes it for itself."""
+    return TAG_NOSTREAM not in (tags or ()) and not _is_internal(metadata or {})
+
+
+def message_of(response: LLMResult) -> BaseMessage | None:
+    """The message that a call has ended with."""
+    generation = response.generations[0][0] if response.generations and response.generations[0] else None
+    return generation.message if isinstance(generation, ChatGeneration) else None
+
+
+def _tell_if_running(calls: "weakref.ref[ModelCalls]", run_id: UUID) -> None:
+    if (still_there := calls()) is not None:
+        still_there.tell_if_running(run_id)
+
+
+def _running(run_id: UUID, begun: _Begun) -> ModelCall:
+    """The call as it is while it runs, and if it never ends."""
+    return ModelCall(str(run_id), begun.model, begun.purpose, time.monotonic() - begun.at, error="Unended")
+
+
+def _is_internal(metadata: Mapping[str, Any]) -> bool:
+    """Whether LangChain's middleware makes this call for itself, such as to summarize the conversation."""
+    return _summarizes(metadata) or internal_call_metadata().items() <= metadata.items()
+
+
+def _summarizes(metadata: Mapping[str, Any]) -> bool:
+    return metadata.get("lc_source") == "summarization"
+
+
+def _tokens_of(message: AIMessage) -> CallTokens | None:
+    usage = usage_of(message)
+    if usage is None:
+        return None
+    return CallTokens(usage.input_tokens or 0, usage.output_tokens or 0, cached_input_of(message))

@@ -12,7 +12,8 @@ from agentic_backend.exchange.recall import Memory, Needed
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.context_window import ContextWindow, Summary
-from agentic_backend.policy.prompt_assembly import PromptAssembly, Section, added_sections
+from agentic_backend.policy.prompt_assembly import PromptAssembly, added_sections
+from agentic_backend.policy.section import Section
 from agentic_backend.policy.token_counts import context_tokens
 from agentic_backend.stores.trail import PromptRecord, PromptSection, SummaryRecord, ToolCallRecord
 from agentic_backend.streaming.content import to_langchain

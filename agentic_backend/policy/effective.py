@@ -7,17 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class PromptText:
-    """A section of the system prompt that a level adds: `name` is `assignment`, `constraints` or `guidance`."""
-
-    name: str
-    text: str = field(repr=False)
-    source: str
-    """Such as `assignment:essay-3`."""
-    version: str
-    """Changes whenever the text does."""
+from agentic_backend.policy.section import Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +35,7 @@ class Effective:
     """How long a session may last, from its beginning."""
     modules: Mapping[str, bool] = field(default_factory=dict)
     """Modules that are switched on or off, by name; all others are as modules.yaml says."""
-    prompts: Sequence[PromptText] = ()
+    prompts: Sequence[Section] = ()
     levels: Mapping[str, Sequence[LevelValue]] = field(default_factory=dict, repr=False)
     """Who sets each value, by its dotted name, such as `limits.max_messages`; the last one is the one that applies."""
 

@@ -6,16 +6,15 @@ messages (see left_messages).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import sha256
+from dataclasses import dataclass
 from itertools import groupby
 
 from agentic_backend.agents.agent_flow import AgentFlow
-from agentic_backend.policy.effective import PromptText
+from agentic_backend.policy.section import Section
 from agentic_backend.policy.token_counts import TokenCounter
 from agentic_backend.stores.records import PromptAddition
 from agentic_backend.stores.trail import PromptSection
-from agentic_backend.streaming.content import bounded, clean
+from agentic_backend.streaming.content import bounded
 
 SECTIONS = {
     "core": "Core behaviour",
@@ -28,23 +27,6 @@ SECTIONS = {
 """The headings of the sections, by name, in the order of the prompt."""
 
 _ORDER = list(SECTIONS)
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A text of a system prompt. `name` is one of SECTIONS; `version` changes whenever the text does."""
-
-    name: str
-    text: str = field(repr=False)
-    source: str
-    """Such as `agent:assistant` or `module:language_note`."""
-    version: str
-
-    @classmethod
-    def of(cls, name: str, text: str, source: str) -> "Section":
-        """A section whose version is a hash of its text; without lone surrogates, which no model and no store takes."""
-        text = clean(text)
-        return cls(name, text, source, sha256(text.encode()).hexdigest()[:12])
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +96,10 @@ class PromptAssembly:
 
 
 def added_sections(
-    texts: Sequence[PromptText], additions: Sequence[PromptAddition], profile: Sequence[Section] = ()
+    texts: Sequence[Section], additions: Sequence[PromptAddition], profile: Sequence[Section] = ()
 ) -> list[Section]:
     """The sections beside an agent's own prompt, in their order: of scopes, of modules, of the chat profile."""
-    sections = [Section(one.name, clean(one.text), one.source, one.version) for one in texts]
+    sections = list(texts)
     sections += [Section.of("guidance", one.text, f"module:{one.module}") for one in additions]
     sections += profile
     return sorted((one for one in sections if one.text.strip()), key=lambda one: _ORDER.index(one.name))

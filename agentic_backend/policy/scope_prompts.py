@@ -1,10 +1,10 @@
 """What the settings of a scope add to the system prompt, in words. Pure."""
 
 from collections.abc import Callable, Mapping
-from hashlib import sha256
 from typing import Any
 
-from agentic_backend.policy.effective import LevelValue, PromptText
+from agentic_backend.policy.effective import LevelValue
+from agentic_backend.policy.section import Section
 
 _TOPICS = (
     "Talk only about these topics: {topics}. If the user asks for anything else, decline kindly and lead back to them."
@@ -24,12 +24,12 @@ _TEXTS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
 """The section that each setting belongs to, and how its value is put into words; in the order of the prompt."""
 
 
-def prompt_texts(applying: Mapping[str, LevelValue]) -> list[PromptText]:
+def prompt_texts(applying: Mapping[str, LevelValue]) -> list[Section]:
     """The texts of the settings that apply, by dotted name."""
     texts = []
     for name, (section, worded) in _TEXTS.items():
         told = applying.get(name)
         text = worded(told.value) if told is not None and told.value is not None else ""
         if told is not None and text:
-            texts.append(PromptText(section, text, f"{told.level}:{told.id}", sha256(text.encode()).hexdigest()[:12]))
+            texts.append(Section.of(section, text, f"{told.level}:{told.id}"))
     return texts

@@ -7,16 +7,16 @@ from langchain.agents import create_agent
 from support.recorded_agents import agent_services, context_of, echoing_graph, entry_of
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph, GraphFlow
-from agentic_backend.policy.effective import PromptText
-from agentic_backend.policy.prompt_assembly import PromptAssembly, Section, added_sections, tokens_by_section
+from agentic_backend.policy.prompt_assembly import PromptAssembly, added_sections, tokens_by_section
+from agentic_backend.policy.section import Section
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.stores.records import PromptAddition
 
 TEXTS = [
-    PromptText("guidance", "Use the metric system.", "organisation:school", "v3"),
-    PromptText("constraints", "Never solve the task.", "assignment:essay", "v2"),
-    PromptText("assignment", "An essay about bees.", "assignment:essay", "v1"),
-    PromptText("constraints", "No politics.", "organisation:school", "v4"),
+    Section("guidance", "Use the metric system.", "organisation:school", "v3"),
+    Section("constraints", "Never solve the task.", "assignment:essay", "v2"),
+    Section("assignment", "An essay about bees.", "assignment:essay", "v1"),
+    Section("constraints", "No politics.", "organisation:school", "v4"),
 ]
 ADDITIONS = [PromptAddition(module="language_note", text="Answer in German."), PromptAddition(module="mute", text=" ")]
 PROFILE = Section.of("profile", "Keep it short.", "profile:compact")

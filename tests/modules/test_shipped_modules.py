@@ -12,17 +12,15 @@ from typing import Any
 import pytest
 import yaml
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
-from langgraph.graph import START, MessagesState, StateGraph
 from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support.chat_client import chat, check_exchange, final_text, text_of
+from support.reciting import reciting_graph
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
 from support.sessions import PATIENCE_S, Sessions, open_sessions
 from support.turn_model import Turn, TurnModel, call
 
-from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.policy.modules_file import ModuleSpec, read_modules
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.trail import AuditRecord, ExtractionRecord, TrailQuery
@@ -30,19 +28,6 @@ from agentic_backend.stores.trail import AuditRecord, ExtractionRecord, TrailQue
 SHIPPED = Path(__file__).parents[2] / "config" / "modules.yaml"
 MAIL, CARD = "ada@example.org", "4111 1111 1111 1111"
 GIVEN: list[list[str]] = []
-
-
-def reciting_graph() -> CompiledGraph:
-    """Answers with all that it was given, and notes it."""
-
-    def answer(state: MessagesState) -> dict[str, Any]:
-        GIVEN.append([message.text for message in state["messages"]])
-        return {"messages": [AIMessage("I was told: " + " | ".join(GIVEN[-1]))]}
-
-    graph = StateGraph(MessagesState)
-    graph.add_node("answer", answer)
-    graph.add_edge(START, "answer")
-    return graph.compile()
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +106,7 @@ async def test_models_are_given_the_same_placeholder_in_all_of_a_session(
         if stored_in != "sqlite":
             url = await stack.enter_async_context(fresh_database(server_url(stored_in, request)))
             database = await MongoStore.open(url, timeout_s=10)
-        opening = open_sessions(tmp_path, {"echo": reciting_graph()}, modules=modules, database=database)
+        opening = open_sessions(tmp_path, {"echo": reciting_graph(GIVEN)}, modules=modules, database=database)
         sessions = await stack.enter_async_context(opening)
         events = await sessions.ask(f"I am {MAIL}, card {CARD}")
         session_id = events[0]["session_id"]
@@ -166,7 +151,7 @@ async def test_a_later_module_does_not_undo_placeholders(tmp_path: Path, later: 
     entries = [{"name": "first", "priority": 20, **PLACEHOLDERS}, {"name": "later", "priority": 30, **later}]
     file.write_text(yaml.safe_dump({"modules": entries}))
     replaces = "words" in later["settings"]
-    async with open_sessions(tmp_path, {"echo": reciting_graph()}, modules=read_modules(file, [])) as sessions:
+    async with open_sessions(tmp_path, {"echo": reciting_graph(GIVEN)}, modules=read_modules(file, [])) as sessions:
         events = await sessions.ask(f"Darn! I am {MAIL}, card {CARD}")
         shown = f"{'***' if replaces else 'Darn'}! I am {MAIL}, card {CARD}"
         assert text_of(events[-1]["messages"][0]) == shown
@@ -189,7 +174,7 @@ async def test_words_of_an_answer_and_personal_data_are_both_kept_from_models(tm
         "settings": {"words": ["told"], "action": "replace", "apply_to": ["response"]},
     }
     file.write_text(yaml.safe_dump({"modules": [{"name": "placeholders", "priority": 20, **PLACEHOLDERS}, words]}))
-    async with open_sessions(tmp_path, {"echo": reciting_graph()}, modules=read_modules(file, [])) as sessions:
+    async with open_sessions(tmp_path, {"echo": reciting_graph(GIVEN)}, modules=read_modules(file, [])) as sessions:
         events = await sessions.ask(f"I am {MAIL}")
         assert final_text(events) == f"I was ***: I am {MAIL}"
         await sessions.ask("And?", session_id=events[0]["session_id"])
@@ -199,7 +184,7 @@ async def test_words_of_an_answer_and_personal_data_are_both_kept_from_models(tm
 
 async def test_listed_words_block_a_message_and_an_answer(tmp_path: Path) -> None:
     modules = module(tmp_path, "words", words=["darn", "told"])
-    async with open_sessions(tmp_path, {"echo": reciting_graph()}, modules=modules) as sessions:
+    async with open_sessions(tmp_path, {"echo": reciting_graph(GIVEN)}, modules=modules) as sessions:
         for message in ("Da\u200brn!", "Hello"):
             events = await sessions.ask(message)
             check_exchange(events)
@@ -220,7 +205,7 @@ async def test_listed_words_block_a_message_and_an_answer(tmp_path: Path) -> Non
 async def test_a_model_moderates_messages(tmp_path: Path, verdict: str, status: str) -> None:
     judge = TurnModel(turns=[Turn(verdict)])
     modules = module(tmp_path, "moderation", model="judge")
-    agents = {"echo": reciting_graph()}
+    agents = {"echo": reciting_graph(GIVEN)}
     async with open_sessions(tmp_path, agents, models={"judge": judge}, modules=modules) as sessions:
         events = await sessions.ask("Hello")
         check_exchange(events)
@@ -249,7 +234,7 @@ async def test_the_result_of_a_tool_is_given_and_stored_as_data(tmp_path: Path) 
 
 async def test_a_language_note_is_in_the_prompt(tmp_path: Path) -> None:
     modules = module(tmp_path, "language")
-    async with open_sessions(tmp_path, {"echo": reciting_graph()}, modules=modules) as sessions:
+    async with open_sessions(tmp_path, {"echo": reciting_graph(GIVEN)}, modules=modules) as sessions:
         await sessions.ask("Pourriez-vous m'expliquer comment on simplifie une fraction ?")
         assert await found(sessions, "language_detected") == [{"language": "fr"}]
     assert "The person writes in French" in GIVEN[0][0]
@@ -257,7 +242,7 @@ async def test_a_language_note_is_in_the_prompt(tmp_path: Path) -> None:
 
 async def test_struggle_is_told_beside_the_exchange(tmp_path: Path) -> None:
     modules = module(tmp_path, "struggle")
-    async with open_sessions(tmp_path, {"echo": reciting_graph()}, modules=modules) as sessions:
+    async with open_sessions(tmp_path, {"echo": reciting_graph(GIVEN)}, modules=modules) as sessions:
         events = await sessions.ask("How do I factor a polynomial here?")
         await sessions.ask("how can i factor a polynomial here", session_id=events[0]["session_id"])
         async with asyncio.timeout(PATIENCE_S):

@@ -13,10 +13,10 @@ from langgraph.types import interrupt
 from support.chat_client import check_exchange, final_text
 from support.held_agents import Hold, held_graph
 from support.hostile_modules import FAILURES, MADE, Acting, entry, specs
+from support.reciting import reciting_graph
 from support.recorded_agents import entry_of, eventually, metric
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 
-from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.policy.hook_context import HookContext, Point
@@ -33,19 +33,6 @@ SECRET = "secret"
 RUNS: list[list[str]] = []
 
 
-def reciting_graph() -> CompiledGraph:
-    """Answers with all that it was given, and notes it."""
-
-    def answer(state: MessagesState) -> dict[str, Any]:
-        RUNS.append([message.text for message in state["messages"]])
-        return {"messages": [AIMessage("I was told: " + " | ".join(RUNS[-1]))]}
-
-    graph = StateGraph(MessagesState)
-    graph.add_node("answer", answer)
-    graph.add_edge(START, "answer")
-    return graph.compile()
-
-
 @pytest.fixture(autouse=True)
 def _fresh() -> None:
     MADE.clear()
@@ -53,7 +40,7 @@ def _fresh() -> None:
 
 
 def serving(tmp_path: Path, *entries: Any, **options: Any) -> Any:
-    return open_sessions(tmp_path, {"echo": reciting_graph()}, modules=specs(tmp_path, *entries), **options)
+    return open_sessions(tmp_path, {"echo": reciting_graph(RUNS)}, modules=specs(tmp_path, *entries), **options)
 
 
 async def records_of(sessions: Sessions, kind: type[Any]) -> list[Any]:

@@ -5,7 +5,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import Any
 
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agentic_backend.agents.agent_factory import AgentFactory
@@ -50,6 +49,7 @@ from agentic_backend.transports.exchanges_api import ExchangesApi
 from agentic_backend.transports.gate import Gate
 from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.open_connections import OpenConnections
+from agentic_backend.transports.operation import Operation
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
 from agentic_backend.transports.query_api import QueryApi
@@ -152,15 +152,20 @@ async def open_application(
         )
 
 
-def _routes(services: DoorServices) -> list[Route]:
-    """The REST calls."""
-    calls = RestCalls(services.authenticator, services.tokens, services.limits, AdminGate(services.admin_reads))
-    rest, exchanges = RestApi(calls, services), ExchangesApi(calls, services)
-    classic, metrics = ClassicApi(calls, services), MetricsApi(calls, services)
-    usage, admin = UsageApi(calls, services.usage), AdminApi(calls, services.admin_reads)
-    query, config = QueryApi(calls, services), SessionConfigApi(calls, services)
-    apis = rest, exchanges, classic, metrics, query, config, usage, admin, UserDataApi(calls, services)
-    return [route for api in apis for route in api.routes()]
+def _operations(services: DoorServices) -> list[Operation]:
+    """The REST calls of all doors."""
+    apis = (
+        RestApi(services),
+        ExchangesApi(services),
+        QueryApi(services),
+        ClassicApi(services),
+        MetricsApi(services),
+        SessionConfigApi(services),
+        UsageApi(services.usage),
+        UserDataApi(services),
+        AdminApi(services.admin_reads),
+    )
+    return [operation for api in apis for operation in api.operations()]
 
 
 def _factory(
@@ -215,9 +220,12 @@ def _relay(settings: Settings, broadcast: Broadcast, drain: Drain) -> Relay:
 def _public(settings: Settings, services: DoorServices, port: int) -> ASGIApp:
     """The application of the public listener on `port`, with its allowed origins and hosts."""
     names = {*_LOOPBACK_NAMES, settings.server.host}
+    calls = RestCalls(
+        services.authenticator, services.tokens, services.limits, AdminGate(services.admin_reads), services.kpi
+    )
     return public_application(
         ChatbotController(services),
-        _routes(services),
+        calls.routes(_operations(services)),
         sign_in=SignIn.of(settings.auth),
         origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
         hosts={*names, *settings.server.allowed_hosts},

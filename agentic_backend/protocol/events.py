@@ -4,7 +4,7 @@ Every event of an exchange has `session_id`, `exchange_id` and `seq`; the exchan
 serializes events, each to one line of JSON.
 """
 
-from typing import Any, Literal, Self, TypedDict
+from typing import Annotated, Any, Literal, Self, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -216,3 +216,10 @@ class FrameRefused(Event):
 
 class Pong(Event):
     type: Literal["pong"] = "pong"
+
+
+OfExchange = Annotated[
+    Started | Stream | Delta | Activity | AwaitingHuman | ExchangeError | Final | Reset, Field(discriminator="type")
+]
+ServerEvent = OfExchange | SessionChanged | Idle | FrameRefused | Pong
+"""Every event. An `error` with a `seq` is an ExchangeError, one without is a FrameRefused."""

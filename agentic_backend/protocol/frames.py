@@ -182,9 +182,11 @@ def first_problem(error: ValidationError, whole: str, *, skip: int = 0) -> str:
         return "type: unknown type of frame"
     if kind == "union_tag_not_found":
         return "type: expected a text"
-    if kind == "value_error":
-        return problem["msg"].removeprefix("Value error, ")
     field = ".".join(str(place) for place in location[skip:]) or whole
+    if kind == "value_error":
+        message = problem["msg"].removeprefix("Value error, ")
+        # A rule of the whole value names the field itself.
+        return f"{field}: {message}" if location[skip:] else message
     if kind == "extra_forbidden":
         return f"{json.dumps(field[:100])[1:-1]}: unknown field"
     return f"{field}: {problem['msg']}"

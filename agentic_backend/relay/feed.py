@@ -65,8 +65,8 @@ class Feed:
         """Ids of the followed exchanges whose log holds only a final from the store."""
         self._stops: dict[str, int] = {}
         """The number of the client's stops of each exchange whose end it has not been sent, by exchange id."""
-        self._queries: set[str] = set()
-        """Ids of the client's queries; they end with this feed."""
+        self._owned: set[str] = set()
+        """Ids of the exchanges that stop with this feed, such as the client's queries."""
         self._watched: dict[str, None] = {}
         """Ids of the sessions that this client watches, oldest first."""
         self._only: str | None = None
@@ -128,20 +128,20 @@ class Feed:
         if log.exchange_id not in self._cursors:
             self.follow(log, 0 if log.final is None else log.final.seq - 1)
 
-    def follow_only(self, log: ExchangeLog) -> None:
+    def follow_only(self, log: ExchangeLog, *, stops_with_feed: bool = False) -> None:
         """Show the exchange of the client's ask from its beginning to its final, which ends the feed.
 
-        A query stops with this feed.
+        A query always stops with this feed.
         """
         self._only = log.exchange_id
-        if log.session_id is None:
-            self._queries.add(log.exchange_id)
+        if stops_with_feed or log.session_id is None:
+            self._owned.add(log.exchange_id)
         self.follow(log, 0)
 
     def follow_asked(self, log: ExchangeLog) -> None:
         """Show the exchange of the client's ask, and changes of its session; a query stops with this feed."""
         if log.session_id is None:
-            self._queries.add(log.exchange_id)
+            self._owned.add(log.exchange_id)
         else:
             self._watch(log.session_id, exchanges_too=False)
         self.follow_on(log)
@@ -231,15 +231,15 @@ class Feed:
             self._expiry = asyncio.get_running_loop().call_later(left_s, self.end, CloseCode.SIGN_IN_AGAIN)
 
     def close(self) -> None:
-        """Unfollow everything, and stop the client's queries, which no other client can follow."""
+        """Unfollow everything, and stop the exchanges that are to stop with this feed."""
         self.end_after(None)
         self._pacer.cancel()
         for session_id in list(self._watched):
             self._unwatch(session_id)
-        for exchange_id in self._queries:
-            query = self._relay.running(exchange_id)
-            if query is not None:
-                query.stop()
+        for exchange_id in self._owned:
+            running = self._relay.running(exchange_id)
+            if running is not None:
+                running.stop()
         for exchange_id in list(self._cursors):
             self._drop(exchange_id)
 
@@ -301,10 +301,10 @@ class Feed:
         self._stored_finals.discard(exchange_id)
 
     def _drop(self, exchange_id: str) -> None:
-        """Unfollow the exchange, and forget its stops and that it is a query."""
+        """Unfollow the exchange, and forget its stops and that it stops with this feed."""
         self._unfollow(exchange_id)
         self._stops.pop(exchange_id, None)
-        self._queries.discard(exchange_id)
+        self._owned.discard(exchange_id)
         self._room.set()
 
 

@@ -1,16 +1,13 @@
 """The calls of admins: sessions, audits, prompts and reads of all users. See AdminGate for who may call them."""
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from pydantic import Field
 
-from agentic_backend.auth.user import User
-from agentic_backend.errors import BadFrame
+from agentic_backend.errors import BadFrame, ExchangeNotFound, SessionNotFound
 from agentic_backend.policy.admin_reads import AUDIT_KINDS, AdminReads
 from agentic_backend.policy.supervised_module import ModuleHealth
-from agentic_backend.protocol.messages import Session
+from agentic_backend.protocol.messages import Session, SessionState
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.stores.base import SessionQuery
 from agentic_backend.stores.records import SessionRecord
@@ -22,10 +19,9 @@ from agentic_backend.stores.trail import (
     PromptRecord,
     ToolCallRecord,
 )
-from agentic_backend.transports.admin_gate import ADMIN_PREFIX
-from agentic_backend.transports.rest_calls import RestCalls
-from agentic_backend.transports.rest_errors import json_response
-from agentic_backend.transports.rest_input import session_state, whole_number
+from agentic_backend.transports.operation import Operation
+from agentic_backend.transports.query_string import Cursor, Name, PageSize, Query
+from agentic_backend.transports.rest import PREFIX
 
 
 class SessionOfUser(Session):
@@ -72,66 +68,83 @@ class ReadsView(Value):
     next_cursor: str | None = absent()
 
 
+class SessionsOfUsers(Query):
+    """A filter of sessions, and a page of what it finds."""
+
+    user_id: Name | None = None
+    agent_id: Name | None = None
+    state: SessionState | None = None
+    limit: Annotated[int, PageSize(200)] = 50
+    cursor: Cursor | None = None
+
+
+class AuditPage(Query):
+    kind: Literal["audit_records", "extractions", "tool_calls"] | None = Field(None, description="Only this kind.")
+    limit: Annotated[int, PageSize(200)] = 50
+    cursor: Cursor | None = Field(None, description="The cursor of `kind` in the page before.")
+
+
+class LastErrors(Query):
+    limit: Annotated[int, PageSize(200)] = 50
+
+
+class PageOfReads(Query):
+    user_id: Name | None = Field(None, description="Only reads by this admin.")
+    subject: Name | None = Field(None, description="Only reads of this user's, session's or exchange's data.")
+    limit: Annotated[int, PageSize(200)] = 50
+    cursor: Cursor | None = None
+
+
 class AdminApi:
-    def __init__(self, calls: RestCalls, reads: AdminReads) -> None:
-        self._calls = calls
+    def __init__(self, reads: AdminReads) -> None:
         self._reads = reads
 
-    def routes(self) -> list[Route]:
-        calls = [
-            ("GET", "sessions", self._sessions),
-            ("GET", "sessions/{id}/audit", self._audit),
-            ("GET", "exchanges/{id}/prompt", self._prompt),
-            ("GET", "modules", self._modules),
-            ("GET", "reads", self._list_reads),
+    def operations(self) -> list[Operation]:
+        path = f"{PREFIX}/admin"
+        return [
+            Operation("GET", f"{path}/sessions", self.list_sessions_of_users),
+            Operation("GET", f"{path}/sessions/{{id}}/audit", self.list_audit, errors=(SessionNotFound,)),
+            Operation("GET", f"{path}/exchanges/{{id}}/prompt", self.get_prompts, errors=(ExchangeNotFound,)),
+            Operation("GET", f"{path}/modules", self.list_modules),
+            Operation("GET", f"{path}/reads", self.list_reads),
         ]
-        return self._calls.routes(ADMIN_PREFIX, calls)
 
-    async def _sessions(self, request: Request, user: User) -> Response:
-        query = SessionQuery(
-            user_id=_named(request, "user_id"),
-            agent_id=_named(request, "agent_id"),
-            state=session_state(request),
-            limit=_limit(request),
-            cursor=_named(request, "cursor"),
+    async def list_sessions_of_users(self, query: SessionsOfUsers) -> SessionsOfUsersView:
+        """The sessions of one user, or of all."""
+        page = await self._reads.sessions(
+            SessionQuery(
+                user_id=query.user_id,
+                agent_id=query.agent_id,
+                state=query.state,
+                limit=query.limit,
+                cursor=query.cursor,
+            )
         )
-        page = await self._reads.sessions(query)
         sessions = [SessionOfUser.of(session) for session in page.sessions]
-        return json_response(SessionsOfUsersView(sessions=sessions, next_cursor=page.next_cursor))
+        return SessionsOfUsersView(sessions=sessions, next_cursor=page.next_cursor)
 
-    async def _audit(self, request: Request, user: User) -> Response:
-        kind, cursor = _named(request, "kind"), _named(request, "cursor")
-        if kind is not None and kind not in AUDIT_KINDS:
-            raise BadFrame(f"kind: expected one of {', '.join(AUDIT_KINDS)}")
-        if cursor is not None and kind is None:
+    async def list_audit(self, id: str, query: AuditPage) -> AuditView:
+        """What modules have replaced or found in a session, and its calls of tools."""
+        if query.cursor is not None and query.kind is None:
             raise BadFrame("cursor: expected a kind with it")
-        session_id, kinds = request.path_params["id"], [kind] if kind is not None else list(AUDIT_KINDS)
-        audit = await self._reads.audit(session_id, kinds, _limit(request), cursor)
-        values = {"session_id": session_id, "next_cursors": audit.next_cursors, **audit.records}
+        kinds = [query.kind] if query.kind is not None else list(AUDIT_KINDS)
+        audit = await self._reads.audit(id, kinds, query.limit, query.cursor)
+        values: dict[str, Any] = {"session_id": id, "next_cursors": audit.next_cursors, **audit.records}
         # The records come from the store, so they need no validation.
-        return json_response(AuditView.model_construct(**values))
+        return AuditView.model_construct(**values)
 
-    async def _prompt(self, request: Request, user: User) -> Response:
-        exchange_id = request.path_params["id"]
-        return json_response(PromptsView(exchange_id=exchange_id, prompts=await self._reads.prompts(exchange_id)))
+    async def get_prompts(self, id: str) -> PromptsView:
+        """The system prompts that the agents of an exchange were given."""
+        return PromptsView(exchange_id=id, prompts=await self._reads.prompts(id))
 
-    async def _modules(self, request: Request, user: User) -> Response:
-        health, errors = self._reads.module_health(), await self._reads.module_errors(_limit(request))
-        return json_response(ModulesView(modules=list(health), errors=errors))
+    async def list_modules(self, query: LastErrors) -> ModulesView:
+        """How each module does on this instance, and the last errors on all of them."""
+        errors = await self._reads.module_errors(query.limit)
+        return ModulesView(modules=list(self._reads.module_health()), errors=errors)
 
-    async def _list_reads(self, request: Request, user: User) -> Response:
+    async def list_reads(self, query: PageOfReads) -> ReadsView:
+        """What admins have read of other users, the last read first."""
         page = await self._reads.reads(
-            user_id=_named(request, "user_id"),
-            subject=_named(request, "subject"),
-            limit=_limit(request),
-            cursor=_named(request, "cursor"),
+            user_id=query.user_id, subject=query.subject, limit=query.limit, cursor=query.cursor
         )
-        return json_response(ReadsView(reads=page.records, next_cursor=page.next_cursor))
-
-
-def _named(request: Request, name: str) -> str | None:
-    return request.query_params.get(name) or None
-
-
-def _limit(request: Request) -> int:
-    return whole_number(request, "limit", 50, at_least=1, at_most=200)
+        return ReadsView(reads=page.records, next_cursor=page.next_cursor)

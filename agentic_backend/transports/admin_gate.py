@@ -1,4 +1,4 @@
-"""AdminGate: lets only admins call the paths below `/agentic/v1/admin`, and records each call before it is answered.
+"""AdminGate: lets only admins call paths below `/admin`, of any door, and records each call before it is answered.
 
 RestCalls puts every route with such a path behind it, so that none can be forgotten.
 """
@@ -12,9 +12,14 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import Forbidden
 from agentic_backend.policy.admin_reads import AdminReads
 
-ADMIN_PREFIX = "/agentic/v1/admin/"
+# Of every door.
+_PREFIXES = ("/agentic/v1/admin/", "/admin/")
 
 Call = Callable[[Request, User], Awaitable[Response]]
+
+
+def is_for_admins(path: str) -> bool:
+    return path.startswith(_PREFIXES)
 
 
 class AdminGate:

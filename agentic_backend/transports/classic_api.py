@@ -1,21 +1,20 @@
 """The REST calls of older clients: thin adapters, as in `rest`."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import model_validator
-from starlette.requests import Request
+from pydantic import Field, model_validator
 from starlette.responses import Response
-from starlette.routing import Route
 
 from agentic_backend.auth.user import User
-from agentic_backend.errors import BadFrame
+from agentic_backend.errors import BadFrame, SessionNotFound
 from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.stores.base import SessionQuery
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.rest_calls import RestCalls
-from agentic_backend.transports.rest_errors import json_array_response, json_response
-from agentic_backend.transports.rest_input import OpenSession, body_of, whole_number
+from agentic_backend.transports.operation import OPENING, Operation, Streamed
+from agentic_backend.transports.query_string import Query, WholeNumber
+from agentic_backend.transports.rest_errors import json_array_response
+from agentic_backend.transports.rest_input import OpenSession
 
 _PATH = "/agentic/v1/chatbot"
 _PAGE = 200
@@ -34,31 +33,37 @@ class _Opening(OpenSession):
         return {"agent_id": raw.get("agent_name")} | known
 
 
+class PageOfHistory(Query):
+    """Without both, all messages. `offset` counts from the last message."""
+
+    limit: Annotated[int | None, WholeNumber(1, _NO_LIMIT)] = None
+    offset: Annotated[int | None, WholeNumber(0, _NO_LIMIT)] = Field(None, description="Expected beside `limit`.")
+
+
 class ClassicApi:
-    def __init__(self, calls: RestCalls, services: DoorServices) -> None:
-        self._calls = calls
+    def __init__(self, services: DoorServices) -> None:
         self._door = services
 
-    def routes(self) -> list[Route]:
-        calls = [
-            ("POST", "/session", self._open),
-            ("DELETE", "/session/{id}", self._delete),
-            ("GET", "/sessions", self._list),
-            ("GET", "/session/{id}/history", self._history),
+    def operations(self) -> list[Operation]:
+        session, found = f"{_PATH}/session/{{id}}", (SessionNotFound,)
+        sessions, messages = Streamed("application/json", Session), Streamed("application/json", ChatMessage)
+        return [
+            Operation("POST", f"{_PATH}/session", self.open_classic_session, errors=OPENING),
+            Operation("DELETE", session, self.delete_classic_session, errors=found),
+            Operation("GET", f"{_PATH}/sessions", self.list_classic_sessions, answer=sessions),
+            Operation("GET", f"{session}/history", self.list_classic_history, answer=messages, errors=found),
         ]
-        return self._calls.routes(_PATH, calls)
 
-    async def _open(self, request: Request, user: User) -> Response:
-        body = await body_of(request, _Opening, self._door.limits.frame_bytes)
-        session = await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
-        return json_response(session)
+    async def open_classic_session(self, user: User, body: _Opening) -> Session:
+        """Open a session, for older clients."""
+        return await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
 
-    async def _delete(self, request: Request, user: User) -> Response:
-        await self._door.sessions.delete(user, request.path_params["id"])
-        return Response(status_code=204)
+    async def delete_classic_session(self, user: User, id: str) -> None:
+        """Delete a session, for older clients."""
+        await self._door.sessions.delete(user, id)
 
-    async def _list(self, request: Request, user: User) -> Response:
-        """All sessions of the caller, most recently updated first."""
+    async def list_classic_sessions(self, user: User) -> Response:
+        """All sessions of the caller, the most recently used first, for older clients."""
 
         async def pages() -> AsyncIterator[Sequence[Session]]:
             cursor: str | None = None
@@ -71,23 +76,20 @@ class ClassicApi:
 
         return await json_array_response(pages())
 
-    async def _history(self, request: Request, user: User) -> Response:
-        """The messages of a session, by rank: all, or the last `limit` ones before the last `offset` ones."""
-        session_id = request.path_params["id"]
+    async def list_classic_history(self, user: User, id: str, query: PageOfHistory) -> Response:
+        """The messages of a session, by rank, for older clients: all, or the last `limit` before the last `offset`."""
         begin, end = 0, _NO_LIMIT
-        offset = whole_number(request, "offset", 0, at_least=0, at_most=_NO_LIMIT)
-        if "limit" in request.query_params:
-            limit = whole_number(request, "limit", 0, at_least=1, at_most=_NO_LIMIT)
-            end = max(0, (await self._door.sessions.get(user, session_id)).next_rank - offset)
-            begin = max(0, end - limit)
-        elif "offset" in request.query_params:
+        if query.limit is not None:
+            end = max(0, (await self._door.sessions.get(user, id)).next_rank - (query.offset or 0))
+            begin = max(0, end - query.limit)
+        elif query.offset is not None:
             raise BadFrame("offset: expected beside limit")
 
         async def pages() -> AsyncIterator[Sequence[ChatMessage]]:
             next_rank = begin
             while True:
                 count = max(1, min(_PAGE, end - next_rank))
-                session, messages = await self._door.sessions.messages(user, session_id, next_rank - 1, count)
+                session, messages = await self._door.sessions.messages(user, id, next_rank - 1, count)
                 yield await self._as_named([message for message in messages if message.rank < end])
                 next_rank = messages[-1].rank + 1 if messages else session.next_rank
                 if next_rank >= min(session.next_rank, end):

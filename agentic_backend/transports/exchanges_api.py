@@ -5,11 +5,9 @@ from uuid import uuid4
 
 from sse_starlette import ServerSentEvent
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from agentic_backend.auth.user import User
-from agentic_backend.errors import BadFrame, ExchangeNotFound
+from agentic_backend.errors import BadFrame, ExchangeNotFound, SessionNotFound
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests
 from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.protocol.messages import ExchangeStatus, Timestamp, TokenUsage
@@ -20,11 +18,10 @@ from agentic_backend.sessions.approvals import remaining
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.transports.credentials import seconds_left, tokens_of
 from agentic_backend.transports.door_services import DoorServices
+from agentic_backend.transports.operation import ASKING, RESUMING, Operation
 from agentic_backend.transports.rest import PREFIX
-from agentic_backend.transports.rest_calls import RestCalls
-from agentic_backend.transports.rest_errors import json_response
-from agentic_backend.transports.rest_input import ResumeExchange, body_of
-from agentic_backend.transports.sse import EventStream, exchange_events, session_events
+from agentic_backend.transports.rest_input import ResumeExchange
+from agentic_backend.transports.sse import EVENTS, EventStream, exchange_stream, session_events
 
 _DECISIONS_BYTES = 1024 * 1024
 
@@ -67,42 +64,50 @@ def _last_that_fit(decisions: Sequence[HumanDecision]) -> list[HumanDecision]:
 
 
 class ExchangesApi:
-    def __init__(self, calls: RestCalls, services: DoorServices) -> None:
-        self._calls = calls
+    def __init__(self, services: DoorServices) -> None:
         self._door = services
 
-    def routes(self) -> list[Route]:
-        calls = [
-            ("GET", "/exchanges/{id}", self._get),
-            ("POST", "/exchanges/{id}/resume", self._resume),
-            ("GET", "/sessions/{id}/events", self._events),
+    def operations(self) -> list[Operation]:
+        path, found = f"{PREFIX}/exchanges/{{id}}", (ExchangeNotFound,)
+        return [
+            Operation("GET", path, self.get_exchange, errors=found),
+            Operation(
+                "POST",
+                f"{path}/resume",
+                self.resume_exchange,
+                answer=EVENTS,
+                errors=(*ASKING, *RESUMING),
+                refused_as="resume",
+            ),
+            Operation(
+                "GET", f"{PREFIX}/sessions/{{id}}/events", self.follow_session, answer=EVENTS, errors=(SessionNotFound,)
+            ),
         ]
-        return self._calls.routes(PREFIX, calls)
 
-    async def _get(self, request: Request, user: User) -> Response:
-        return json_response(ExchangeView.of(await self._door.sessions.exchange(user, request.path_params["id"])))
+    async def get_exchange(self, user: User, id: str) -> ExchangeView:
+        """One exchange: its state, what waits for a person, and where it can continue."""
+        return ExchangeView.of(await self._door.sessions.exchange(user, id))
 
-    async def _resume(self, request: Request, user: User) -> Response:
-        with self._door.kpi.refusals("resume"):
-            body = await body_of(request, ResumeExchange, self._door.limits.frame_bytes)
-        exchange_id, tokens = request.path_params["id"], tokens_of(request, user)
+    async def resume_exchange(self, request: Request, user: User, id: str, body: ResumeExchange) -> EventStream:
+        """Decide on the requests of a waiting exchange; or, without a `payload`, resume an interrupted one."""
+        tokens = tokens_of(request, user)
         kind = "resume" if body.payload is None else "decision"
         with self._door.kpi.refusals(kind), self._door.connections.stream(user.id) as place:
             if body.payload is None:
-                exchange = await self._door.orchestrator.resume(user, exchange_id, tokens, uuid4().hex)
+                exchange = await self._door.orchestrator.resume(user, id, tokens, uuid4().hex)
             else:
-                exchange = await self._door.orchestrator.human_resume(user, None, exchange_id, body.payload, tokens)
-            events = exchange_events(self._door.relay, exchange, seconds_left(user))
-            return EventStream(events, place.pop_all(), self._door.limits.send_timeout_s)
+                exchange = await self._door.orchestrator.human_resume(user, None, id, body.payload, tokens)
+            return exchange_stream(self._door, user, exchange, place)
 
-    async def _events(self, request: Request, user: User) -> Response:
+    async def follow_session(self, request: Request, user: User, id: str) -> EventStream:
+        """The events of a session: what runs, and all that begins later. Continues after `Last-Event-ID`."""
         with self._door.connections.stream(user.id) as place:
-            events = await self._events_of(request, user)
+            events = await self._events_of(request, user, id)
             return EventStream(events, place.pop_all(), self._door.limits.send_timeout_s)
 
-    async def _events_of(self, request: Request, user: User) -> AsyncIterator[ServerSentEvent]:
+    async def _events_of(self, request: Request, user: User, session_id: str) -> AsyncIterator[ServerSentEvent]:
         last_id = _last_event_id(request)
-        session, running = await self._door.orchestrator.running_in(user, request.path_params["id"])
+        session, running = await self._door.orchestrator.running_in(user, session_id)
         seen: tuple[ExchangeLog, int] | None = None
         if last_id is not None:
             try:

@@ -1,53 +1,75 @@
 """The metrics calls: figures from the KPI records of the caller's exchanges or, for an admin, of all exchanges."""
 
-from datetime import datetime
+from collections.abc import Sequence
 
+from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame
-from agentic_backend.sessions.kpi_report import Precision
+from agentic_backend.sessions.kpi_report import NumericalReport, Precision, SummaryReport
 from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, OPERATIONS, Aggregation
 from agentic_backend.transports.admin_gate import called
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.rest_calls import RestCalls
-from agentic_backend.transports.rest_errors import json_response
-from agentic_backend.transports.rest_input import time_of
+from agentic_backend.transports.operation import Operation
+from agentic_backend.transports.query_string import Query, Time
+from agentic_backend.transports.rest import PREFIX
 
-_PATH = "/agentic/v1/metrics/chatbot"
+_PATH = f"{PREFIX}/metrics/chatbot"
 _AGGREGATIONS_AT_MOST = 20
 
 
+class Span(Query):
+    """Exchanges that began from `start` on and before `end`, which is after it."""
+
+    start: Time
+    end: Time
+
+    def check(self) -> None:
+        """Raises BadFrame."""
+        if self.start >= self.end:
+            raise BadFrame("end: expected a time after start")
+
+
+class NumericalFigures(Span):
+    precision: Precision = Field(Precision.HOUR, description="The length of a bucket.")
+    agg: list[str] = Field(
+        max_length=_AGGREGATIONS_AT_MOST,
+        description=f"Each `field:op`: a field of {', '.join(FIELDS)}, an op of {', '.join(OPERATIONS)}.",
+        examples=[["latency_ms:p95"]],
+    )
+    groupby: list[str] = Field(
+        default_factory=list, max_length=len(GROUPS), description=f"Each one of {', '.join(GROUPS)}."
+    )
+
+
 class MetricsApi:
-    def __init__(self, calls: RestCalls, services: DoorServices) -> None:
-        self._calls = calls
+    def __init__(self, services: DoorServices) -> None:
         self._door = services
 
-    def routes(self) -> list[Route]:
-        calls = [("GET", "/numerical", self._numerical), ("GET", "/summary", self._summary)]
-        return self._calls.routes(_PATH, calls)
+    def operations(self) -> list[Operation]:
+        return [
+            Operation("GET", f"{_PATH}/numerical", self.numerical_metrics),
+            Operation("GET", f"{_PATH}/summary", self.summary_metrics),
+        ]
 
-    async def _numerical(self, request: Request, user: User) -> Response:
-        precision = _precision(request)
-        aggregations = [_aggregation(text) for text in _several(request, "agg", _AGGREGATIONS_AT_MOST)]
-        if not aggregations:
-            raise BadFrame("agg: expected at least one field:op, such as latency_ms:p95")
-        groupby = _several(request, "groupby", len(GROUPS))
+    async def numerical_metrics(self, request: Request, user: User, query: NumericalFigures) -> NumericalReport:
+        """Figures of exchanges by time and group: the caller's own, an admin's of all users."""
+        query.check()
+        aggregations = [_aggregation(text) for text in _once(query.agg, "agg")]
+        groupby = _once(query.groupby, "groupby")
         for name in groupby:
             if name not in GROUPS:
                 raise BadFrame(f"groupby: expected one of {', '.join(GROUPS)}")
-        start, end = _span(request)
-        return json_response(
-            await self._door.reports.numerical(
-                user.id, await self._whose(request, user), start, end, precision, aggregations, groupby
-            )
+        whose = await self._whose(request, user)
+        return await self._door.reports.numerical(
+            user.id, whose, query.start, query.end, query.precision, aggregations, groupby
         )
 
-    async def _summary(self, request: Request, user: User) -> Response:
-        start, end = _span(request)
-        return json_response(await self._door.reports.summary(user.id, await self._whose(request, user), start, end))
+    async def summary_metrics(self, request: Request, user: User, query: Span) -> SummaryReport:
+        """Totals of exchanges by agent and status: the caller's own, an admin's of all users."""
+        query.check()
+        return await self._door.reports.summary(user.id, await self._whose(request, user), query.start, query.end)
 
     async def _whose(self, request: Request, user: User) -> str | None:
         """The id of the user whose exchanges `user` may see; None for all users: that an admin sees them is recorded.
@@ -60,22 +82,12 @@ class MetricsApi:
         return None
 
 
-def _several(request: Request, name: str, at_most: int) -> list[str]:
-    """The values of a repeatable parameter. Raises BadFrame if there are too many or one is repeated."""
-    values = request.query_params.getlist(name)
-    if len(values) > at_most:
-        raise BadFrame(f"{name}: expected at most {at_most}")
+def _once(values: Sequence[str], name: str) -> Sequence[str]:
+    """The values of a repeatable parameter. Raises BadFrame if one is repeated."""
     repeated = next((value for place, value in enumerate(values) if value in values[:place]), None)
     if repeated is not None:
         raise BadFrame(f"{name}: {repeated[:100]} is there twice")
     return values
-
-
-def _span(request: Request) -> tuple[datetime, datetime]:
-    start, end = time_of(request, "start"), time_of(request, "end")
-    if start >= end:
-        raise BadFrame("end: expected a time after start")
-    return start, end
 
 
 def _aggregation(text: str) -> Aggregation:
@@ -83,10 +95,3 @@ def _aggregation(text: str) -> Aggregation:
     if field not in FIELDS or operation not in OPERATIONS:
         raise BadFrame(f"agg: expected field:op, a field of {', '.join(FIELDS)}, an op of {', '.join(OPERATIONS)}")
     return Aggregation(field, operation)
-
-
-def _precision(request: Request) -> Precision:
-    text = request.query_params.get("precision", Precision.HOUR.value)
-    if text not in list(Precision):
-        raise BadFrame(f"precision: expected one of {', '.join(Precision)}")
-    return Precision(text)

@@ -1,17 +1,14 @@
 """The REST calls: thin adapters from requests to SessionService and SessionOrchestrator."""
 
-import unicodedata
-from uuid import uuid4
+from typing import Annotated
 
+from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user import User
 from agentic_backend.config.chat_profiles import ChatProfiles
-from agentic_backend.errors import BadFrame
-from agentic_backend.protocol.frames import Frame
+from agentic_backend.errors import SessionBusy, SessionNotFound
 from agentic_backend.protocol.messages import (
     ChatMessage,
     Session,
@@ -21,22 +18,13 @@ from agentic_backend.protocol.messages import (
 from agentic_backend.protocol.parts import TextPart, Value, absent
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.stores.base import SessionQuery
-from agentic_backend.transports.credentials import seconds_left, tokens_of
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.rest_calls import RestCalls
-from agentic_backend.transports.rest_errors import json_response
-from agentic_backend.transports.rest_input import (
-    OpenSession,
-    RenameSession,
-    SendMessage,
-    body_of,
-    session_state,
-    whole_number,
-)
-from agentic_backend.transports.sse import EventStream, exchange_events
+from agentic_backend.transports.operation import ASKING, OPENING, Operation
+from agentic_backend.transports.query_string import Cursor, Name, PageSize, Query, SearchText, WholeNumber
+from agentic_backend.transports.rest_input import NoFields, OpenSession, RenameSession, SendMessage
+from agentic_backend.transports.sse import EVENTS, EventStream, ask_streamed
 
 PREFIX = "/agentic/v1"
-_LONGEST_SEARCH = 200
 
 
 class AgentView(Value):
@@ -82,103 +70,105 @@ class CancelledView(Value):
     cancelled: bool
 
 
+class ListSessions(Query):
+    """A filter of sessions, and a page of what it finds."""
+
+    q: SearchText | None = Field(None, description="Only sessions whose title or messages have this text.")
+    agent_id: Name | None = None
+    state: SessionState | None = None
+    limit: Annotated[int, PageSize(200)] = 50
+    cursor: Cursor | None = None
+
+
+class PageOfMessages(Query):
+    after_rank: Annotated[int, WholeNumber(-1, 2**53)] = Field(-1, description="Only messages with a higher rank.")
+    limit: Annotated[int, PageSize(1_000)] = 200
+
+
 class RestApi:
-    def __init__(self, calls: RestCalls, services: DoorServices) -> None:
-        self._calls = calls
+    def __init__(self, services: DoorServices) -> None:
         self._door = services
 
-    def routes(self) -> list[Route]:
-        calls = [
-            ("GET", "/agents", self._list_agents),
-            ("POST", "/sessions", self._open),
-            ("GET", "/sessions", self._list_sessions),
-            ("GET", "/sessions/{id}", self._get),
-            ("PATCH", "/sessions/{id}", self._rename),
-            ("DELETE", "/sessions/{id}", self._delete),
-            ("DELETE", "/sessions/{id}/state", self._reset_state),
-            ("GET", "/sessions/{id}/messages", self._messages),
-            ("POST", "/sessions/{id}/messages", self._send),
-            ("POST", "/sessions/{id}/complete", self._complete),
-            ("POST", "/sessions/{id}/cancel", self._cancel),
+    def operations(self) -> list[Operation]:
+        path, found = f"{PREFIX}/sessions/{{id}}", (SessionNotFound,)
+        return [
+            Operation("GET", f"{PREFIX}/agents", self.list_agents),
+            Operation("POST", f"{PREFIX}/sessions", self.open_session, status=201, errors=OPENING),
+            Operation("GET", f"{PREFIX}/sessions", self.list_sessions),
+            Operation("GET", path, self.get_session, errors=found),
+            Operation("PATCH", path, self.rename_session, errors=found),
+            Operation("DELETE", path, self.delete_session, errors=found),
+            Operation("DELETE", f"{path}/state", self.reset_state, errors=(*found, SessionBusy)),
+            Operation("GET", f"{path}/messages", self.list_messages, errors=found),
+            Operation("POST", f"{path}/messages", self.send_message, answer=EVENTS, errors=ASKING, refused_as="ask"),
+            Operation("POST", f"{path}/complete", self.complete_session, errors=found),
+            Operation("POST", f"{path}/cancel", self.cancel_session, errors=found),
         ]
-        return self._calls.routes(PREFIX, calls)
 
-    async def _list_agents(self, request: Request, user: User) -> Response:
+    async def list_agents(self, user: User) -> AgentsView:
+        """The agents that the caller may use, and the chat profiles that may be named."""
         agents = self._door.agents.served_for(user)
         default = self._door.agents.get(None, user) if agents else None
         shown = [_agent_view(agent, agent is default) for agent in agents]
-        return json_response(AgentsView(agents=shown, chat_profiles=_profile_views(self._door.sessions.chat_profiles)))
+        return AgentsView(agents=shown, chat_profiles=_profile_views(self._door.sessions.chat_profiles))
 
-    async def _open(self, request: Request, user: User) -> Response:
-        body = await body_of(request, OpenSession, self._door.limits.frame_bytes)
-        session = await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
-        return json_response(session, 201)
+    async def open_session(self, user: User, body: OpenSession) -> Session:
+        """Open a session."""
+        return await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
 
-    async def _list_sessions(self, request: Request, user: User) -> Response:
-        text = request.query_params.get("q")
-        if text is not None and (len(text) > _LONGEST_SEARCH or any(map(_is_control, text))):
-            raise BadFrame(f"q: expected at most {_LONGEST_SEARCH} characters, and no control characters")
-        query = SessionQuery(
-            user_id=user.id,
-            agent_id=request.query_params.get("agent_id") or None,
-            state=session_state(request),
-            text=text or None,
-            limit=whole_number(request, "limit", 50, at_least=1, at_most=200),
-            cursor=request.query_params.get("cursor") or None,
-        )
-        page = await self._door.sessions.page(query)
-        sessions = [session.shown() for session in page.sessions]
-        return json_response(SessionsView(sessions=sessions, next_cursor=page.next_cursor))
-
-    async def _get(self, request: Request, user: User) -> Response:
-        return json_response(await self._door.sessions.get(user, request.path_params["id"]))
-
-    async def _rename(self, request: Request, user: User) -> Response:
-        body = await body_of(request, RenameSession, self._door.limits.frame_bytes)
-        return json_response(await self._door.sessions.rename(user, request.path_params["id"], body.title))
-
-    async def _delete(self, request: Request, user: User) -> Response:
-        await self._door.sessions.delete(user, request.path_params["id"])
-        return Response(status_code=204)
-
-    async def _reset_state(self, request: Request, user: User) -> Response:
-        await self._door.sessions.reset_state(user, request.path_params["id"])
-        return Response(status_code=204)
-
-    async def _messages(self, request: Request, user: User) -> Response:
-        after_rank = whole_number(request, "after_rank", -1, at_least=-1, at_most=2**53)
-        limit = whole_number(request, "limit", 200, at_least=1, at_most=1_000)
-        session, messages = await self._door.sessions.messages(user, request.path_params["id"], after_rank, limit)
-        return json_response(MessagesView(messages=messages, next_rank=session.next_rank))
-
-    async def _send(self, request: Request, user: User) -> Response:
-        with self._door.kpi.refusals("ask"):
-            body = await body_of(request, SendMessage, self._door.limits.frame_bytes)
-            parts = [TextPart(text=body.content)]
-            session_id = request.path_params["id"]
-            turn = Turn(
-                parts=parts,
-                session_id=session_id,
-                client_exchange_id=body.client_exchange_id,
-                chat_profile=body.chat_profile,
+    async def list_sessions(self, user: User, query: ListSessions) -> SessionsView:
+        """The caller's sessions, the most recently used first."""
+        page = await self._door.sessions.page(
+            SessionQuery(
+                user_id=user.id,
+                agent_id=query.agent_id,
+                state=query.state,
+                text=query.q,
+                limit=query.limit,
+                cursor=query.cursor,
             )
-            with self._door.connections.stream(user.id) as place:
-                exchange = await self._door.orchestrator.ask(user, turn, tokens_of(request, user), uuid4().hex)
-                events = exchange_events(self._door.relay, exchange, seconds_left(user))
-                return EventStream(events, place.pop_all(), self._door.limits.send_timeout_s)
+        )
+        return SessionsView(sessions=[session.shown() for session in page.sessions], next_cursor=page.next_cursor)
 
-    async def _complete(self, request: Request, user: User) -> Response:
-        await body_of(request, Frame, self._door.limits.frame_bytes)
-        session = await self._door.sessions.complete(user, request.path_params["id"])
-        return json_response(CompletedView(id=session.id, state=session.state, ended_at=session.ended_at))
+    async def get_session(self, user: User, id: str) -> Session:
+        """One session."""
+        return await self._door.sessions.get(user, id)
 
-    async def _cancel(self, request: Request, user: User) -> Response:
-        await body_of(request, Frame, self._door.limits.frame_bytes)
-        return json_response(CancelledView(cancelled=await self._door.sessions.cancel(user, request.path_params["id"])))
+    async def rename_session(self, user: User, id: str, body: RenameSession) -> Session:
+        """Give a session another title."""
+        return await self._door.sessions.rename(user, id, body.title)
 
+    async def delete_session(self, user: User, id: str) -> None:
+        """Stop what runs in a session, and delete all of it."""
+        await self._door.sessions.delete(user, id)
 
-def _is_control(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cs") and not character.isspace()
+    async def reset_state(self, user: User, id: str) -> None:
+        """Forget what the agents of a session know of it; its messages stay."""
+        await self._door.sessions.reset_state(user, id)
+
+    async def list_messages(self, user: User, id: str, query: PageOfMessages) -> MessagesView:
+        """The messages of a session, by rank."""
+        session, messages = await self._door.sessions.messages(user, id, query.after_rank, query.limit)
+        return MessagesView(messages=messages, next_rank=session.next_rank)
+
+    async def send_message(self, request: Request, user: User, id: str, body: SendMessage) -> EventStream:
+        """Ask in a session. The exchange goes on if its stream is closed."""
+        turn = Turn(
+            parts=[TextPart(text=body.content)],
+            session_id=id,
+            client_exchange_id=body.client_exchange_id,
+            chat_profile=body.chat_profile,
+        )
+        return await ask_streamed(self._door, request, user, turn)
+
+    async def complete_session(self, user: User, id: str, body: NoFields) -> CompletedView:
+        """Stop what runs in a session, and complete it: no more is asked in it. Answers when it has stopped."""
+        session = await self._door.sessions.complete(user, id)
+        return CompletedView(id=session.id, state=session.state, ended_at=session.ended_at)
+
+    async def cancel_session(self, user: User, id: str, body: NoFields) -> CancelledView:
+        """Stop what runs in a session. Answers when it has stopped."""
+        return CancelledView(cancelled=await self._door.sessions.cancel(user, id))
 
 
 def _profile_views(known: ChatProfiles) -> list[ChatProfileView]:

@@ -13,9 +13,12 @@ from agentic_backend.auth.user import Authenticator
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import AgenticError
+from agentic_backend.kpi import Kpi
 from agentic_backend.sessions.bulkhead import Bulkhead
-from agentic_backend.transports.admin_gate import ADMIN_PREFIX, AdminGate, Call
+from agentic_backend.transports.admin_gate import AdminGate, Call, is_for_admins
 from agentic_backend.transports.credentials import tokens_of, user_of
+from agentic_backend.transports.operation import ErrorForm, Operation
+from agentic_backend.transports.operation_call import OperationCall
 from agentic_backend.transports.sse import EventStream, drop_client
 
 log = logging.getLogger(__name__)
@@ -28,10 +31,12 @@ _SLICE = 65_536
 
 class RestCalls:
     def __init__(
-        self, authenticator: Authenticator, tokens: TokenCache, limits: LimitsSettings, admins: AdminGate
+        self, authenticator: Authenticator, tokens: TokenCache, limits: LimitsSettings, admins: AdminGate, kpi: Kpi
     ) -> None:
         self._authenticator = authenticator
         self._admins = admins
+        self._kpi = kpi
+        self._body_bytes = limits.frame_bytes
         self._tokens = tokens
         self._send_timeout_s = limits.send_timeout_s
         self._at_once = Bulkhead(
@@ -41,14 +46,17 @@ class RestCalls:
             content="Too many of your requests are worked on; wait until some are answered.",
         )
 
-    def routes(self, prefix: str, calls: Iterable[tuple[str, str, Call]]) -> list[Route]:
-        """Authenticated routes for `calls`: method, path after `prefix`, call. Paths of admins are for admins only."""
-        placed = [(method, prefix + path, call) for method, path, call in calls]
-        return [Route(path, self._endpoint(path, call), methods=[method]) for method, path, call in placed]
+    def routes(self, operations: Iterable[Operation]) -> list[Route]:
+        """The authenticated routes of `operations`. Paths of admins are for admins only."""
+        return [Route(each.path, self._endpoint(each), methods=[each.method]) for each in operations]
 
-    def _endpoint(self, path: str, call: Call) -> ASGIApp:
-        call = self._admins.guarded(call) if path.startswith(ADMIN_PREFIX) else call
-        return _Endpoint(self._authenticator, self._tokens, self._at_once, call, self._send_timeout_s)
+    def _endpoint(self, operation: Operation) -> ASGIApp:
+        call: Call = OperationCall(operation, self._body_bytes, self._kpi)
+        if is_for_admins(operation.path):
+            call = self._admins.guarded(call)
+        return _Endpoint(
+            self._authenticator, self._tokens, self._at_once, call, operation.error_form, self._send_timeout_s
+        )
 
 
 class _Endpoint:
@@ -56,18 +64,26 @@ class _Endpoint:
     connections instead."""
 
     def __init__(
-        self, authenticator: Authenticator, tokens: TokenCache, at_once: Bulkhead, call: Call, send_timeout_s: float
+        self,
+        authenticator: Authenticator,
+        tokens: TokenCache,
+        at_once: Bulkhead,
+        call: Call,
+        error_form: type[ErrorForm],
+        send_timeout_s: float,
     ) -> None:
         self._authenticator = authenticator
         self._tokens = tokens
         self._at_once = at_once
         self._call = call
+        self._error_form = error_form
         self._send_timeout_s = send_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
+        # For the handlers of errors, as is the user.
+        request.state.error_form = self._error_form
         user = await user_of(request, self._authenticator)
-        # For the handlers of errors.
         request.state.user = user
         # For what runs already for the user.
         self._tokens.of(user.id).offer(tokens_of(request, user))

@@ -15,13 +15,10 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError, BadFrame, Internal, MethodNotAllowed, NotFound
 from agentic_backend.protocol.events import ErrorInfo
 from agentic_backend.protocol.parts import Value
+from agentic_backend.transports.operation import ErrorBody, ErrorForm
 from agentic_backend.transports.refusal_detail import detail_for
 
 log = logging.getLogger(__name__)
-
-
-class ErrorBody(Value):
-    error: ErrorInfo
 
 
 def json_response(body: Value, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -59,26 +56,33 @@ def error_response(
     status: int | None = None,
     user: User | None = None,
     secrets: Collection[str] = (),
+    form: type[ErrorForm] = ErrorBody,
 ) -> Response:
-    """`user` is who asked, if that is known: authors are told more, without `secrets`."""
+    """`user` is who asked, if that is known: authors are told more, without `secrets`. `form` is the operation's."""
     headers = {"www-authenticate": "Bearer"} if error.http_status == 401 else {}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(max(1, math.ceil(error.retry_after_s)))
-    body = ErrorBody(error=ErrorInfo.of(error, request_id, detail_for(user, error, secrets)))
+    body = form.of(ErrorInfo.of(error, request_id, detail_for(user, error, secrets)))
     return json_response(body, status or error.http_status, headers)
 
 
-def refusal(error: AgenticError, path: str, user: User | None = None, secrets: Collection[str] = ()) -> Response:
+def refusal(
+    error: AgenticError,
+    path: str,
+    user: User | None = None,
+    secrets: Collection[str] = (),
+    form: type[ErrorForm] = ErrorBody,
+) -> Response:
     """Log a refused request and return the error response, both with the same request id."""
     request_id = uuid4().hex
     log.info("request refused", extra={"request_id": request_id, "code": error.code, "path": path})
-    return error_response(error, request_id, user=user, secrets=secrets)
+    return error_response(error, request_id, user=user, secrets=secrets, form=form)
 
 
 async def _typed(request: Request, error: Exception) -> Response:
     assert isinstance(error, AgenticError)
     user, secrets = getattr(request.state, "user", None), getattr(request.app.state, "secrets", ())
-    return refusal(error, request.url.path, user, secrets)
+    return refusal(error, request.url.path, user, secrets, _form(request))
 
 
 async def _http(request: Request, error: Exception) -> Response:
@@ -106,7 +110,11 @@ def _methods(request: Request) -> set[str]:
 async def _unexpected(request: Request, error: Exception) -> Response:
     request_id = uuid4().hex
     log.error("request failed", exc_info=error, extra={"request_id": request_id, "path": request.url.path})
-    return error_response(Internal(), request_id)
+    return error_response(Internal(), request_id, form=_form(request))
+
+
+def _form(request: Request) -> type[ErrorForm]:
+    return getattr(request.state, "error_form", ErrorBody)
 
 
 EXCEPTION_HANDLERS: dict[type[Exception], ExceptionHandler] = {

@@ -1,8 +1,6 @@
-"""The bodies and query parameters of REST requests, strictly validated. Errors name the field."""
+"""The bodies of REST requests, strictly validated. Errors name the field."""
 
 import asyncio
-import re
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, StringConstraints, ValidationError
@@ -10,15 +8,15 @@ from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
 from agentic_backend.protocol.frames import Frame, HumanDecisions, Id, Scope, decode_object, first_problem
-from agentic_backend.protocol.messages import SessionState
 
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 
 Body = TypeVar("Body", bound=Frame)
 _BODY_TIMEOUT_S = 30
-_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}")
-# The largest offset from UTC in use.
-_FARTHEST_OFFSET = timedelta(hours=14)
+
+
+class NoFields(Frame):
+    """An empty object, or no body at all."""
 
 
 class OpenSession(Frame):
@@ -71,39 +69,3 @@ async def body_of(request: Request, model: type[Body], limit: int) -> Body:
         return model.model_validate(decode_object(bytes(data)) if data else {})
     except ValidationError as error:
         raise BadFrame(first_problem(error, "body")) from None
-
-
-def whole_number(request: Request, name: str, default: int, *, at_least: int, at_most: int) -> int:
-    """A whole number in the query string, in ASCII digits. Raises BadFrame with the parameter's name."""
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    number = int(text) if _WHOLE_NUMBER.fullmatch(text) else at_least - 1
-    if not at_least <= number <= at_most:
-        raise BadFrame(f"{name}: expected a whole number from {at_least} to {at_most}")
-    return number
-
-
-def time_of(request: Request, name: str) -> datetime:
-    """A time in the query string (RFC 3339) in UTC, which is the default offset. Raises BadFrame with its name."""
-    # An unescaped plus sign in a query arrives as a space.
-    text = request.query_params.get(name, "").strip().replace(" ", "+")
-    try:
-        time = datetime.fromisoformat(text)
-        offset = time.utcoffset()
-        if offset is None:
-            return time.replace(tzinfo=UTC)
-        if abs(offset) > _FARTHEST_OFFSET:
-            raise ValueError
-        # Near years 1 and 9999 the conversion can overflow.
-        return time.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise BadFrame(f"{name}: expected a time such as 2026-01-31T00:00:00Z") from None
-
-
-def session_state(request: Request) -> SessionState | None:
-    text = request.query_params.get("state")
-    try:
-        return SessionState(text) if text else None
-    except ValueError:
-        raise BadFrame("state: expected active or completed") from None

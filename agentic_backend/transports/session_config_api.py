@@ -2,19 +2,15 @@
 
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
 from agentic_backend.auth.user import User
+from agentic_backend.errors import SessionNotFound
 from agentic_backend.policy.agents_in_scope import AgentInScope
 from agentic_backend.policy.effective import LevelValue
 from agentic_backend.protocol.messages import Session
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.transports.door_services import DoorServices
+from agentic_backend.transports.operation import OPENING, Operation
 from agentic_backend.transports.rest import PREFIX
-from agentic_backend.transports.rest_calls import RestCalls
-from agentic_backend.transports.rest_errors import json_response
 
 _PROMPTS = "prompts."
 
@@ -45,16 +41,17 @@ class SessionConfigView(Value):
 
 
 class SessionConfigApi:
-    def __init__(self, calls: RestCalls, services: DoorServices) -> None:
-        self._calls = calls
+    def __init__(self, services: DoorServices) -> None:
         self._door = services
 
-    def routes(self) -> list[Route]:
-        return self._calls.routes(PREFIX, [("GET", "/sessions/{id}/config", self._config)])
+    def operations(self) -> list[Operation]:
+        path, errors = f"{PREFIX}/sessions/{{id}}/config", (SessionNotFound, *OPENING)
+        return [Operation("GET", path, self.get_session_config, errors=errors)]
 
-    async def _config(self, request: Request, user: User) -> Response:
-        session, found = await self._door.sessions.settings_of(user, request.path_params["id"])
-        return json_response(_view(session, found, with_prompts=user.sees_details))
+    async def get_session_config(self, user: User, id: str) -> SessionConfigView:
+        """The settings that apply to a session, and which level each value comes from."""
+        session, found = await self._door.sessions.settings_of(user, id)
+        return _view(session, found, with_prompts=user.sees_details)
 
 
 def _view(session: Session, found: AgentInScope, *, with_prompts: bool) -> SessionConfigView:

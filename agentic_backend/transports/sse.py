@@ -1,22 +1,35 @@
-"""SSE: a feed as server-sent events: `event:` the type, `id:` `exchange_id:seq` if it has one, `data:` the event."""
+"""SSE: the feed of one client as server-sent events, in the form that its door renders.
+
+Chat Protocol v2: `event:` the type, `id:` `exchange_id:seq` if the event has one, `data:` the event.
+"""
 
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack
+from uuid import uuid4
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from agentic_backend.protocol.events import Event, ExchangeEvent
+from agentic_backend.auth.user import User
+from agentic_backend.protocol.events import Event, ExchangeEvent, ServerEvent
 from agentic_backend.protocol.messages import Session
 from agentic_backend.relay.exchange_log import ExchangeLog, Replay
 from agentic_backend.relay.feed import open_feed
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.turn import Turn
+from agentic_backend.transports.credentials import seconds_left, tokens_of
+from agentic_backend.transports.door_services import DoorServices
+from agentic_backend.transports.operation import Streamed
 
 log = logging.getLogger(__name__)
 
 _TEXT_INTERVAL_S = 0.05
+
+EVENTS = Streamed("text/event-stream", ServerEvent)
+"""The answer of an operation that streams events."""
 
 
 class EventStream(EventSourceResponse):
@@ -51,19 +64,58 @@ async def drop_client(scope: Scope, receive: Receive) -> None:
         pass
 
 
+Renderer = Callable[[Event], Iterable[ServerSentEvent]]
+"""What a door sends for an event: one server-sent event, several, or none."""
+
+
+def chat_v2(event: Event) -> Iterable[ServerSentEvent]:
+    place = f"{event.exchange_id}:{event.seq}" if isinstance(event, ExchangeEvent) else None
+    yield ServerSentEvent(data=event.encode(), event=event.type, id=place)
+
+
+async def ask_streamed(door: DoorServices, request: Request, user: User, turn: Turn) -> EventStream:
+    """Begin the exchange that `turn` asks for, and stream its events. Raises as SessionOrchestrator.ask does."""
+    with door.kpi.refusals("ask"), door.connections.stream(user.id) as place:
+        exchange = await door.orchestrator.ask(user, turn, tokens_of(request, user), uuid4().hex)
+        return exchange_stream(door, user, exchange, place)
+
+
+def exchange_stream(
+    door: DoorServices,
+    user: User,
+    exchange: ExchangeLog,
+    place: ExitStack,
+    render: Renderer = chat_v2,
+    *,
+    stops_with_client: bool = False,
+) -> EventStream:
+    """The events of an exchange from its beginning to its final. The stream takes over `place`.
+
+    `stops_with_client`: whether the exchange is stopped when the stream ends before it.
+    """
+    events = exchange_events(door.relay, exchange, seconds_left(user), render, stops_with_client=stops_with_client)
+    return EventStream(events, place.pop_all(), door.limits.send_timeout_s)
+
+
 async def exchange_events(
-    relay: Relay, exchange: ExchangeLog, at_most_s: float | None
+    relay: Relay,
+    exchange: ExchangeLog,
+    at_most_s: float | None,
+    render: Renderer = chat_v2,
+    *,
+    stops_with_client: bool = False,
 ) -> AsyncIterator[ServerSentEvent]:
     """The events of an exchange up to its final, for `at_most_s` seconds at most.
 
-    The exchange continues after the client disconnects or its time is over. When the server stops, a stream of an
-    exchange that runs elsewhere, or waits for a person, ends without a final.
+    Unless it `stops_with_client`, the exchange continues after the client disconnects or its time is over. When the
+    server stops, a stream of an exchange that runs elsewhere, or waits for a person, ends without a final.
     """
     with open_feed(relay, _TEXT_INTERVAL_S) as feed:
         feed.end_after(at_most_s)
-        feed.follow_only(exchange)
+        feed.follow_only(exchange, stops_with_feed=stops_with_client)
         async for event in feed:
-            yield _rendered(event)
+            for rendered in render(event):
+                yield rendered
 
 
 async def session_events(
@@ -84,9 +136,5 @@ async def session_events(
         feed.end_after(at_most_s)
         followed(feed.follow_session(session, running, seen))
         async for event in feed:
-            yield _rendered(event)
-
-
-def _rendered(event: Event) -> ServerSentEvent:
-    place = f"{event.exchange_id}:{event.seq}" if isinstance(event, ExchangeEvent) else None
-    return ServerSentEvent(data=event.encode(), event=event.type, id=place)
+            for rendered in chat_v2(event):
+                yield rendered

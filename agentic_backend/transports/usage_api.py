@@ -1,54 +1,69 @@
 """The usage calls: what the caller's calls of models have used and cost, and for admins what all users' have."""
 
-from typing import get_args
+from typing import Annotated, get_args
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from pydantic import Field
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame
-from agentic_backend.sessions.usage_reports import UsageReports
+from agentic_backend.sessions.usage_reports import UsageReports, UsageView
 from agentic_backend.stores.usage_sums import USAGE_KEYS, UsageKey, UsageQuery
+from agentic_backend.transports.operation import Operation
+from agentic_backend.transports.query_string import Name, Query, Time
 from agentic_backend.transports.rest import PREFIX
-from agentic_backend.transports.rest_calls import RestCalls
-from agentic_backend.transports.rest_errors import json_response
-from agentic_backend.transports.rest_input import time_of
+
+
+class UsageFilter(Query):
+    """Which calls of models are summed, and by what. Without times, and of no one session or exchange: 31 days."""
+
+    start: Time | None = Field(None, description="Only calls from this time on.")
+    end: Time | None = Field(None, description="Only calls before this time, which is after `start`.")
+    group: Name | None = None
+    session_id: Name | None = None
+    exchange_id: Name | None = None
+    agent_id: Name | None = None
+    by: Annotated[str, Field(max_length=200)] = Field(
+        "",
+        description=f"Some of {','.join(USAGE_KEYS)}, each once, with commas between them: one sum for each value.",
+    )
+
+    def usage_query(self, user_id: str | None) -> UsageQuery:
+        """The query for one user or all. Raises BadFrame with the name of the wrong parameter."""
+        if self.start is not None and self.end is not None and self.start >= self.end:
+            raise BadFrame("end: expected a time after start")
+        return UsageQuery(
+            user_id=user_id,
+            group=self.group,
+            session_id=self.session_id,
+            exchange_id=self.exchange_id,
+            agent_id=self.agent_id,
+            since=self.start,
+            until=self.end,
+            by=_keys(self.by),
+        )
+
+
+class UsageOfUsersFilter(UsageFilter):
+    user_id: Name | None = None
 
 
 class UsageApi:
-    def __init__(self, calls: RestCalls, reports: UsageReports) -> None:
-        self._calls = calls
+    def __init__(self, reports: UsageReports) -> None:
         self._reports = reports
 
-    def routes(self) -> list[Route]:
-        calls = [("GET", "/usage", self._own), ("GET", "/admin/usage", self._of_all)]
-        return self._calls.routes(PREFIX, calls)
+    def operations(self) -> list[Operation]:
+        return [
+            Operation("GET", f"{PREFIX}/usage", self.sum_usage),
+            Operation("GET", f"{PREFIX}/admin/usage", self.sum_usage_of_users),
+        ]
 
-    async def _own(self, request: Request, user: User) -> Response:
-        return json_response(await self._reports.sums(user.id, _query(request, user_id=user.id)))
+    async def sum_usage(self, user: User, query: UsageFilter) -> UsageView:
+        """What the caller's calls of models have used and cost."""
+        return await self._reports.sums(user.id, query.usage_query(user.id))
 
-    async def _of_all(self, request: Request, user: User) -> Response:
-        user_id = request.query_params.get("user_id") or None
-        return json_response(await self._reports.sums(user.id, _query(request, user_id=user_id)))
-
-
-def _query(request: Request, *, user_id: str | None) -> UsageQuery:
-    """The query in the URL, for one user or all. Raises BadFrame with the name of the wrong parameter."""
-    named = request.query_params
-    since, until = (time_of(request, name) if named.get(name) else None for name in ("start", "end"))
-    if since is not None and until is not None and since >= until:
-        raise BadFrame("end: expected a time after start")
-    return UsageQuery(
-        user_id=user_id,
-        group=named.get("group") or None,
-        session_id=named.get("session_id") or None,
-        exchange_id=named.get("exchange_id") or None,
-        agent_id=named.get("agent_id") or None,
-        since=since,
-        until=until,
-        by=_keys(named.get("by", "")),
-    )
+    async def sum_usage_of_users(self, user: User, query: UsageOfUsersFilter) -> UsageView:
+        """What the calls of models of one user, or of all, have used and cost."""
+        return await self._reports.sums(user.id, query.usage_query(query.user_id))
 
 
 def _keys(text: str) -> tuple[UsageKey, ...]:

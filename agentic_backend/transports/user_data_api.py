@@ -1,46 +1,48 @@
 """The calls for all of a user's data: their export and their deletion, by the person themself or by an admin."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
 from agentic_backend.auth.user import User
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.rest_calls import RestCalls
+from agentic_backend.transports.operation import Operation, Streamed
+from agentic_backend.transports.rest import PREFIX
 
 _HEADERS = {"cache-control": "no-store", "content-disposition": 'attachment; filename="export.jsonl"'}
+_LINES = Streamed("application/x-ndjson", dict[str, Any])
 
 
 class UserDataApi:
-    def __init__(self, calls: RestCalls, services: DoorServices) -> None:
-        self._calls = calls
+    def __init__(self, services: DoorServices) -> None:
         self._export = services.user_export
         self._deletions = services.user_deletions
 
-    def routes(self) -> list[Route]:
-        calls = [
-            ("GET", "/me/export", self._export_own),
-            ("DELETE", "/me", self._delete_own),
-            ("GET", "/admin/users/{id}/export", self._export_theirs),
-            ("DELETE", "/admin/users/{id}", self._delete_theirs),
+    def operations(self) -> list[Operation]:
+        theirs = f"{PREFIX}/admin/users/{{id}}"
+        return [
+            Operation("GET", f"{PREFIX}/me/export", self.export_own_data, answer=_LINES),
+            Operation("DELETE", f"{PREFIX}/me", self.delete_own_data),
+            Operation("GET", f"{theirs}/export", self.export_data_of_user, answer=_LINES),
+            Operation("DELETE", theirs, self.delete_data_of_user),
         ]
-        return self._calls.routes("/agentic/v1", calls)
 
-    async def _export_own(self, request: Request, user: User) -> Response:
+    async def export_own_data(self, user: User) -> Response:
+        """All of the caller's data, as lines of JSON."""
         return await _streamed(self._export.lines(user.id, for_admin=False))
 
-    async def _delete_own(self, request: Request, user: User) -> Response:
+    async def delete_own_data(self, user: User) -> None:
+        """Delete all of the caller's data."""
         await self._deletions.delete(user.id)
-        return Response(status_code=204)
 
-    async def _export_theirs(self, request: Request, user: User) -> Response:
-        return await _streamed(self._export.lines(request.path_params["id"], for_admin=True))
+    async def export_data_of_user(self, id: str) -> Response:
+        """All of a user's data, as lines of JSON."""
+        return await _streamed(self._export.lines(id, for_admin=True))
 
-    async def _delete_theirs(self, request: Request, user: User) -> Response:
-        await self._deletions.delete(request.path_params["id"])
-        return Response(status_code=204)
+    async def delete_data_of_user(self, id: str) -> None:
+        """Delete all of a user's data."""
+        await self._deletions.delete(id)
 
 
 async def _streamed(lines: AsyncIterator[bytes]) -> Response:

@@ -9,8 +9,6 @@ import httpx
 import pytest
 import yaml
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
 from support.chat_client import chat
 from support.failing_store import FailingStore
 from support.rest_client import PREFIX, rest
@@ -21,14 +19,16 @@ from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import User
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.protocol.parts import Value
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import AdminReadRecord, AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailQuery
-from agentic_backend.transports.admin_gate import ADMIN_PREFIX, AdminGate
+from agentic_backend.transports.admin_gate import AdminGate
+from agentic_backend.transports.operation import Operation
 from agentic_backend.transports.rest_calls import RestCalls
-from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS, json_response
+from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
 
 PATHS = [
     "/admin/sessions",
@@ -110,7 +110,7 @@ async def test_each_read_is_recorded_with_whose_data_it_was(server: RunningServe
     [
         ("/admin/sessions/none/audit", 404, "There is no such session"),
         ("/admin/exchanges/none/prompt", 404, "There is no such exchange"),
-        ("/admin/sessions?limit=201", 400, "limit"),
+        ("/admin/sessions?limit=0", 400, "limit"),
         ("/admin/sessions?state=asleep", 400, "state"),
         ("/admin/sessions?cursor=wrong", 400, "cursor"),
         ("/admin/reads?cursor=wrong", 400, "cursor"),
@@ -161,18 +161,18 @@ async def test_a_new_route_of_admins_is_guarded_by_its_path(tmp_path: Path) -> N
     store = FailingStore(await SqliteStore.open(tmp_path / "chat.sqlite3", timeout_s=10))
     answered: list[str] = []
 
-    async def answer(request: Request, user: User) -> Response:
+    async def answer(user: User, id: str) -> Value:
         answered.append(user.id)
-        return json_response(Value())
+        return Value()
 
     authenticator = DeveloperAuthenticator("root")
     gate = AdminGate(AdminReads(store.as_store))
-    calls = RestCalls(authenticator, TokenCache(authenticator.refresh), LimitsSettings(), gate)
-    routes = calls.routes(PREFIX, [("DELETE", "/admin/news/{id}", answer)])
+    calls = RestCalls(authenticator, TokenCache(authenticator.refresh), LimitsSettings(), gate, Kpi())
+    routes = calls.routes([Operation("DELETE", f"{PREFIX}/admin/news/{{id}}", answer)])
     application = Starlette(routes=routes, exception_handlers=EXCEPTION_HANDLERS)
     transport = httpx.ASGITransport(application)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        path = f"{ADMIN_PREFIX}news/7?why=curious"
+        path = f"{PREFIX}/admin/news/7?why=curious"
         refused = await client.delete(path, headers={"Authorization": "Bearer dev:alice"})
         assert (refused.status_code, answered) == (403, [])
         with store.away("add_trail"):

@@ -94,9 +94,9 @@ async def test_a_user_sees_their_own_and_an_admin_all(server: RunningServer) -> 
         ({"agg": "texts:mean"}, "agg"),
         ({"groupby": "message"}, "groupby"),
         ({"agg": ["latency_ms:mean", "latency_ms:max", "latency_ms:mean"]}, "agg: latency_ms:mean is there twice"),
-        ({"agg": ["latency_ms:mean"] * 1_000}, "agg: expected at most 20"),
+        ({"agg": ["latency_ms:mean"] * 1_000}, "agg:"),
         ({"groupby": ["status", "status"]}, "groupby: status is there twice"),
-        ({"groupby": ["status"] * 1_000}, "groupby: expected at most 5"),
+        ({"groupby": ["status"] * 1_000}, "groupby:"),
         *[({name: time}, name) for name in ("start", "end") for time in NO_TIMES],
     ],
 )

@@ -335,7 +335,6 @@ def b64(text: str) -> str:
     ("params", "names"),
     [
         ({"limit": "0"}, "limit:"),
-        ({"limit": "201"}, "limit:"),
         ({"limit": "-1"}, "limit:"),
         ({"limit": "ten"}, "limit:"),
         ({"limit": "1.5"}, "limit:"),

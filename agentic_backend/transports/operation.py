@@ -1,0 +1,131 @@
+"""Operation: a REST call, declared once for its route, the checks of its input, and the OpenAPI document.
+
+A handler's signature is its contract. `user`, `body` and `query` are the caller, the JSON body and the query string,
+`request` is the request itself, and every other parameter is a part of the path. A handler that returns a Value is
+answered with its JSON, one that returns None with 204 and no body. The handler's name is the operation's id, its
+docstring the description.
+"""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any, Self, get_type_hints
+
+from starlette.responses import Response
+
+from agentic_backend.errors import (
+    AgenticError,
+    AgentNotFound,
+    AgentUnavailable,
+    ApprovalMismatch,
+    ApprovalNotFound,
+    BudgetExceeded,
+    CheckpointMissing,
+    ExchangeNotFound,
+    LimitReached,
+    SessionBusy,
+    SessionCompleted,
+    SessionNotFound,
+    TooManyRuns,
+)
+from agentic_backend.protocol.events import ErrorInfo
+from agentic_backend.protocol.frames import Frame
+from agentic_backend.protocol.parts import Value
+from agentic_backend.transports.query_string import Query
+
+
+class ErrorForm(Value, ABC):
+    """The body of an error, in the form of one door."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, info: ErrorInfo) -> Self: ...
+
+
+class ErrorBody(ErrorForm):
+    """The body of a refused request."""
+
+    error: ErrorInfo
+
+    @classmethod
+    def of(cls, info: ErrorInfo) -> Self:
+        return cls(error=info)
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """What a handler answers with if it makes the Response itself: the media type, and the type of each item.
+
+    Items are the events of a stream, the elements of a JSON array, or the lines of `application/x-ndjson`.
+    """
+
+    media_type: str
+    item: Any
+
+
+OPENING = (AgentNotFound, AgentUnavailable)
+"""The errors of an operation that opens a session."""
+ASKING = (
+    *OPENING,
+    SessionNotFound,
+    SessionCompleted,
+    SessionBusy,
+    LimitReached,
+    TooManyRuns,
+    BudgetExceeded,
+)
+"""The errors of an operation that begins an exchange, before it has begun."""
+RESUMING = (ExchangeNotFound, ApprovalNotFound, ApprovalMismatch, CheckpointMissing)
+"""The errors of an operation that continues an exchange, beside those of asking."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    method: str
+    path: str
+    """With the prefix, and with its parts as `{name}`."""
+    handler: Callable[..., Awaitable[Value | Response | None]]
+    _: KW_ONLY
+    status: int = 200
+    """Of a successful answer with a body."""
+    answer: Streamed | None = None
+    """None: the handler's return type."""
+    errors: tuple[type[AgenticError], ...] = ()
+    """Those that it raises beside the ones that any operation may raise."""
+    error_form: type[ErrorForm] = ErrorBody
+    refused_as: str | None = None
+    """The `call` label of the metric that counts refused input; None: it is not counted."""
+    deprecated: str | None = None
+    """What to use instead; None: the operation is to stay."""
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.path_parameters if f"{{{name}}}" not in self.path]
+        if unknown:
+            raise TypeError(f"{self.id}: {', '.join(unknown)}: neither an input nor a part of the path {self.path}")
+
+    @property
+    def id(self) -> str:
+        return self.handler.__name__
+
+    @property
+    def description(self) -> str:
+        return inspect.cleandoc(self.handler.__doc__ or "")
+
+    @cached_property
+    def types(self) -> Mapping[str, Any]:
+        """The types of the handler's parameters, and of its `return`, by name."""
+        return get_type_hints(self.handler, include_extras=True)
+
+    @property
+    def body(self) -> type[Frame] | None:
+        return self.types.get("body")
+
+    @property
+    def query(self) -> type[Query] | None:
+        return self.types.get("query")
+
+    @cached_property
+    def path_parameters(self) -> list[str]:
+        return [name for name in self.types if name not in ("user", "request", "body", "query", "return")]

@@ -152,7 +152,7 @@ async def open_application(
         )
 
 
-def _operations(services: DoorServices) -> list[Operation]:
+def operations(services: DoorServices) -> list[Operation]:
     """The REST calls of all doors."""
     apis = (
         RestApi(services),
@@ -225,7 +225,7 @@ def _public(settings: Settings, services: DoorServices, port: int) -> ASGIApp:
     )
     return public_application(
         ChatbotController(services),
-        calls.routes(_operations(services)),
+        calls.routes(operations(services)),
         sign_in=SignIn.of(settings.auth),
         origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
         hosts={*names, *settings.server.allowed_hosts},

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, PlainSerializer
+from pydantic import Field, PlainSerializer, WithJsonSchema
 
 from agentic_backend.protocol.parts import Part, Value, absent
 
@@ -65,7 +65,11 @@ def _rfc3339(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-Timestamp = Annotated[datetime, PlainSerializer(_rfc3339, return_type=str, when_used="json")]
+Timestamp = Annotated[
+    datetime,
+    PlainSerializer(_rfc3339, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
 """An aware datetime; on the wire RFC 3339 in UTC with microseconds, so that texts sort chronologically."""
 
 

@@ -126,6 +126,17 @@ class Operation:
     def query(self) -> type[Query] | None:
         return self.types.get("query")
 
+    @property
+    def answer_type(self) -> Any:
+        """The type of the answer, or of each of its items; None if it has no body."""
+        returned = self.types["return"]
+        return self.answer.item if self.answer is not None else None if returned is type(None) else returned
+
+    @property
+    def success(self) -> int:
+        """The status of a successful answer."""
+        return 204 if self.answer_type is None else self.status
+
     @cached_property
     def path_parameters(self) -> list[str]:
         return [name for name in self.types if name not in ("user", "request", "body", "query", "return")]

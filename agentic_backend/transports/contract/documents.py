@@ -1,0 +1,18 @@
+"""The published documents of the contract, by their paths below docs/, where a test keeps them current."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from agentic_backend.transports.contract.openapi import openapi
+from agentic_backend.transports.operation import Operation
+
+
+def documents(operations: Sequence[Operation]) -> dict[str, bytes]:
+    """Each document as JSON, by its path."""
+    return {"openapi.json": _encoded(openapi(operations))}
+
+
+def _encoded(document: dict[str, Any]) -> bytes:
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

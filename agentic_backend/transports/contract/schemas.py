@@ -1,0 +1,94 @@
+"""JSON Schemas (draft 2020-12) of the models on the wire, as the published documents have them."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
+from pydantic_core import core_schema
+
+from agentic_backend.protocol.frames import Frame
+from agentic_backend.transports.query_string import Query
+
+COMPONENTS = "#/components/schemas/{model}"
+"""Where OpenAPI and AsyncAPI documents keep schemas."""
+
+
+class WireSchema(GenerateJsonSchema):
+    """What pydantic doesn't say by itself.
+
+    A key of a frame that may be absent may also be null. A field that is left out of an answer where it has no value
+    is never null there, and every other field is there. An answer may get more fields: clients ignore those that they
+    don't know. A parameter of a query string is never null.
+    """
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def field_is_required(
+        self,
+        field: core_schema.ModelField | core_schema.DataclassField | core_schema.TypedDictField,
+        total: bool,
+    ) -> bool:
+        if self.mode == "serialization" and field["type"] == "model-field":
+            return "serialization_exclude_if" not in field
+        return super().field_is_required(field, total)
+
+    def model_field_schema(self, schema: core_schema.ModelField) -> JsonSchemaValue:
+        field = super().model_field_schema(schema)
+        if self.mode == "validation":
+            return field
+        field.pop("default", None)
+        return without_null(field) if "serialization_exclude_if" in schema else field
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        model = super().model_schema(schema)
+        if self.mode == "serialization":
+            return {name: value for name, value in model.items() if (name, value) != ("additionalProperties", False)}
+        if issubclass(schema["cls"], Frame):
+            return _changed(model, _or_null)
+        return _changed(model, without_null) if issubclass(schema["cls"], Query) else model
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        mapping = super().dict_schema(schema)
+        return {**mapping, "additionalProperties": False} if "patternProperties" in mapping else mapping
+
+
+def schemas_of(
+    types: Iterable[tuple[str, JsonSchemaMode, Any]], ref_template: str = COMPONENTS
+) -> tuple[dict[str, JsonSchemaValue], dict[str, JsonSchemaValue]]:
+    """The schema of each type by its key, and the definitions that they refer to by name.
+
+    `types` has the key, `validation` for what clients send and `serialization` for what the server sends, and the type.
+    """
+    adapters = [(key, mode, TypeAdapter(each)) for key, mode, each in types]
+    schemas, rest = TypeAdapter.json_schemas(adapters, ref_template=ref_template, schema_generator=WireSchema)
+    return {key: schema for (key, _), schema in schemas.items()}, rest.get("$defs", {})
+
+
+def _changed(model: JsonSchemaValue, change: Callable[[JsonSchemaValue], JsonSchemaValue]) -> JsonSchemaValue:
+    """The schema of a model with its optional properties changed."""
+    required = model.get("required", ())
+    properties = {
+        name: field if name in required else change(field) for name, field in model.get("properties", {}).items()
+    }
+    return {**model, "properties": properties}
+
+
+def without_null(field: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema without the null that stands for an absent value."""
+    rest = {name: value for name, value in field.items() if name != "anyOf" and (name, value) != ("default", None)}
+    branches = [branch for branch in field.get("anyOf", ()) if branch != {"type": "null"}]
+    if len(branches) == 1:
+        return {**branches[0], **rest}
+    return {**rest, "anyOf": branches} if branches else rest
+
+
+def _or_null(field: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema of a value or null, which stands for an absent one."""
+    own = without_null(field)
+    outer: JsonSchemaValue = {name: own.pop(name) for name in ("description", "default", "examples") if name in own}
+    if not own:
+        return outer
+    branches = own["anyOf"] if own.keys() == {"anyOf"} else [own]
+    return {**outer, "anyOf": [*branches, {"type": "null"}]}

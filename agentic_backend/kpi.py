@@ -56,6 +56,7 @@ class Kpi:
         self._running = self._gauge("chat_running_exchanges", "Exchanges that run on this instance.")
         self._pauses = self._counter("chat_exchange_pauses", "Exchanges that began to wait for a person.", "agent_id")
         self._decisions = self._counter("chat_human_decisions", "Decisions on what exchanges waited for.", "action")
+        self._sessions = self._counter("chat_sessions_created", "Sessions that were opened.", "agent_id")
         self._session_ends = self._counter("chat_sessions_ended", "Sessions that were completed.", "reason")
         self._chores = self._counter("chat_housekeeping_runs", "Batches of chores.", "chore", "outcome")
         self._chores_done = self._counter("chat_housekeeping_done", "What chores have ended or deleted.", "chore")
@@ -131,6 +132,10 @@ class Kpi:
     def decided(self, action: str) -> None:
         """A person has made a decision that an exchange waited for, or the wait has expired."""
         self._decisions.labels(action).inc()
+
+    def session_created(self, agent_id: str) -> None:
+        """A session was opened, empty or by an ask."""
+        self._sessions.labels(agent_id).inc()
 
     def session_ended(self, reason: str) -> None:
         """A session was completed."""

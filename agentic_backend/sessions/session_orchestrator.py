@@ -78,6 +78,7 @@ class SessionOrchestrator:
         self._recovery = recovery
         self._user_limits = user_limits
         self._budgets = services.ledger.budgets
+        self._kpi = services.kpi
         self._ends = ends
         self._farewell = farewell
         self._ask_rate = AskRate(services.limits.asks_per_minute, asyncio.get_running_loop().time)
@@ -271,6 +272,7 @@ class SessionOrchestrator:
         [opening] = written.messages
         if is_new:
             session_created(written.session)
+            self._kpi.session_created(written.session.agent_id)
             if quits:
                 self._modules.session_event(Point.SESSION_START, written.session, found, user)
         self._review.tell(looked, is_new=is_new)

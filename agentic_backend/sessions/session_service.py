@@ -12,6 +12,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.errors import Internal, SessionNotFound
 from agentic_backend.exchange.compactor import Compactor
+from agentic_backend.kpi import Kpi
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
@@ -52,6 +53,7 @@ class SessionService:
         compactor: Compactor,
         profiles: ChatProfiles,
         modules: ModuleSupervisor,
+        kpi: Kpi,
     ) -> None:
         self._store = store
         self._agents = agents
@@ -62,6 +64,7 @@ class SessionService:
         self._user_limits = user_limits
         self._compactor = compactor
         self._modules = modules
+        self._kpi = kpi
         self.chat_profiles = profiles
         """The chat profiles that clients may name."""
         content = "Too many of your searches go on; wait until some are answered."
@@ -93,6 +96,7 @@ class SessionService:
         )
         await self._store.create_session(session)
         session_created(session)
+        self._kpi.session_created(session.agent_id)
         self._modules.session_event(Point.SESSION_START, session, found, user)
         return session.shown()
 

@@ -125,7 +125,7 @@ def wire_sessions(
         farewell=Farewell(settings.sessions.farewell),
     )
     service = SessionService(
-        store, in_scope, factory, ends, relay, orchestrator, user_limits, compactor, profiles, modules
+        store, in_scope, factory, ends, relay, orchestrator, user_limits, compactor, profiles, modules, kpi
     )
     forgetting = titles.forget, compactor.forget, background.forget
     deletions = UserDeletions(store, relay, factory, service, forgetting)

@@ -11,7 +11,7 @@ from agentic_backend.protocol.events import ErrorInfo, PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, FinishReason, MessageMetadata, Role, TokenUsage
 from agentic_backend.protocol.parts import Part, TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.stores.base import ExchangeEnd
-from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageDraft, MessageRecord
+from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageDraft, MessageRecord, Restore
 from agentic_backend.streaming.drafts import CompleteDraft
 
 _STOPPED = "Stopped before it gave a result."
@@ -40,6 +40,8 @@ class Progress:
     """The place of the exchange in its session; None for a query."""
     is_compacted: bool = False
     """Whether the session's history has become shorter since its last turn."""
+    restore: Restore | None = None
+    """Where the last run found the session's past; None if there was none, or it is not known."""
     session_state: bytes | None = field(default=None, repr=False)
     """The graph state for the session's next exchange; None keeps the stored one."""
 
@@ -152,4 +154,6 @@ def _kpi_of(record: ExchangeRecord, status: ExchangeStatus, progress: Progress) 
         turn_number=progress.turn_number,
         history_compacted=progress.is_compacted,
         prompt_tokens=dict(progress.prompt_tokens),
+        restore=progress.restore,
+        instance=record.owner,
     )

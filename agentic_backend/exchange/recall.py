@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -36,7 +36,7 @@ from agentic_backend.agents.snapshot import Snapshot
 from agentic_backend.exchange.history import HISTORY_BYTES, restore_exchanges
 from agentic_backend.exchange.left_messages import as_left, last_exchanges
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import SessionRecord
+from agentic_backend.stores.records import Restore, SessionRecord
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +65,8 @@ class Memory:
     unseen: Sequence[Sequence[BaseMessage]] = ()
     # The packed states of all agents of the session, by agent id, the last one used at the end.
     states: Mapping[str, bytes] = field(default_factory=dict)
+    restore: Restore | None = None
+    """Where this was found; None if the session has no past."""
 
     def channels(self, *, is_whole: bool) -> Mapping[str, Packed]:
         """The channels that the graph left.
@@ -108,7 +110,7 @@ class Recall:
         memory = warm.memory
         if isinstance(memory, Memory) and (memory.next_rank, memory.reset_rank) == (before_rank, reset_rank):
             _log_restored("warm", window, 0, began, log_fields)
-            return memory
+            return replace(memory, restore="warm")
         states = await self._states(session, before_rank)
         kept, left = await asyncio.to_thread(_restored, warm, states)
         unseen_from = max(kept.rank, reset_rank)
@@ -119,7 +121,7 @@ class Recall:
             count = min(window, before_rank - unseen_from)
             unseen, read = await self._unseen(session, unseen_from, count, needed)
         _log_restored("cold", window, read, began, log_fields)
-        return Memory(window, before_rank, reset_rank, kept, left if window else [], unseen, states)
+        return Memory(window, before_rank, reset_rank, kept, left if window else [], unseen, states, "cold")
 
     async def _unseen(
         self, session: SessionRecord, since: int, count: int, needed: Needed
@@ -179,7 +181,7 @@ def _are_quick(left: Sequence[Any]) -> bool:
     return len(texts) == len(left) <= _FEW and sum(map(len, texts)) <= _SHORT and not artifacts
 
 
-def _log_restored(how: str, window: int, rows: int, began: float, log_fields: Mapping[str, object] | None) -> None:
+def _log_restored(how: Restore, window: int, rows: int, began: float, log_fields: Mapping[str, object] | None) -> None:
     took_ms = round((time.monotonic() - began) * 1000)
     told = {"restore": how, "window": window, "rows": rows, "ms": took_ms}
     log.info("session restored", extra={**(log_fields or {}), **told})

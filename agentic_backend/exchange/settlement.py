@@ -141,6 +141,7 @@ class Settlement:
             # Whatever the outcome: the state after the last complete step matches the transcript.
             turn_number=outbox.writer.session.turn_count if outbox.writer.session is not None else None,
             is_compacted=self._graph_run.is_compacted,
+            restore=started.memory.restore if started is not None else None,
             session_state=self._ended.state,
         )
         return ending_of(self._start.record, outcome, progress)

@@ -1,15 +1,18 @@
-"""KPI reports: figures over KPI records, by time and by group. The store computes them."""
+"""KPI reports: figures over KPI records by time and by group, which the store computes; the KPIs of one exchange."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from agentic_backend.errors import BadFrame
+from agentic_backend.auth.user import User
+from agentic_backend.errors import BadFrame, ExchangeNotFound
 from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.protocol.parts import Value
 from agentic_backend.sessions.bulkhead import Bulkhead
+from agentic_backend.sessions.exchange_kpi import ExchangeKpi, calls_of, exchange_kpi
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.kpi_figures import Aggregation, KpiBucket, KpiQuery
+from agentic_backend.stores.records import ExchangeRecord, KpiRecord
 
 BUCKETS_AT_MOST = 10_000
 # How many reports are computed at once, and how long in seconds one waits for others.
@@ -65,9 +68,9 @@ class SummaryReport(Value):
 
 
 class KpiReports:
-    """Reports over the exchanges of the user `whose` (None: all users) that started in [start, end).
+    """Reports over the exchanges of the user `whose` (None: all users) that started in [start, end), and over one.
 
-    `reader` is the id of the user who reads them. Both raise RateLimited if too many reports are being computed, or one
+    `reader` is the id of the user who reads them. They raise RateLimited if too many reports are being computed, or one
     takes too long.
     """
 
@@ -108,6 +111,20 @@ class KpiReports:
         query = KpiQuery(whose, start, end, None, ("agent_id", "status"), _TOTALS, limit=BUCKETS_AT_MOST + 1)
         return SummaryReport(totals=[_total(bucket) for bucket in await self._figures(reader, query)])
 
+    async def exchange(self, user: User, exchange_id: str) -> tuple[ExchangeRecord, ExchangeKpi]:
+        """The user's exchange and its KPIs. A query is found by its KPIs, the only record of it, once it has ended.
+
+        Raises ExchangeNotFound if there is none or it is another user's.
+        """
+        exchange, kpi = await self._store.get_exchange(exchange_id), None
+        if exchange is None or exchange.status.ended:
+            kpi = await self._store.kpi_record(exchange_id)
+        if exchange is None and kpi is not None and kpi.session_id is None:
+            exchange = _query_of(kpi)
+        if exchange is None or exchange.user_id != user.id:
+            raise ExchangeNotFound
+        return exchange, exchange_kpi(exchange, kpi, await self._store.usage_sums(calls_of(exchange_id)))
+
     async def _figures(self, reader: str, query: KpiQuery) -> list[KpiBucket]:
         async with self._at_once.entered(reader):
             found = await self._store.kpi_figures(query)
@@ -116,6 +133,20 @@ class KpiReports:
                 f"precision, groupby: more than {BUCKETS_AT_MOST} buckets; take longer ones, fewer groups or less time"
             )
         return found
+
+
+def _query_of(kpi: KpiRecord) -> ExchangeRecord:
+    """The record of a query, as far as it is known."""
+    return ExchangeRecord(
+        id=kpi.exchange_id,
+        session_id="",
+        user_id=kpi.user_id,
+        agent_id=kpi.agent_id,
+        status=kpi.status,
+        request_id="",
+        started_at=kpi.started_at,
+        usage=kpi.usage,
+    )
 
 
 def _total(bucket: KpiBucket) -> Total:

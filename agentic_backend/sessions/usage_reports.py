@@ -10,7 +10,7 @@ from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.usage_sums import UsageQuery
+from agentic_backend.stores.usage_sums import UsageQuery, UsageSum
 
 _SUMS_AT_MOST = 1_000
 _SPAN = timedelta(days=31)
@@ -70,10 +70,15 @@ class UsageReports:
                 calls=each.calls,
                 input_tokens=each.input_tokens,
                 output_tokens=each.output_tokens,
-                costs=[CostView(amount=amount, currency=currency) for currency, amount in sorted(each.costs.items())],
+                costs=costs_of(each),
             )
             for each in sums[:_SUMS_AT_MOST]
         ]
         span: dict[str, Any] = {"start": query.since, "end": query.until}
         is_truncated = len(sums) > _SUMS_AT_MOST
         return UsageView(**span, by=list(query.by), sums=views, priced=bool(self._prices), truncated=is_truncated)
+
+
+def costs_of(calls: UsageSum) -> list[CostView]:
+    """The costs, by currency."""
+    return [CostView(amount=amount, currency=currency) for currency, amount in sorted(calls.costs.items())]

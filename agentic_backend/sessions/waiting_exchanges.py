@@ -195,7 +195,13 @@ class WaitingExchanges:
             usage=waiting.usage,
         )
         return ExchangeStart(
-            waiting, entry.agent, session, messages[0], resume_point, effective=entry.effective, for_author=for_author
+            replace(waiting, owner=self._instance.id),
+            entry.agent,
+            session,
+            messages[0],
+            resume_point,
+            effective=entry.effective,
+            for_author=for_author,
         )
 
     async def _checkpoint(self, waiting: ExchangeRecord) -> Checkpoint:

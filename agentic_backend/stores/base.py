@@ -362,6 +362,10 @@ class Store(InstanceStore, ItemStore, MessageSearchStore, TrailStore, UsageStore
         """Store the KPIs of an exchange that stores nothing else (query mode)."""
         ...
 
+    async def kpi_record(self, exchange_id: str) -> KpiRecord | None:
+        """The KPIs of an exchange that has ended."""
+        ...
+
     async def kpi_figures(self, query: KpiQuery) -> list[KpiBucket]:
         """The first `query.limit` buckets of figures over KPI records, by time and group.
 

@@ -242,10 +242,15 @@ class ExchangeRecord:
     resumes: str | None = None
 
 
+Restore = Literal["warm", "cold"]
+"""Where an agent's last run found the session's past: `warm` in its own memory, `cold` in the store."""
+
+
 class KpiRecord(Value):
     """The cost of one exchange. Times are milliseconds since the ask; `session_id` is None in query mode.
 
-    `prompt_tokens` is the size of the answering agent's system prompt by section.
+    `prompt_tokens` is the size of the answering agent's system prompt by section. `restore` is None where there was no
+    past. The calls of models have records of their own (see UsageRecord).
     """
 
     exchange_id: str
@@ -265,6 +270,9 @@ class KpiRecord(Value):
     history_compacted: bool = False
     """Whether the session's history was compacted for the exchange, or since the one before."""
     prompt_tokens: dict[str, int] = Field(default_factory=dict)
+    restore: Restore | None = None
+    instance: str | None = None
+    """The server process that ran the exchange last; None if it was waiting, and in records of older servers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

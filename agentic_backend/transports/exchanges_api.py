@@ -15,6 +15,7 @@ from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.protocol.seq import HIGHEST_SEQ
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.approvals import remaining
+from agentic_backend.sessions.exchange_kpi import ExchangeKpi
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.transports.credentials import seconds_left, tokens_of
 from agentic_backend.transports.door_services import DoorServices
@@ -27,10 +28,13 @@ _DECISIONS_BYTES = 1024 * 1024
 
 
 class ExchangeView(Value):
-    """`pending`: the requests that wait for a person. `decisions`: those made. `checkpoint`: where it can continue."""
+    """`pending`: the requests that wait for a person. `decisions`: those made. `checkpoint`: where it can continue.
+
+    Of a query, which has no session, only the KPIs are stored, at its end.
+    """
 
     id: str
-    session_id: str
+    session_id: str | None
     agent_id: str
     status: ExchangeStatus
     client_exchange_id: str | None = absent()
@@ -42,13 +46,15 @@ class ExchangeView(Value):
     pending: HumanRequests | None = absent()
     decisions: list[HumanDecision] | None = absent()
     checkpoint: CheckpointRecord | None = absent()
+    kpi: ExchangeKpi
 
     @classmethod
-    def of(cls, record: ExchangeRecord) -> "ExchangeView":
-        values = {name: getattr(record, name) for name in cls.model_fields}
+    def of(cls, record: ExchangeRecord, kpi: ExchangeKpi) -> "ExchangeView":
+        values = {name: getattr(record, name) for name in cls.model_fields if name != "kpi"}
         is_waiting = record.status is ExchangeStatus.AWAITING_HUMAN
         pending = remaining(record, ()) if is_waiting else None
-        return cls(**values | {"pending": pending, "decisions": _last_that_fit(record.decisions) or None})
+        changed = {"pending": pending, "decisions": _last_that_fit(record.decisions) or None, "kpi": kpi}
+        return cls(**values | changed | {"session_id": record.session_id or None})
 
 
 def _last_that_fit(decisions: Sequence[HumanDecision]) -> list[HumanDecision]:
@@ -85,8 +91,8 @@ class ExchangesApi:
         ]
 
     async def get_exchange(self, user: User, id: str) -> ExchangeView:
-        """One exchange: its state, what waits for a person, and where it can continue."""
-        return ExchangeView.of(await self._door.sessions.exchange(user, id))
+        """One exchange: its state, what waits for a person, where it can continue, and what it took."""
+        return ExchangeView.of(*await self._door.reports.exchange(user, id))
 
     async def resume_exchange(self, request: Request, user: User, id: str, body: ResumeExchange) -> EventStream:
         """Decide on the requests of a waiting exchange; or, without a `payload`, resume an interrupted one."""

@@ -264,6 +264,9 @@ async def test_a_killed_server_has_kept_the_usage_of_every_call_that_had_ended(d
     async with serving(cwd=directory) as server, chat(server.address) as client:
         kept = await answers_used(server, seen)
         assert kept["calls"] == 1 and kept["output_tokens"] > 0
+        ended = await get(server, f"/exchanges/{seen['exchange_id']}")
+        assert (ended["status"], ended["kpi"]["model_calls"], ended["kpi"]["failed_tools"]) == ("interrupted", 1, 1)
+        assert ended["kpi"]["instance"] and ended["kpi"]["output_tokens"] == kept["output_tokens"]
         assert (await client.ask("hello", session_id=seen["session_id"]))[-1]["status"] == "ok"
         assert await answers_used(server, seen) == kept
 

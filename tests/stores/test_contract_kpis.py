@@ -123,3 +123,11 @@ async def test_a_kpi_record_sent_again_counts_once(store: Store) -> None:
     await store.record_kpi(record)
     await store.record_kpi(record)
     assert await kpis_of(store, record.user_id) == as_kpis(record)
+
+
+@pytest.mark.parametrize("known", [{"restore": "cold", "instance": "server-1"}, {}])
+async def test_a_kpi_record_is_found_by_its_exchange(store: Store, known: dict[str, Any]) -> None:
+    record = a_kpi(new_id(), **known)
+    await store.record_kpi(record)
+    assert await store.kpi_record(record.exchange_id) == record
+    assert await store.kpi_record(new_id()) is None

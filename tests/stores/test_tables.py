@@ -1,5 +1,6 @@
 """A kind of row is its record and its Table: it is kept, read back, deleted with its session and copied, untold."""
 
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -151,3 +152,11 @@ async def test_rows_are_copied_and_go_with_their_session_there_too(store: Sqlite
     await target.delete_session(first)
     assert await database["notes"].count_documents({}) == 2
     assert await database["preferences"].find({}).to_list(None) == [{"_id": "ann", "theme": "dark"}]
+
+
+def test_a_kpi_record_of_an_older_server_lacks_what_that_did_not_measure() -> None:
+    kpi = a_kpi(restore="warm", instance="server-1")
+    row = KPI_RECORDS.row(kpi)
+    older = {name: value for name, value in json.loads(row["record"]).items() if name not in ("restore", "instance")}
+    found = KPI_RECORDS.record_of({**row, "record": json.dumps(older)})
+    assert found == kpi.model_copy(update={"restore": None, "instance": None})

@@ -10,7 +10,7 @@ from pymongo.errors import OperationFailure
 
 from agentic_backend.stores.base import took_too_long
 from agentic_backend.stores.kpi_figures import PERCENTILES, Aggregation, KpiBucket, KpiGathering, KpiQuery
-from agentic_backend.stores.mongo.documents import Database, Document, document
+from agentic_backend.stores.mongo.documents import Database, Document, document, record_in
 from agentic_backend.stores.mongo.driver import UNKNOWN_TO_SERVER, aggregated
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.records import KpiRecord
@@ -29,6 +29,11 @@ class Kpis(Part):
         # A caller whose answer got lost records it again.
         kept = document(KPI_RECORDS, record)
         await database["kpi_records"].replace_one({"_id": kept["_id"]}, kept, upsert=True)
+
+    @operation
+    async def kpi_record(self, database: Database, exchange_id: str) -> KpiRecord | None:
+        found = await database["kpi_records"].find_one({"_id": exchange_id})
+        return None if found is None else record_in(KPI_RECORDS, found)
 
     async def kpi_figures(self, query: KpiQuery) -> list[KpiBucket]:
         return await self.driver.run("kpi_figures", lambda database: _figures(database, query), late=took_too_long)

@@ -5,7 +5,7 @@ import sqlite3
 from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, PERCENTILES, Aggregation, KpiBucket, KpiQuery
 from agentic_backend.stores.records import KpiRecord
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.sqlite.operations import Part, insert, reports, writes
+from agentic_backend.stores.sqlite.operations import Part, first, insert, reads, reports, writes
 from agentic_backend.stores.tables import KPI_RECORDS
 
 _TOKENS = ("input_tokens", "output_tokens", "total_tokens")
@@ -21,6 +21,10 @@ class Kpis(Part):
     def record_kpi(self, db: sqlite3.Connection, record: KpiRecord) -> None:
         # A caller whose answer got lost records it again.
         insert(db, KPI_RECORDS, [record], replace=True)
+
+    @reads
+    def kpi_record(self, db: sqlite3.Connection, exchange_id: str) -> KpiRecord | None:
+        return first(db, KPI_RECORDS, "exchange_id = ?", (exchange_id,))
 
     @reports
     def kpi_figures(self, db: sqlite3.Connection, query: KpiQuery) -> list[KpiBucket]:

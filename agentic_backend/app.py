@@ -44,9 +44,11 @@ from agentic_backend.transports.admin_api import AdminApi
 from agentic_backend.transports.admin_gate import AdminGate
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.classic_api import ClassicApi
+from agentic_backend.transports.contract.contract_api import ContractApi
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.exchanges_api import ExchangesApi
 from agentic_backend.transports.gate import Gate
+from agentic_backend.transports.info_api import InfoApi
 from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.operation import Operation
@@ -59,6 +61,7 @@ from agentic_backend.transports.rest import RestApi
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.session_config_api import SessionConfigApi
 from agentic_backend.transports.sign_in import SignIn
+from agentic_backend.transports.sign_in_api import SignInApi
 from agentic_backend.transports.usage_api import UsageApi
 from agentic_backend.transports.user_data_api import UserDataApi
 
@@ -141,7 +144,17 @@ async def open_application(
         user_data = sessions.user_export, sessions.user_deletions
         connections = OpenConnections(settings.limits)
         services = DoorServices(
-            authenticator, tokens, agents, *parts, *user_data, relay, connections, kpi, settings.limits, factory.secrets
+            authenticator,
+            tokens,
+            agents,
+            *parts,
+            *user_data,
+            relay,
+            connections,
+            kpi,
+            settings.limits,
+            SignIn.of(settings.auth),
+            factory.secrets,
         )
         readiness = Readiness(store, relay, authenticator, pages)
         yield Application(
@@ -164,8 +177,11 @@ def operations(services: DoorServices) -> list[Operation]:
         UsageApi(services.usage),
         UserDataApi(services),
         AdminApi(services.admin_reads),
+        SignInApi(services),
     )
-    return [operation for api in apis for operation in api.operations()]
+    declared = [operation for api in apis for operation in api.operations()]
+    declared += InfoApi(services, declared).operations()
+    return [*declared, *ContractApi(declared).operations()]
 
 
 def _factory(
@@ -226,7 +242,7 @@ def _public(settings: Settings, services: DoorServices, port: int) -> ASGIApp:
     return public_application(
         ChatbotController(services),
         calls.routes(operations(services)),
-        sign_in=SignIn.of(settings.auth),
+        tokens_from=services.sign_in.origin,
         origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
         hosts={*names, *settings.server.allowed_hosts},
         is_draining=lambda: services.relay.draining,

@@ -46,7 +46,10 @@ class ClassicApi:
 
     def operations(self) -> list[Operation]:
         session, found = f"{_PATH}/session/{{id}}", (SessionNotFound,)
-        sessions, messages = Streamed("application/json", Session), Streamed("application/json", ChatMessage)
+        sessions, messages = (
+            Streamed("application/json", list[Session]),
+            Streamed("application/json", list[ChatMessage]),
+        )
         return [
             Operation("POST", f"{_PATH}/session", self.open_classic_session, errors=OPENING),
             Operation("DELETE", session, self.delete_classic_session, errors=found),

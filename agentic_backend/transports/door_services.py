@@ -17,6 +17,7 @@ from agentic_backend.sessions.usage_reports import UsageReports
 from agentic_backend.sessions.user_deletions import UserDeletions
 from agentic_backend.sessions.user_export import UserExport
 from agentic_backend.transports.open_connections import OpenConnections
+from agentic_backend.transports.sign_in import SignIn
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,5 +36,6 @@ class DoorServices:
     connections: OpenConnections
     kpi: Kpi
     limits: LimitsSettings
+    sign_in: SignIn
     secrets: Collection[str]
     """Those of the environment, the models and the MCP servers, which an author's code could quote."""

@@ -56,13 +56,14 @@ class ErrorBody(ErrorForm):
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """What a handler answers with if it makes the Response itself: the media type, and the type of each item.
+    """What a handler answers with if it makes the Response itself: the media type, and the type of its content.
 
-    Items are the events of a stream, the elements of a JSON array, or the lines of `application/x-ndjson`.
+    It is the type of the data of each event of a stream, of each line of `application/x-ndjson`, and of a whole JSON
+    body.
     """
 
     media_type: str
-    item: Any
+    content: Any
 
 
 OPENING = (AgentNotFound, AgentUnavailable)
@@ -99,11 +100,15 @@ class Operation:
     """The `call` label of the metric that counts refused input; None: it is not counted."""
     deprecated: str | None = None
     """What to use instead; None: the operation is to stay."""
+    public: bool = False
+    """Whether it needs no authentication. Such a handler has no `user`."""
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.path_parameters if f"{{{name}}}" not in self.path]
         if unknown:
             raise TypeError(f"{self.id}: {', '.join(unknown)}: neither an input nor a part of the path {self.path}")
+        if self.public and "user" in self.types:
+            raise TypeError(f"{self.id}: a public operation has no user")
 
     @property
     def id(self) -> str:
@@ -130,7 +135,7 @@ class Operation:
     def answer_type(self) -> Any:
         """The type of the answer, or of each of its items; None if it has no body."""
         returned = self.types["return"]
-        return self.answer.item if self.answer is not None else None if returned is type(None) else returned
+        return self.answer.content if self.answer is not None else None if returned is type(None) else returned
 
     @property
     def success(self) -> int:

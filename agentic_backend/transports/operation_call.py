@@ -21,7 +21,8 @@ class OperationCall:
         """The largest body, in bytes."""
         self._kpi = kpi
 
-    async def __call__(self, request: Request, user: User) -> Response:
+    async def __call__(self, request: Request, user: User | None) -> Response:
+        """The answer. `user` is the caller; None if the operation is public."""
         with self._counted():
             given = await self._input(request, user)
         answer = await self._operation.handler(**given)
@@ -34,7 +35,7 @@ class OperationCall:
         label = self._operation.refused_as
         return nullcontext() if label is None else self._kpi.refusals(label)
 
-    async def _input(self, request: Request, user: User) -> dict[str, Any]:
+    async def _input(self, request: Request, user: User | None) -> dict[str, Any]:
         """The handler's arguments. Raises BadFrame or MessageTooLarge."""
         operation = self._operation
         given: dict[str, Any] = {name: request.path_params[name] for name in operation.path_parameters}

@@ -14,7 +14,6 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.transports.chatbot_controller import PATH, ChatbotController
 from agentic_backend.transports.gate import Gate
 from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
-from agentic_backend.transports.sign_in import SignIn, sign_in_call
 
 _WEB = Path(__file__).parent.parent / "web"
 
@@ -23,7 +22,7 @@ def public_application(
     controller: ChatbotController,
     calls: Iterable[Route],
     *,
-    sign_in: SignIn,
+    tokens_from: str | None,
     origins: Collection[str],
     hosts: Collection[str],
     is_draining: Callable[[], bool],
@@ -38,7 +37,6 @@ def public_application(
             Route("/", page),
             Mount("/static", _PageFiles(directory=_WEB)),
             WebSocketRoute(PATH, controller.endpoint),
-            sign_in_call(sign_in),
             *calls,
         ],
         exception_handlers=EXCEPTION_HANDLERS,
@@ -48,7 +46,7 @@ def public_application(
     # A path with another slash is another path: behind a proxy a redirect would name the wrong address.
     application.router.redirect_slashes = False
     # Outside Starlette: its error middleware sends responses that a middleware inside would not see.
-    return Gate(application, origins=origins, hosts=hosts, tokens_from=sign_in.origin, is_draining=is_draining, kpi=kpi)
+    return Gate(application, origins=origins, hosts=hosts, tokens_from=tokens_from, is_draining=is_draining, kpi=kpi)
 
 
 class _PageFiles(StaticFiles):

@@ -47,11 +47,14 @@ class RestCalls:
         )
 
     def routes(self, operations: Iterable[Operation]) -> list[Route]:
-        """The authenticated routes of `operations`. Paths of admins are for admins only."""
+        """The routes of `operations`, authenticated unless they are public. Paths of admins are for admins only."""
         return [Route(each.path, self._endpoint(each), methods=[each.method]) for each in operations]
 
     def _endpoint(self, operation: Operation) -> ASGIApp:
-        call: Call = OperationCall(operation, self._body_bytes, self._kpi)
+        operation_call = OperationCall(operation, self._body_bytes, self._kpi)
+        if operation.public:
+            return _PublicEndpoint(operation_call, operation.error_form, self._send_timeout_s)
+        call: Call = operation_call
         if is_for_admins(operation.path):
             call = self._admins.guarded(call)
         return _Endpoint(
@@ -59,9 +62,24 @@ class RestCalls:
         )
 
 
+class _PublicEndpoint:
+    """One route without authentication."""
+
+    def __init__(self, call: OperationCall, error_form: type[ErrorForm], send_timeout_s: float) -> None:
+        self._call = call
+        self._error_form = error_form
+        self._send_timeout_s = send_timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        # For the handlers of errors.
+        request.state.error_form = self._error_form
+        await _answer(await self._call(request, None), self._send_timeout_s, scope, receive, send)
+
+
 class _Endpoint:
-    """One route. A call counts until its response is sent, which bounds unread responses too. Event streams count as
-    connections instead."""
+    """One authenticated route. A call counts until its response is sent, which bounds unread responses too. Event
+    streams count as connections instead."""
 
     def __init__(
         self,
@@ -90,21 +108,23 @@ class _Endpoint:
         async with self._at_once.entered(user.id):
             response = await self._call(request, user)
             if not isinstance(response, EventStream):
-                await self._answer(response, scope, receive, send)
+                await _answer(response, self._send_timeout_s, scope, receive, send)
                 return
         await response(scope, receive, send)
 
-    async def _answer(self, response: Response, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await response(scope, receive, _in_slices(send, self._send_timeout_s))
-        except _TooSlow:
-            log.info("client too slow", extra={"path": scope["path"]})
-        except AgenticError as error:
-            # Part of the response is already sent: the client must see that it is incomplete.
-            log.warning("response incomplete", extra={"path": scope["path"], "code": error.code})
-        else:
-            return
-        await drop_client(scope, receive)
+
+async def _answer(response: Response, timeout_s: float, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send a response, and drop its client if that takes longer than `timeout_s` for a slice."""
+    try:
+        await response(scope, receive, _in_slices(send, timeout_s))
+    except _TooSlow:
+        log.info("client too slow", extra={"path": scope["path"]})
+    except AgenticError as error:
+        # Part of the response is already sent: the client must see that it is incomplete.
+        log.warning("response incomplete", extra={"path": scope["path"], "code": error.code})
+    else:
+        return
+    await drop_client(scope, receive)
 
 
 class _TooSlow(Exception):

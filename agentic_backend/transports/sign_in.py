@@ -1,17 +1,10 @@
-"""How the page's users sign in: the only call without authentication, because it says where to get a token."""
+"""How users sign in: a call without authentication, because it says where to get a token."""
 
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
 from agentic_backend.config.settings import AuthSettings
 from agentic_backend.protocol.parts import Value, absent
-from agentic_backend.transports.rest_errors import json_response
-
-_PATH = "/agentic/v1/sign-in"
 
 
 class SignIn(Value):
@@ -34,10 +27,3 @@ class SignIn(Value):
             return None
         parts = urlsplit(self.realm_url)
         return f"{parts.scheme}://{parts.netloc}"
-
-
-def sign_in_call(sign_in: SignIn) -> Route:
-    async def tell(request: Request) -> Response:
-        return json_response(sign_in)
-
-    return Route(_PATH, tell)

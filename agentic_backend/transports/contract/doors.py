@@ -1,0 +1,27 @@
+"""The doors: the ways in to the server, each with its paths."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    name: str
+    paths: tuple[str, ...]
+    """What its paths begin with."""
+    description: str
+    subprotocol: str | None = None
+    """Of a WebSocket; None if there is none."""
+
+
+DOORS = (
+    Door("websocket", ("/agentic/v1/chatbot/query/ws",), "Chat Protocol v2 over a WebSocket.", "chat.v2"),
+    Door("rest", ("/agentic/v1",), "REST calls, and exchanges as server-sent events of Chat Protocol v2."),
+    Door("classic", ("/agentic/v1/chatbot",), "Chat pages and scripts that were written for Fred up to version 1.5."),
+    Door("contract", ("/openapi.json", "/asyncapi.json"), "The documents that machines read."),
+)
+
+
+def door_of(path: str) -> Door:
+    """The door with the longest beginning of `path`."""
+    beginnings = [(begin, door) for door in DOORS for begin in door.paths if f"{path}/".startswith(f"{begin}/")]
+    return max(beginnings, key=lambda beginning: len(beginning[0]))[1]

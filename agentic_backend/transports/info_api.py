@@ -1,0 +1,134 @@
+"""The REST call that tells what this server is: its versions, doors, limits, features and deprecations."""
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Self
+
+from agentic_backend.auth.user import User
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.transports.contract.doors import DOORS, Door
+from agentic_backend.transports.door_services import DoorServices
+from agentic_backend.transports.operation import Operation
+from agentic_backend.transports.query_string import PageSize
+from agentic_backend.transports.rest import PREFIX
+
+FEATURES = (
+    "approvals",
+    "chat_profiles",
+    "compaction",
+    "export",
+    "query",
+    "questions",
+    "resume",
+    "scopes",
+    "session_events",
+    "token_renewal",
+    "usage",
+)
+"""What a client may switch on because the server has it. docs/protocol.md says what each one means."""
+
+
+class Versions(Value):
+    """`server` is also the version of the documents. `protocols` are the forms that a WebSocket speaks."""
+
+    server: str
+    protocols: list[str]
+    documents: list[str]
+
+
+class DoorView(Value):
+    """One way in to the server; `paths` are what its paths begin with."""
+
+    name: str
+    paths: list[str]
+    description: str
+    subprotocol: str | None = absent()
+
+    @classmethod
+    def of(cls, door: Door) -> Self:
+        return cls(name=door.name, paths=list(door.paths), description=door.description, subprotocol=door.subprotocol)
+
+
+class LimitsView(Value):
+    """What a client may send, and have at once. A limit that is absent is none."""
+
+    message_bytes: int
+    frame_bytes: int
+    runtime_context_bytes: int
+    asks_per_minute: int | None = absent()
+    running_per_user: int | None = absent()
+    waiting_per_user: int | None = absent()
+    sockets_per_user: int | None = absent()
+    requests_per_user: int | None = absent()
+    empty_sessions_per_user: int | None = absent()
+    authenticate_timeout_s: float
+    send_timeout_s: float
+    human_timeout_s: float | None = absent()
+
+    @classmethod
+    def of(cls, limits: LimitsSettings) -> Self:
+        return cls(**{name: getattr(limits, name) for name in cls.model_fields})
+
+
+class PageSizeView(Value):
+    """How many entries a page has by default, and at most."""
+
+    default: int
+    at_most: int
+
+
+class Deprecation(Value):
+    """An operation that will go, and what to use instead."""
+
+    operation_id: str
+    method: str
+    path: str
+    use: str
+
+
+class ServerInfo(Value):
+    """`page_sizes` are those of `limit` by operation id."""
+
+    versions: Versions
+    doors: list[DoorView]
+    limits: LimitsView
+    page_sizes: dict[str, PageSizeView]
+    features: list[str]
+    deprecations: list[Deprecation]
+
+
+class InfoApi:
+    def __init__(self, services: DoorServices, others: Sequence[Operation]) -> None:
+        """`others` are the operations that are told of."""
+        self._door = services
+        self._others = others
+
+    def operations(self) -> list[Operation]:
+        return [Operation("GET", f"{PREFIX}/info", self.get_info)]
+
+    async def get_info(self, user: User) -> ServerInfo:
+        """What this server is: its versions, doors, limits, features and deprecations."""
+        return ServerInfo(
+            versions=Versions(
+                server=version("agentic-backend"),
+                protocols=["chat.v2", "classic"],
+                documents=["/openapi.json"],
+            ),
+            doors=[DoorView.of(door) for door in DOORS],
+            limits=LimitsView.of(self._door.limits),
+            page_sizes={each.id: size for each in self._others if (size := _page_size(each)) is not None},
+            features=list(FEATURES),
+            deprecations=[
+                Deprecation(operation_id=each.id, method=each.method, path=each.path, use=each.deprecated)
+                for each in self._others
+                if each.deprecated is not None
+            ],
+        )
+
+
+def _page_size(operation: Operation) -> PageSizeView | None:
+    if operation.query is None or (field := operation.query.model_fields.get("limit")) is None:
+        return None
+    bounds = [each for each in field.metadata if isinstance(each, PageSize)]
+    return PageSizeView(default=field.default, at_most=bounds[0].at_most) if bounds else None

@@ -38,6 +38,7 @@ class Frame(Value):
         optional = {name: field for name, field in cls.model_fields.items() if not field.is_required()}
         aliases = [field.validation_alias for field in optional.values()]
         names = {str(name) for alias in aliases if isinstance(alias, AliasChoices) for name in alias.choices}
+        names |= {alias for alias in aliases if isinstance(alias, str)}
         cls._may_be_absent = frozenset(names | optional.keys())
 
     @model_validator(mode="before")

@@ -22,7 +22,7 @@ from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import ASKING, RESUMING, Operation
 from agentic_backend.transports.rest import PREFIX
 from agentic_backend.transports.rest_input import ResumeExchange
-from agentic_backend.transports.sse import EVENTS, EventStream, exchange_stream, session_events
+from agentic_backend.transports.sse import EVENTS, ChatV2Renderer, EventStream, exchange_stream, session_events
 
 _DECISIONS_BYTES = 1024 * 1024
 
@@ -103,7 +103,7 @@ class ExchangesApi:
                 exchange = await self._door.orchestrator.resume(user, id, tokens, uuid4().hex)
             else:
                 exchange = await self._door.orchestrator.human_resume(user, None, id, body.payload, tokens)
-            return exchange_stream(self._door, user, exchange, place)
+            return exchange_stream(self._door, user, exchange, place, ChatV2Renderer())
 
     async def follow_session(self, request: Request, user: User, id: str) -> EventStream:
         """The events of a session: what runs, and all that begins later. Continues after `Last-Event-ID`."""

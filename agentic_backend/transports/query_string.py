@@ -44,9 +44,10 @@ class Query(BaseModel):
         given: dict[str, Any] = {}
         for name, field in cls.model_fields.items():
             is_number = any(isinstance(each, WholeNumber | PageSize) for each in field.metadata)
-            texts = [text for text in parameters.getlist(name) if text or is_number]
+            parameter = field.alias or name
+            texts = [text for text in parameters.getlist(parameter) if text or is_number]
             if texts:
-                given[name] = texts if _is_list(field.annotation) else texts[-1]
+                given[parameter] = texts if _is_list(field.annotation) else texts[-1]
         try:
             return cls.model_validate(given)
         except ValidationError as error:

@@ -6,6 +6,7 @@ Chat Protocol v2: `event:` the type, `id:` `exchange_id:seq` if the event has on
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
+from typing import Protocol
 from uuid import uuid4
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -14,10 +15,12 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from agentic_backend.auth.user import User
+from agentic_backend.errors import AgenticError, ShuttingDown, TokenExpired
+from agentic_backend.protocol.close_codes import CloseCode
 from agentic_backend.protocol.events import Event, ExchangeEvent, ServerEvent
 from agentic_backend.protocol.messages import Session
 from agentic_backend.relay.exchange_log import ExchangeLog, Replay
-from agentic_backend.relay.feed import open_feed
+from agentic_backend.relay.feed import Feed, open_feed
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.transports.credentials import seconds_left, tokens_of
@@ -64,20 +67,43 @@ async def drop_client(scope: Scope, receive: Receive) -> None:
         pass
 
 
-Renderer = Callable[[Event], Iterable[ServerSentEvent]]
-"""What a door sends for an event: one server-sent event, several, or none."""
+class Renderer(Protocol):
+    """What a door sends for the events of one exchange. One per stream."""
+
+    is_over: bool
+    """Whether the client has its last event. The stream ends, also where the exchange has not ended."""
+
+    def render(self, event: Event) -> Iterable[ServerSentEvent]:
+        """One server-sent event, several, or none."""
+        ...
+
+    def cut(self, error: AgenticError) -> Iterable[ServerSentEvent]:
+        """What the client gets last if the stream ends before it is over; `error` says why."""
+        ...
 
 
-def chat_v2(event: Event) -> Iterable[ServerSentEvent]:
+class ChatV2Renderer:
+    """A stream that is cut ends without a final: the client follows the exchange elsewhere."""
+
+    is_over = False
+
+    def render(self, event: Event) -> Iterable[ServerSentEvent]:
+        return (chat_v2(event),)
+
+    def cut(self, error: AgenticError) -> Iterable[ServerSentEvent]:
+        return ()
+
+
+def chat_v2(event: Event) -> ServerSentEvent:
     place = f"{event.exchange_id}:{event.seq}" if isinstance(event, ExchangeEvent) else None
-    yield ServerSentEvent(data=event.encode(), event=event.type, id=place)
+    return ServerSentEvent(data=event.encode(), event=event.type, id=place)
 
 
 async def ask_streamed(door: DoorServices, request: Request, user: User, turn: Turn) -> EventStream:
     """Begin the exchange that `turn` asks for, and stream its events. Raises as SessionOrchestrator.ask does."""
     with door.kpi.refusals("ask"), door.connections.stream(user.id) as place:
         exchange = await door.orchestrator.ask(user, turn, tokens_of(request, user), uuid4().hex)
-        return exchange_stream(door, user, exchange, place)
+        return exchange_stream(door, user, exchange, place, ChatV2Renderer())
 
 
 def exchange_stream(
@@ -85,37 +111,32 @@ def exchange_stream(
     user: User,
     exchange: ExchangeLog,
     place: ExitStack,
-    render: Renderer = chat_v2,
+    renderer: Renderer,
     *,
     stops_with_client: bool = False,
 ) -> EventStream:
-    """The events of an exchange from its beginning to its final. The stream takes over `place`.
+    """The events of an exchange from its beginning to its final, for as long as the user's token is valid.
 
-    `stops_with_client`: whether the exchange is stopped when the stream ends before it.
+    Unless it `stops_with_client`, the exchange continues after the client disconnects or its token expires. When the
+    server stops, a stream of an exchange that runs elsewhere, or waits for a person, ends without a final. The stream
+    takes over `place`, and its feed is part of that: it is closed even if the client is gone before the first event.
     """
-    events = exchange_events(door.relay, exchange, seconds_left(user), render, stops_with_client=stops_with_client)
-    return EventStream(events, place.pop_all(), door.limits.send_timeout_s)
+    feed = place.enter_context(open_feed(door.relay, _TEXT_INTERVAL_S))
+    feed.end_after(seconds_left(user))
+    feed.follow_only(exchange, stops_with_feed=stops_with_client)
+    return EventStream(_exchange_events(feed, renderer), place.pop_all(), door.limits.send_timeout_s)
 
 
-async def exchange_events(
-    relay: Relay,
-    exchange: ExchangeLog,
-    at_most_s: float | None,
-    render: Renderer = chat_v2,
-    *,
-    stops_with_client: bool = False,
-) -> AsyncIterator[ServerSentEvent]:
-    """The events of an exchange up to its final, for `at_most_s` seconds at most.
-
-    Unless it `stops_with_client`, the exchange continues after the client disconnects or its time is over. When the
-    server stops, a stream of an exchange that runs elsewhere, or waits for a person, ends without a final.
-    """
-    with open_feed(relay, _TEXT_INTERVAL_S) as feed:
-        feed.end_after(at_most_s)
-        feed.follow_only(exchange, stops_with_feed=stops_with_client)
-        async for event in feed:
-            for rendered in render(event):
-                yield rendered
+async def _exchange_events(feed: Feed, renderer: Renderer) -> AsyncIterator[ServerSentEvent]:
+    async for event in feed:
+        for rendered in renderer.render(event):
+            yield rendered
+        if renderer.is_over:
+            return
+    if feed.close_code is not None:
+        error = TokenExpired() if feed.close_code is CloseCode.SIGN_IN_AGAIN else ShuttingDown()
+        for rendered in renderer.cut(error):
+            yield rendered
 
 
 async def session_events(
@@ -136,5 +157,4 @@ async def session_events(
         feed.end_after(at_most_s)
         followed(feed.follow_session(session, running, seen))
         async for event in feed:
-            for rendered in chat_v2(event):
-                yield rendered
+            yield chat_v2(event)

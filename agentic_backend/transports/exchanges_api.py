@@ -1,4 +1,4 @@
-"""REST calls about exchanges: get one, resume one, and stream the events of a session."""
+"""REST calls about exchanges: get one or its checkpoint, resume one, and stream the events of a session."""
 
 from collections.abc import AsyncIterator, Sequence
 from uuid import uuid4
@@ -7,7 +7,7 @@ from sse_starlette import ServerSentEvent
 from starlette.requests import Request
 
 from agentic_backend.auth.user import User
-from agentic_backend.errors import BadFrame, ExchangeNotFound, SessionNotFound
+from agentic_backend.errors import BadFrame, CheckpointMissing, ExchangeNotFound, SessionNotFound
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests
 from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.protocol.messages import ExchangeStatus, Timestamp, TokenUsage
@@ -77,6 +77,7 @@ class ExchangesApi:
         path, found = f"{PREFIX}/exchanges/{{id}}", (ExchangeNotFound,)
         return [
             Operation("GET", path, self.get_exchange, errors=found),
+            Operation("GET", f"{path}/checkpoint", self.get_checkpoint, errors=(*found, CheckpointMissing)),
             Operation(
                 "POST",
                 f"{path}/resume",
@@ -93,6 +94,13 @@ class ExchangesApi:
     async def get_exchange(self, user: User, id: str) -> ExchangeView:
         """One exchange: its state, what waits for a person, where it can continue, and what it took."""
         return ExchangeView.of(*await self._door.reports.exchange(user, id))
+
+    async def get_checkpoint(self, user: User, id: str) -> CheckpointRecord:
+        """The envelope of an exchange's last checkpoint: what it was taken at and when, never the state in it."""
+        checkpoint = (await self._door.sessions.exchange(user, id)).checkpoint
+        if checkpoint is None:
+            raise CheckpointMissing("The exchange has no checkpoint yet.")
+        return checkpoint
 
     async def resume_exchange(self, request: Request, user: User, id: str, body: ResumeExchange) -> EventStream:
         """Decide on the requests of a waiting exchange; or, without a `payload`, resume an interrupted one."""

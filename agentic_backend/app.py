@@ -62,6 +62,7 @@ from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.session_config_api import SessionConfigApi
 from agentic_backend.transports.sign_in import SignIn
 from agentic_backend.transports.sign_in_api import SignInApi
+from agentic_backend.transports.trust_api import TrustApi
 from agentic_backend.transports.usage_api import UsageApi
 from agentic_backend.transports.user_data_api import UserDataApi
 
@@ -141,7 +142,7 @@ async def open_application(
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
         parts = sessions.orchestrator, sessions.service, sessions.reports, sessions.admin_reads, sessions.usage
-        user_data = sessions.user_export, sessions.user_deletions
+        user_data = sessions.trust, sessions.user_export, sessions.user_deletions
         connections = OpenConnections(settings.limits)
         services = DoorServices(
             authenticator,
@@ -175,6 +176,7 @@ def operations(services: DoorServices) -> list[Operation]:
         MetricsApi(services),
         SessionConfigApi(services),
         UsageApi(services.usage),
+        TrustApi(services.trust),
         UserDataApi(services),
         AdminApi(services.admin_reads),
         SignInApi(services),

@@ -17,6 +17,8 @@ from agentic_backend.streaming.drafts import CompleteDraft
 _STOPPED = "Stopped before it gave a result."
 _FAILED = "The exchange failed before it gave a result."
 _SERVER_WENT_AWAY = "The server went away before the tool gave a result."
+LEFT_OPEN = frozenset({_STOPPED, _FAILED, _SERVER_WENT_AWAY})
+"""The results of calls that their exchange has ended without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

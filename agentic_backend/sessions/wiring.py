@@ -41,6 +41,7 @@ from agentic_backend.sessions.session_events import SessionEvents
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.titles import Titles
+from agentic_backend.sessions.trust_reports import TrustReports
 from agentic_backend.sessions.usage_reports import UsageReports
 from agentic_backend.sessions.user_deletions import UserDeletions
 from agentic_backend.sessions.user_export import UserExport
@@ -57,6 +58,7 @@ class WiredSessions:
     reports: KpiReports
     admin_reads: AdminReads
     usage: UsageReports
+    trust: TrustReports
     user_export: UserExport
     user_deletions: UserDeletions
     maintenance: Maintenance
@@ -136,6 +138,7 @@ def wire_sessions(
         reports=KpiReports(store),
         admin_reads=AdminReads(store, lambda: modules.health),
         usage=UsageReports(store, ledger.prices),
+        trust=TrustReports(store),
         user_export=UserExport(store),
         user_deletions=deletions,
         maintenance=Maintenance(

@@ -265,13 +265,22 @@ ITEMS = Table(
     },
 )
 
-_BY_TIME = {"by_time": ("-at", "-id")}
-_OF_SESSION = _BY_TIME | {"by_session": ("session_id", "-at", "-id"), "by_user": ("user_id", "-at", "-id")}
+_Indexes = dict[str, tuple[str, ...]]
+
+_BY_TIME: _Indexes = {"by_time": ("-at", "-id")}
+_OF_SESSION: _Indexes = _BY_TIME | {"by_session": ("session_id", "-at", "-id"), "by_user": ("user_id", "-at", "-id")}
+_BY_EXCHANGE: _Indexes = {"by_exchange": ("exchange_id", "-at", "-id")}
 _SUMMED = ("currency", "cost", "input_tokens", "output_tokens")
 """Behind the other columns of an index, so that a sum reads nothing but the index."""
 
 AUDITS = Table(
-    "message_audit", AuditRecord, of_session=True, label="audits", user="user_id", time="at", indexes=_OF_SESSION
+    "message_audit",
+    AuditRecord,
+    of_session=True,
+    label="audits",
+    user="user_id",
+    time="at",
+    indexes=_OF_SESSION | _BY_EXCHANGE,
 )
 EXTRACTIONS = Table("extractions", ExtractionRecord, of_session=True, user="user_id", time="at", indexes=_OF_SESSION)
 TOOL_CALLS = Table(
@@ -281,7 +290,7 @@ TOOL_CALLS = Table(
     label="tool calls",
     user="user_id",
     time="at",
-    indexes=_OF_SESSION | {"by_state": ("state", "-at", "-id")},
+    indexes=_OF_SESSION | _BY_EXCHANGE | {"by_state": ("state", "-at", "-id")},
 )
 PROMPTS = Table(
     "prompts",
@@ -289,11 +298,16 @@ PROMPTS = Table(
     of_session=True,
     user="user_id",
     time="at",
-    indexes=_OF_SESSION | {"by_exchange": ("exchange_id", "-at", "-id")},
+    indexes=_OF_SESSION | _BY_EXCHANGE,
 )
 SUMMARIES = Table("summaries", SummaryRecord, of_session=True, user="user_id", time="at", indexes=_OF_SESSION)
 MODULE_ERRORS = Table(
-    "module_errors", ModuleErrorRecord, of_session=False, label="failures of modules", time="at", indexes=_BY_TIME
+    "module_errors",
+    ModuleErrorRecord,
+    of_session=False,
+    label="failures of modules",
+    time="at",
+    indexes=_BY_TIME | _BY_EXCHANGE,
 )
 USAGE = Table(
     "usage",
@@ -304,11 +318,11 @@ USAGE = Table(
     time="at",
     renamed={"group": "user_group"},
     indexes=_BY_TIME
+    | _BY_EXCHANGE
     | {
         "by_user": ("user_id", "-at", "-id", *_SUMMED),
         "by_group": ("user_group", "-at", "-id", *_SUMMED),
         "by_session": ("session_id", "-at", "-id"),
-        "by_exchange": ("exchange_id", "-at", "-id"),
     },
 )
 ADMIN_READS = Table(

@@ -13,6 +13,7 @@ from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.kpi_report import KpiReports
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
+from agentic_backend.sessions.trust_reports import TrustReports
 from agentic_backend.sessions.usage_reports import UsageReports
 from agentic_backend.sessions.user_deletions import UserDeletions
 from agentic_backend.sessions.user_export import UserExport
@@ -30,6 +31,7 @@ class DoorServices:
     reports: KpiReports
     admin_reads: AdminReads
     usage: UsageReports
+    trust: TrustReports
     user_export: UserExport
     user_deletions: UserDeletions
     relay: Relay

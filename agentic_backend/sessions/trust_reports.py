@@ -1,0 +1,63 @@
+"""TrustReports: the trust summaries of a user's exchanges. Few are computed at once, each in a thread."""
+
+import asyncio
+from typing import TypeVar
+
+from agentic_backend.auth.user import User
+from agentic_backend.exchange.tool_calls import ToolCalls
+from agentic_backend.protocol.trust import TrustSummary
+from agentic_backend.sessions.access import owned_exchange
+from agentic_backend.sessions.bulkhead import Bulkhead
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import ExchangeRecord
+from agentic_backend.stores.trail import AuditRecord, ModuleErrorRecord, ToolCallRecord, TrailQuery
+from agentic_backend.trust.rows import TrustRows
+from agentic_backend.trust.summary import summary_of
+
+R = TypeVar("R", AuditRecord, ModuleErrorRecord, ToolCallRecord)
+
+# The most records of each kind, and the bytes of messages, that a summary is computed from.
+_RECORDS, _MESSAGES_BYTES = 200, 4 * 1024 * 1024
+# How many summaries are computed at once, and how long in seconds one waits for others.
+_PER_USER, _IN_ALL, _WAIT_S = 2, 2, 5.0
+
+
+class TrustReports:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        content = "Too many trust summaries are computed; wait until some are answered."
+        self._at_once = Bulkhead(per_user=_PER_USER, in_all=_IN_ALL, wait_s=_WAIT_S, content=content)
+
+    async def of(self, user: User, exchange_id: str) -> TrustSummary:
+        """The summary of the user's stored exchange; of one that runs or waits, what there is so far.
+
+        Raises ExchangeNotFound, and RateLimited if too many summaries are being computed.
+        """
+        exchange = await owned_exchange(self._store, user.id, exchange_id)
+        async with self._at_once.entered(user.id):
+            rows = await self._rows(exchange)
+            # In a thread, because it may look through megabytes.
+            return await asyncio.to_thread(summary_of, rows)
+
+    async def _rows(self, exchange: ExchangeRecord) -> TrustRows:
+        messages = await self._store.exchange_messages(exchange.id, _MESSAGES_BYTES)
+        stored, is_cut = await self._records(ToolCallRecord, exchange)
+        audits, lacks_audits = await self._records(AuditRecord, exchange)
+        failures, lacks_failures = await self._records(ModuleErrorRecord, exchange)
+        # Records may be kept for a shorter time than messages.
+        told = ToolCalls(exchange, (), lambda: exchange.started_at).add(messages)
+        calls = {call.id: call for call in told} | {call.id: call for call in stored}
+        in_order = sorted(calls.values(), key=lambda call: int(call.id.rpartition(".")[2]))
+        return TrustRows(
+            exchange=exchange,
+            messages=messages,
+            calls=in_order,
+            audits=audits,
+            failures=failures,
+            cut=is_cut or lacks_audits or lacks_failures,
+        )
+
+    async def _records(self, record: type[R], exchange: ExchangeRecord) -> tuple[list[R], bool]:
+        """The records of the exchange, the oldest first, and whether there are more."""
+        page = await self._store.trail(TrailQuery(record, {"exchange_id": exchange.id}, limit=_RECORDS))
+        return page.records[::-1], page.next_cursor is not None

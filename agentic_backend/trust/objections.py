@@ -1,0 +1,50 @@
+"""The objections of guardrails to the texts of an exchange. Pure.
+
+A module's own reason is written for admins and may quote a conversation, so that none of it is told.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from agentic_backend.errors import ContentFiltered
+from agentic_backend.policy.hook_context import Point
+from agentic_backend.protocol.messages import Channel, FinishReason
+from agentic_backend.protocol.trust import Objection
+from agentic_backend.stores.trail import AuditRecord
+from agentic_backend.trust.rows import TrustRows
+
+Stage = Literal["input", "tool_result", "output"]
+
+_STAGES: dict[str, Stage] = {
+    Point.BEFORE_AI: "input",
+    Point.TOOL_RESULT: "tool_result",
+    Point.AFTER_AI: "output",
+}
+
+
+def objections_of(rows: TrustRows) -> list[Objection]:
+    """Each objection once: first those of modules, then that of the model's provider."""
+    found = [*_of_modules(rows), *_of_provider(rows)]
+    return list({one.model_dump_json(): one for one in found}.values())
+
+
+def _of_modules(rows: TrustRows) -> Iterator[Objection]:
+    for audit in rows.audits:
+        if (stage := _STAGES.get(audit.point)) is not None and _objects(audit):
+            yield Objection(by="module", module=audit.module, stage=stage, action=audit.action)
+    for failure in rows.failures:
+        if (stage := _STAGES.get(failure.point)) is not None:
+            yield Objection(by="module", module=failure.module, stage=stage, action="failed")
+
+
+def _objects(audit: AuditRecord) -> bool:
+    """Whether the module had something against the text: some change a text for its form, and give no reason."""
+    return audit.action == "blocked" or bool(audit.reason or audit.patterns)
+
+
+def _of_provider(rows: TrustRows) -> Iterator[Objection]:
+    error = rows.exchange.error
+    is_refused = error is not None and error.code == ContentFiltered.code
+    finals = [message for message in rows.messages if message.channel is Channel.FINAL]
+    if is_refused or any(one.metadata.finish_reason is FinishReason.CONTENT_FILTER for one in finals):
+        yield Objection(by="provider", stage="output", action="blocked")

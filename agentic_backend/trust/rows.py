@@ -1,0 +1,19 @@
+"""TrustRows: what is stored of an exchange that its trust summary is computed from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agentic_backend.stores.records import ExchangeRecord, MessageRecord
+from agentic_backend.stores.trail import AuditRecord, ModuleErrorRecord, ToolCallRecord
+
+
+@dataclass(frozen=True, slots=True)
+class TrustRows:
+    """All are in the order in which they came; `cut` says that some are missing."""
+
+    exchange: ExchangeRecord
+    messages: Sequence[MessageRecord] = field(repr=False)
+    calls: Sequence[ToolCallRecord] = field(repr=False)
+    audits: Sequence[AuditRecord] = field(repr=False)
+    failures: Sequence[ModuleErrorRecord]
+    cut: bool = False

@@ -1,0 +1,105 @@
+"""How the calls of an exchange's tools ended, and on whose word they ran. Pure."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeVar
+
+from agentic_backend.exchange.ending import LEFT_OPEN
+from agentic_backend.protocol.events import HumanRequest
+from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.trust import ToolTrust
+from agentic_backend.stores.records import ExchangeRecord, HumanDecision
+from agentic_backend.stores.trail import ToolCallRecord
+
+Outcome = Literal["ok", "failed", "rejected", "forbidden", "cancelled", "pending"]
+Approval = Literal["approved", "edited", "rejected", "expired", "awaited", "not_required", "not_recorded"]
+Asked = TypeVar("Asked", HumanRequest, HumanDecision)
+
+_APPROVALS: dict[str, Approval] = {
+    "approve": "approved",
+    "edit": "edited",
+    "reject": "rejected",
+    "expire": "expired",
+}
+_OUTCOMES: dict[str, Outcome] = {
+    "pending": "pending",
+    "success": "ok",
+    "error": "failed",
+    "rejected": "rejected",
+    "forbidden": "forbidden",
+}
+
+
+def tools_of(exchange: ExchangeRecord, calls: Sequence[ToolCallRecord], first_number: int = 1) -> list[ToolTrust]:
+    """`calls` are those of the exchange, in their order; they are numbered from `first_number` on."""
+    is_waiting = exchange.status is ExchangeStatus.AWAITING_HUMAN and exchange.pending is not None
+    requests = list(exchange.pending.requests) if is_waiting and exchange.pending is not None else []
+    decisions = [one for one in exchange.decisions if one.action in _APPROVALS]
+    tools: list[ToolTrust] = []
+    for number, call in enumerate(calls, first_number):
+        decision = _take(decisions, call)
+        is_awaited = decision is None and call.state == "pending" and _take(requests, call) is not None
+        tools.append(_tool(f"t{number}", call, decision, is_awaited=is_awaited))
+    return tools
+
+
+def _take(asked: list[Asked], call: ToolCallRecord) -> Asked | None:
+    """What a person was asked, or has decided, about `call`; takes it out, for a model may use a call's id again.
+
+    An agent that asks in a form of its own does not name the call: then its tool and its arguments tell.
+    """
+    of_tool = [one for one in asked if one.name == call.name]
+    found = next((one for one in of_tool if one.call_id == call.call_id), None)
+    if found is None:
+        found = next((one for one in of_tool if call.args in (one.args, getattr(one, "edited_args", None))), None)
+    if found is not None:
+        asked.remove(found)
+    return found
+
+
+def _tool(id: str, call: ToolCallRecord, decision: HumanDecision | None, *, is_awaited: bool) -> ToolTrust:
+    outcome = _outcome(call, decision)
+    approval = _approval(call, decision, is_awaited=is_awaited)
+    return ToolTrust(
+        id=id,
+        call_id=call.call_id,
+        name=call.name,
+        agent_id=call.agent_id,
+        outcome=outcome,
+        approval=approval,
+        decided_by=decision.by if decision is not None else call.approved_by,
+        allowed_because=_because(approval, outcome, decision.by if decision is not None else call.approved_by),
+        in_background=call.reported_in is not None or call.runs_on is not None,
+        latency_ms=call.duration_ms,
+    )
+
+
+def _outcome(call: ToolCallRecord, decision: HumanDecision | None) -> Outcome:
+    if decision is not None and decision.action in ("reject", "expire"):
+        return "rejected"
+    return "cancelled" if call.state == "error" and call.error in LEFT_OPEN else _OUTCOMES[call.state]
+
+
+def _approval(call: ToolCallRecord, decision: HumanDecision | None, *, is_awaited: bool) -> Approval:
+    if decision is not None:
+        return _APPROVALS[decision.action]
+    if is_awaited:
+        return "awaited"
+    return "approved" if call.approved_by is not None else "not_recorded"
+
+
+def _because(approval: Approval, outcome: Outcome, by: str | None) -> str:
+    if outcome == "forbidden":
+        return "The user lacks a permission that the tool needs."
+    match approval:
+        case "approved":
+            return f"{by} approved the call."
+        case "edited":
+            return f"{by} changed the arguments and approved the call."
+        case "rejected":
+            return f"{by} rejected the call."
+        case "expired":
+            return "Nobody decided in time."
+        case "awaited":
+            return "It waits for a person's decision."
+        case _:
+            return "Why it was allowed is not recorded."

@@ -49,10 +49,6 @@ VariableName = Annotated[
     ),
 ]
 
-ScopeKind = Literal["organisation", "class", "task", "assignment"]
-"""The kinds of scopes that settings can be made for."""
-ScopeName = Annotated[str, StringConstraints(pattern=r"^(organisation|class|task|assignment)$")]
-"""A ScopeKind as the key of a setting: the pattern makes the error text."""
 ScopeId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 
 PROVIDER_MODEL = r"[a-z0-9_-]+:\S+"

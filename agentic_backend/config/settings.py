@@ -32,7 +32,6 @@ from agentic_backend.config.setting_types import (
     Port,
     RealmUrl,
     ScopeId,
-    ScopeName,
     Seconds,
     Section,
     SigningAlgorithm,
@@ -41,6 +40,7 @@ from agentic_backend.config.setting_types import (
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.config.usage import BudgetsSettings, PriceSettings
 from agentic_backend.config.validation_problems import rule_broken
+from agentic_backend.protocol.scopes import ScopeName
 
 SQLITE_SCHEME, MONGODB_SCHEMES = "sqlite:", ("mongodb://", "mongodb+srv://")
 

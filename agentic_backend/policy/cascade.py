@@ -13,10 +13,10 @@ from cachetools import LRUCache
 
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.catalog import AgentLimits, AgentSettings
-from agentic_backend.config.setting_types import ScopeKind
 from agentic_backend.policy.effective import Effective, LevelValue
 from agentic_backend.policy.policies_file import Policies, ScopeLimits
 from agentic_backend.policy.scope_prompts import prompt_texts
+from agentic_backend.protocol.scopes import ScopeKind
 
 _CACHED = 4_096
 _BEFORE_AGENT: Sequence[ScopeKind] = ("organisation",)

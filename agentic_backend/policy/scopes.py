@@ -8,10 +8,10 @@ they are in, and without lists of their own they are for the people of those.
 from collections.abc import Mapping
 
 from agentic_backend.auth.user import User
-from agentic_backend.config.setting_types import ScopeKind
 from agentic_backend.errors import Forbidden
 from agentic_backend.policy.hook_context import ScopeFacts, ScopeOf
 from agentic_backend.policy.policies_file import Policies
+from agentic_backend.protocol.scopes import ScopeKind
 
 _SHOWN_ID = 64
 _WITH_PARENTS: tuple[ScopeKind, ...] = ("assignment", "class")

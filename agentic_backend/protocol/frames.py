@@ -6,12 +6,12 @@ Only `validate_frame` accepts frames. Its errors name the field and the expected
 import json
 from typing import Annotated, Any, ClassVar, Literal
 
-import orjson
 from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from agentic_backend.config.setting_types import ScopeName
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.parts import Value
+from agentic_backend.protocol.scopes import ScopeName
+from agentic_backend.protocol.seq import HIGHEST_SEQ
 
 LONGEST_TOKEN = 16_384
 Token = Annotated[str, Field(min_length=1, max_length=LONGEST_TOKEN)]
@@ -131,7 +131,7 @@ class Stop(_Target):
 
 class Follow(_Target):
     type: Literal["follow"] = "follow"
-    after_seq: int = Field(default=0, ge=0)
+    after_seq: int = Field(default=0, ge=0, le=HIGHEST_SEQ)
 
 
 class Unfollow(Frame):
@@ -159,17 +159,6 @@ def validate_frame(raw: dict[str, Any]) -> ClientFrame:
     except ValidationError as error:
         # A location begins with the frame's type, from the discriminator.
         raise BadFrame(first_problem(error, "frame", skip=1)) from None
-
-
-def decode_object(data: str | bytes) -> dict[str, Any]:
-    """The JSON object in `data`. Raises BadFrame if it is anything else."""
-    try:
-        raw = orjson.loads(data)
-    except (orjson.JSONDecodeError, RecursionError):
-        raise BadFrame("The frame is not JSON.") from None
-    if not isinstance(raw, dict):
-        raise BadFrame("The frame is not a JSON object.")
-    return raw
 
 
 def first_problem(error: ValidationError, whole: str, *, skip: int = 0) -> str:

@@ -10,13 +10,14 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import AgenticError, BadFrame, Unauthenticated
 from agentic_backend.protocol.close_codes import CONNECTION_LOST, closing_handshake
-from agentic_backend.protocol.frames import Authenticate, decode_object
+from agentic_backend.protocol.frames import Authenticate
 from agentic_backend.relay.feed import open_feed
 from agentic_backend.transports.classic import Classic
 from agentic_backend.transports.codecs import ChatV2, Codec
 from agentic_backend.transports.connection import Connection
 from agentic_backend.transports.credentials import token_of
 from agentic_backend.transports.door_services import DoorServices
+from agentic_backend.transports.json_object import decode_object
 
 log = logging.getLogger(__name__)
 

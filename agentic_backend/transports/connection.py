@@ -25,13 +25,13 @@ from agentic_backend.protocol.frames import (
     Ping,
     Stop,
     Unfollow,
-    decode_object,
 )
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed
 from agentic_backend.transports.codecs import Codec
 from agentic_backend.transports.credentials import seconds_left
 from agentic_backend.transports.door_services import DoorServices
+from agentic_backend.transports.json_object import decode_object
 from agentic_backend.transports.refusal_detail import detail_for
 from agentic_backend.transports.repeats import Repeats
 from agentic_backend.transports.turns import turn_of

@@ -7,7 +7,8 @@ from pydantic import Field, StringConstraints, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
-from agentic_backend.protocol.frames import Frame, HumanDecisions, Id, Scope, decode_object, first_problem
+from agentic_backend.protocol.frames import Frame, HumanDecisions, Id, Scope, first_problem
+from agentic_backend.transports.json_object import decode_object
 
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 

@@ -9,13 +9,17 @@ from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user import User
 from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.errors import SessionBusy, SessionNotFound
-from agentic_backend.protocol.messages import (
-    ChatMessage,
-    Session,
-    SessionState,
-    Timestamp,
+from agentic_backend.protocol.messages import Session, SessionState
+from agentic_backend.protocol.parts import TextPart
+from agentic_backend.protocol.views import (
+    AgentsView,
+    AgentView,
+    CancelledView,
+    ChatProfileView,
+    CompletedView,
+    MessagesView,
+    SessionsView,
 )
-from agentic_backend.protocol.parts import TextPart, Value, absent
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.stores.base import SessionQuery
 from agentic_backend.transports.door_services import DoorServices
@@ -25,49 +29,6 @@ from agentic_backend.transports.rest_input import NoFields, OpenSession, RenameS
 from agentic_backend.transports.sse import EVENTS, EventStream, ask_streamed
 
 PREFIX = "/agentic/v1"
-
-
-class AgentView(Value):
-    id: str
-    name: str
-    description: str
-    tags: list[str]
-    starters: list[str]
-    tools: list[str]
-    default: bool
-
-
-class ChatProfileView(Value):
-    """A chat profile that a client may name. An agent's sessions have the agent's own unless one is named."""
-
-    name: str
-    description: str
-    default: bool
-
-
-class AgentsView(Value):
-    agents: list[AgentView]
-    chat_profiles: list[ChatProfileView]
-
-
-class SessionsView(Value):
-    sessions: list[Session]
-    next_cursor: str | None = absent()
-
-
-class MessagesView(Value):
-    messages: list[ChatMessage]
-    next_rank: int
-
-
-class CompletedView(Value):
-    id: str
-    state: SessionState
-    ended_at: Timestamp | None
-
-
-class CancelledView(Value):
-    cancelled: bool
 
 
 class ListSessions(Query):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from agentic_backend.errors import BadFrame
+from agentic_backend.protocol.frame_rules import agent_and_session_of_an_ask, names_something
 from agentic_backend.protocol.parts import Value
 from agentic_backend.protocol.scopes import ScopeName
 from agentic_backend.protocol.seq import HIGHEST_SEQ
@@ -19,6 +20,8 @@ LONGEST_ID = 128
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
 Scope = dict[ScopeName, Id]
 """Whose settings apply to a new session, or to a query: an id by the kind of scope."""
+TYPE_BY_DEFAULT = "ask"
+"""The type of a frame that names none."""
 _FIELDS_AT_MOST = 32
 _TOO_MANY_FIELDS = "frame: more fields than any frame has"
 
@@ -53,29 +56,43 @@ class Frame(Value):
 
 
 class Authenticate(Frame):
+    """Names the user, or renews the socket's token. No answer, unless the token is refused."""
+
     type: Literal["authenticate"] = "authenticate"
     access_token: Token = Field(repr=False)
+    """A JWT of the server's realm."""
     refresh_token: Token | None = Field(default=None, repr=False)
+    """Lets exchanges go on for longer than the access token lasts."""
 
 
 class Ask(Frame):
-    """One ask. `runtime_context` is the client's data for the agent; it never identifies the user.
+    """One ask; it begins an exchange."""
 
-    `attachments` must be empty: the server stores none.
-    """
+    model_config = ConfigDict(json_schema_extra=agent_and_session_of_an_ask)
 
     type: Literal["ask"] = "ask"
     message: str = Field(min_length=1, repr=False)
+    """What the user says."""
     session_id: Id | None = None
+    """The session to ask in; absent: a new one is opened."""
     agent_id: Id | None = Field(default=None, validation_alias=AliasChoices("agent_id", "agent_name"))
+    """The agent to ask; absent: the session's, or the server's default."""
     client_exchange_id: Id | None = None
+    """The client's own id for the exchange: an ask that is sent again with it begins nothing more."""
     attachments: list[Id] = Field(default_factory=list, max_length=0)
+    """Must be empty: the server stores none."""
     mode: Literal["chat", "query"] = "chat"
+    """`query` asks without a session: no history, and nothing is kept."""
     chat_profile: Id | None = None
+    """The chat profile of a new session, or of this one exchange in an earlier one."""
     scope: Scope = Field(default_factory=dict)
+    """Whose settings apply to a new session, or to a query: an id by the kind of scope."""
     runtime_context: dict[str, Any] = Field(default_factory=dict, repr=False)
+    """The client's data for the agent; it never identifies the user, and may hold no credential."""
     access_token: Token | None = Field(default=None, repr=False)
+    """Renews the socket's token."""
     refresh_token: Token | None = Field(default=None, repr=False)
+    """Goes with `access_token`."""
 
     @model_validator(mode="after")
     def _query_has_no_session(self) -> "Ask":
@@ -85,20 +102,27 @@ class Ask(Frame):
 
 
 class Decision(Frame):
-    """A person's decision about one tool call: `message` goes with a rejection, `args` with an edit."""
+    """A person's decision about one tool call."""
 
     call_id: Id
+    """The call, as the request names it."""
     args_sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    """The hash of the arguments that the person saw, as the request has it."""
     action: Literal["approve", "reject", "edit"]
+    """One of the request's `allowed` actions."""
     message: str | None = Field(default=None, max_length=4_000, repr=False)
+    """What the model is told of a rejection."""
     args: dict[str, Any] | None = Field(default=None, repr=False)
+    """The arguments of an edit."""
 
 
 class HumanDecisions(Frame):
-    """Decisions about tool calls, and `answers` to questions by interrupt id."""
+    """Decisions about some or all of what an exchange waits for."""
 
     decisions: list[Decision] = Field(default_factory=list, max_length=256)
+    """Those about tool calls."""
     answers: dict[str, Any] = Field(default_factory=dict, max_length=256, repr=False)
+    """The answers to questions, by interrupt id."""
 
 
 class HumanResume(Frame):
@@ -106,17 +130,26 @@ class HumanResume(Frame):
 
     type: Literal["human_resume"] = "human_resume"
     session_id: Id
+    """The session of the exchange."""
     exchange_id: Id
+    """The exchange that waits."""
     payload: HumanDecisions
+    """What the person has decided."""
     access_token: Token | None = Field(default=None, repr=False)
+    """Renews the socket's token."""
     refresh_token: Token | None = Field(default=None, repr=False)
+    """Goes with `access_token`."""
 
 
 class _Target(Frame):
     """Names a session, one exchange of it, or (in query mode) an exchange alone."""
 
+    model_config = ConfigDict(json_schema_extra=names_something)
+
     session_id: Id | None = None
+    """The session; absent where a query is meant."""
     exchange_id: Id | None = None
+    """One exchange of it; absent: the one that runs."""
 
     @model_validator(mode="after")
     def _names_something(self) -> "_Target":
@@ -126,20 +159,30 @@ class _Target(Frame):
 
 
 class Stop(_Target):
+    """Stops what runs. The exchange's `final` follows; where nothing runs, `idle` answers."""
+
     type: Literal["stop"] = "stop"
 
 
 class Follow(_Target):
+    """Follows one exchange, or a session's running exchange and all later ones."""
+
     type: Literal["follow"] = "follow"
     after_seq: int = Field(default=0, ge=0, le=HIGHEST_SEQ)
+    """The seq of the last event that the client has of the exchange."""
 
 
 class Unfollow(Frame):
+    """Ends the following of a session. No answer."""
+
     type: Literal["unfollow"] = "unfollow"
     session_id: Id
+    """The session."""
 
 
 class Ping(Frame):
+    """Asks for a `pong`."""
+
     type: Literal["ping"] = "ping"
 
 
@@ -155,7 +198,7 @@ def validate_frame(raw: dict[str, Any]) -> ClientFrame:
     if len(raw) > _FIELDS_AT_MOST:
         raise BadFrame(_TOO_MANY_FIELDS)
     try:
-        return _FRAMES.validate_python(raw if raw.get("type") is not None else {**raw, "type": "ask"})
+        return _FRAMES.validate_python(raw if raw.get("type") is not None else {**raw, "type": TYPE_BY_DEFAULT})
     except ValidationError as error:
         # A location begins with the frame's type, from the discriminator.
         raise BadFrame(first_problem(error, "frame", skip=1)) from None

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 class Value(BaseModel):
     """An immutable protocol value; unknown fields are an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # The text below a field describes it in the published schemas.
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 def _is_none(value: object) -> bool:
@@ -24,67 +25,107 @@ def absent() -> Any:
 
 
 class TextPart(Value):
+    """A text."""
+
     type: Literal["text"] = "text"
     text: str
+    """Markdown in a model's messages, plain text in a person's."""
 
 
 class CodePart(Value):
+    """A piece of code, to be shown as it is."""
+
     type: Literal["code"] = "code"
     language: str | None = absent()
+    """The programming language, for highlighting."""
     code: str
+    """The source text."""
 
 
 class ImageUrlPart(Value):
+    """An image."""
+
     type: Literal["image_url"] = "image_url"
     url: str
+    """An `https:` or a `data:` URL."""
     alt: str | None = absent()
+    """What the image shows, in words."""
 
 
 class ToolCallPart(Value):
+    """A model's call of a tool."""
+
     type: Literal["tool_call"] = "tool_call"
     call_id: str
+    """Unique in its exchange; the result has the same."""
     name: str
+    """The tool's name."""
     args: dict[str, Any]
+    """The tool's arguments, as the model gave them."""
 
 
 class ToolResultPart(Value):
-    """`ok` is false when the tool failed or was cancelled; `latency_ms` runs from the call to its result."""
+    """The result of a tool call."""
 
     type: Literal["tool_result"] = "tool_result"
     call_id: str
+    """That of the call."""
     ok: bool | None = absent()
+    """Whether the tool succeeded; false where it failed or was cancelled."""
     latency_ms: int | None = absent()
+    """The time from the call to its result, in milliseconds."""
     content: str
+    """The result as text, or the error."""
 
 
 class LinkPart(Value):
+    """A link, or a source without an address."""
+
     type: Literal["link"] = "link"
     href: str | None = absent()
+    """The address."""
     title: str | None = absent()
+    """The words to show."""
     kind: Literal["citation", "download", "external", "dashboard", "related", "view"]
+    """What the link is for."""
     rel: str | None = absent()
+    """The relation, as in HTML."""
     mime: str | None = absent()
+    """The media type of what it leads to."""
     source_id: str | None = absent()
+    """The id of the source in the agent's index."""
     document_uid: str | None = absent()
+    """The id of the document."""
     file_name: str | None = absent()
+    """The document's file name."""
 
 
 class GeoPart(Value):
+    """Features for a map."""
+
     type: Literal["geo"] = "geo"
     geojson: dict[str, Any]
+    """GeoJSON (RFC 7946)."""
     popup_property: str | None = absent()
+    """The property of a feature to show beside it."""
     fit_bounds: bool
+    """Whether the map shows just these features."""
     style: dict[str, Any] | None = absent()
+    """How to draw the features; the agent and its page agree on the keys."""
 
 
 class FilePart(Value):
-    """An attachment; `size` is in bytes."""
+    """An attachment."""
 
     type: Literal["file"] = "file"
     attachment_id: str
+    """Names the attachment."""
     name: str
+    """The file's name."""
     mime: str
+    """The media type."""
     size: int
+    """In bytes."""
 
 
 Part = Annotated[

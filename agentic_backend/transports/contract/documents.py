@@ -6,12 +6,14 @@ from typing import Any
 import orjson
 
 from agentic_backend.transports.contract.openapi import openapi
+from agentic_backend.transports.contract.protocol_schemas import schema_files
 from agentic_backend.transports.operation import Operation
 
 
 def documents(operations: Sequence[Operation]) -> dict[str, bytes]:
     """Each document as JSON, by its path."""
-    return {"openapi.json": _encoded(openapi(operations))}
+    schemas = {f"schemas/{name}": schema for name, schema in schema_files().items()}
+    return {path: _encoded(document) for path, document in {"openapi.json": openapi(operations), **schemas}.items()}
 
 
 def _encoded(document: dict[str, Any]) -> bytes:

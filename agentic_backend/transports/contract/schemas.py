@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import core_schema
 
-from agentic_backend.protocol.frames import Frame
+from agentic_backend.protocol.frames import TYPE_BY_DEFAULT, Frame
 from agentic_backend.transports.query_string import Query
 
 COMPONENTS = "#/components/schemas/{model}"
@@ -17,9 +17,9 @@ COMPONENTS = "#/components/schemas/{model}"
 class WireSchema(GenerateJsonSchema):
     """What pydantic doesn't say by itself.
 
-    A key of a frame that may be absent may also be null. A field that is left out of an answer where it has no value
-    is never null there, and every other field is there. An answer may get more fields: clients ignore those that they
-    don't know. A parameter of a query string is never null.
+    A key of a frame that may be absent may also be null, and only an ask may leave out its type. A field that is left
+    out of an answer where it has no value is never null there, and every other field is there. An answer may get more
+    fields: clients ignore those that they don't know. A parameter of a query string is never null.
     """
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -46,7 +46,7 @@ class WireSchema(GenerateJsonSchema):
         if self.mode == "serialization":
             return {name: value for name, value in model.items() if (name, value) != ("additionalProperties", False)}
         if issubclass(schema["cls"], Frame):
-            return _changed(model, _or_null)
+            return _changed(_with_type(model), _or_null)
         return _changed(model, without_null) if issubclass(schema["cls"], Query) else model
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
@@ -64,6 +64,15 @@ def schemas_of(
     adapters = [(key, mode, TypeAdapter(each)) for key, mode, each in types]
     schemas, rest = TypeAdapter.json_schemas(adapters, ref_template=ref_template, schema_generator=WireSchema)
     return {key: schema for (key, _), schema in schemas.items()}, rest.get("$defs", {})
+
+
+def _with_type(frame: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema of a frame that needs its type, unless it is the one that a frame without type is."""
+    of_type = frame["properties"].get("type", {})
+    if of_type.get("default", TYPE_BY_DEFAULT) == TYPE_BY_DEFAULT:
+        return frame
+    properties = {**frame["properties"], "type": {"const": of_type["const"], "type": "string"}}
+    return {**frame, "properties": properties, "required": ["type", *frame.get("required", ())]}
 
 
 def _changed(model: JsonSchemaValue, change: Callable[[JsonSchemaValue], JsonSchemaValue]) -> JsonSchemaValue:
@@ -87,7 +96,9 @@ def without_null(field: JsonSchemaValue) -> JsonSchemaValue:
 def _or_null(field: JsonSchemaValue) -> JsonSchemaValue:
     """The schema of a value or null, which stands for an absent one."""
     own = without_null(field)
-    outer: JsonSchemaValue = {name: own.pop(name) for name in ("description", "default", "examples") if name in own}
+    outer: JsonSchemaValue = {
+        name: own.pop(name) for name in ("description", "deprecated", "default", "examples") if name in own
+    }
     if not own:
         return outer
     branches = own["anyOf"] if own.keys() == {"anyOf"} else [own]

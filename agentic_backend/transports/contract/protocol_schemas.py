@@ -1,0 +1,50 @@
+"""The JSON Schemas of Chat Protocol v2: every frame, event, part, and value in them, with descriptions and examples.
+
+Frames are described as the server reads them: it refuses unknown fields. Events, and all that they hold, are described
+as clients read them: they ignore unknown fields, so the schemas allow any.
+"""
+
+from typing import Any
+
+from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
+
+from agentic_backend.protocol.events import ServerEvent
+from agentic_backend.protocol.frames import ClientFrame
+from agentic_backend.protocol.parts import Part
+from agentic_backend.transports.contract.examples import examples
+from agentic_backend.transports.contract.schemas import schemas_of
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+BASE = "https://agentic-backend.example/chat.v2/"
+"""What the schemas' ids begin with. Nothing is fetched from there."""
+
+_TYPES: tuple[tuple[str, JsonSchemaMode, Any], ...] = (
+    ("ClientFrame", "validation", ClientFrame),
+    ("ServerEvent", "serialization", ServerEvent),
+    ("Part", "serialization", Part),
+)
+UNIONS = {
+    "ClientFrame": "Every frame that a client may send. One without `type` is an ask.",
+    "ServerEvent": "Every event that a client may receive. An `error` with `seq` tells of an exchange, one without "
+    "refuses a frame. Later versions may have other events, which a client ignores.",
+    "Part": "A piece of a message's content. Later versions may have other parts, which a client ignores.",
+}
+
+
+def protocol_schemas(ref_template: str) -> dict[str, JsonSchemaValue]:
+    """The schemas by name. `ref_template` is how one names another, with `{model}` for the name."""
+    by_key, models = schemas_of(_TYPES, ref_template)
+    unions = {name: {"title": name, "description": text} | by_key[name] for name, text in UNIONS.items()}
+    shown = examples()
+    return {
+        name: schema | ({"examples": shown[name]} if name in shown else {})
+        for name, schema in sorted((models | unions).items())
+    }
+
+
+def schema_files() -> dict[str, JsonSchemaValue]:
+    """Each schema as a document of its own, by its file's name; it names others by theirs."""
+    return {
+        f"{name}.json": {"$schema": _DIALECT, "$id": f"{BASE}{name}.json", "title": name} | schema
+        for name, schema in protocol_schemas("{model}.json").items()
+    }

@@ -12,7 +12,7 @@ SERVICES := chromium or keycloak or mcp_everything or mongodb or redis
 # They start servers, processes or whole campaigns.
 SLOW := e2e faults hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py transports/test_slow_clients.py sessions/test_maintenance.py
 
-.PHONY: run services test quick faults hostile tables contract check lint types imports bench profile lock clean
+.PHONY: run services test quick faults hostile tables contract check lint types imports bench bench-doors profile lock clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
@@ -62,6 +62,9 @@ imports: .venv/.installed-dev
 # The product beside its limits, in one run; some ten minutes on an otherwise idle machine.
 bench: .venv/.installed-dev
 	cd bench && ../$(BIN)/python run.py
+
+bench-doors: .venv/.installed-dev
+	cd bench && ../$(BIN)/python doors.py
 
 profile: .venv/.installed-dev
 	cd bench && ../$(BIN)/python line_profile.py

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import build_agent
+import doors
 import external_services
 import load_client
 import long_context
@@ -76,6 +77,15 @@ TARGETS = (
         "first token, no delay, 1 at a time, p50, ms above in process",
         lambda c: c["product no-delay 1"]["first_token_p50"] - c["in process no-delay 1"]["first_token_p50"],
         5,
+    ),
+    Target(
+        "CPU per turn on the dearest door, × the WebSocket's",
+        lambda c: max(
+            figure / of[doors.WEBSOCKET]
+            for of in (c[f"doors {agent_id}"] for agent_id in doors.TURNS)
+            for figure in of.values()
+        ),
+        doors.LIMIT,
     ),
     Target("the 1,000th exchange, × the 10th", lambda c: c["long session"]["1000"] / c["long session"]["10"], 1.2),
     Target(
@@ -221,6 +231,8 @@ machine; the other figures are those of SQLite.
 
 {table(cases)}
 
+{doors.table({agent_id: cases[f"doors {agent_id}"] for agent_id in doors.TURNS})}
+
 - The turn within one session: {long_session}.
 - Disk per exchange: {cases["disk"]["first_half"]:.0f} bytes in the first 500 of a session, \
 {cases["disk"]["second_half"]:.0f} in the next.
@@ -245,7 +257,7 @@ def main() -> None:
         cases = medians([one_round(directory / str(number)) for number in range(ROUNDS)])
         cases["disk"] = disk(directory)
         cases["soak"] = soak(directory)
-    cases |= parts
+    cases |= parts | {f"doors {agent_id}": of for agent_id, of in doors.measure().items()}
     text = report(cases)
     (servers.HERE / "RESULTS.md").write_text(text)
     print(text)

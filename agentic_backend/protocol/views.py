@@ -5,6 +5,8 @@ from agentic_backend.protocol.parts import Value, absent
 
 
 class AgentView(Value):
+    """An agent that can be asked. `starters` are questions to begin with, and the `default` one needs no name."""
+
     id: str
     name: str
     description: str
@@ -23,25 +25,35 @@ class ChatProfileView(Value):
 
 
 class AgentsView(Value):
+    """The agents that the caller may use, and the chat profiles that may be named."""
+
     agents: list[AgentView]
     chat_profiles: list[ChatProfileView]
 
 
 class SessionsView(Value):
+    """A page of sessions. `next_cursor` is for the next page, and absent on the last one."""
+
     sessions: list[Session]
     next_cursor: str | None = absent()
 
 
 class MessagesView(Value):
+    """Messages by rank. If the last one's is below `next_rank` - 1, more follow it."""
+
     messages: list[ChatMessage]
     next_rank: int
 
 
 class CompletedView(Value):
+    """A session that is completed."""
+
     id: str
     state: SessionState
     ended_at: Timestamp | None
 
 
 class CancelledView(Value):
+    """Whether anything was stopped."""
+
     cancelled: bool

@@ -49,6 +49,8 @@ class Bucket(Value):
 
 
 class NumericalReport(Value):
+    """Figures by time and group; only buckets that have any exchange."""
+
     precision: Precision
     buckets: list[Bucket]
 
@@ -64,6 +66,8 @@ class Total(Value):
 
 
 class SummaryReport(Value):
+    """Totals by agent and status."""
+
     totals: list[Total]
 
 

@@ -35,6 +35,8 @@ class SessionOfUser(Session):
 
 
 class SessionsOfUsersView(Value):
+    """A page of sessions. `next_cursor` is for the next page, and absent on the last one."""
+
     sessions: list[SessionOfUser]
     next_cursor: str | None = absent()
 
@@ -64,6 +66,8 @@ class ModulesView(Value):
 
 
 class ReadsView(Value):
+    """A page of reads. `next_cursor` is for the next page, and absent on the last one."""
+
     reads: list[AdminReadRecord]
     next_cursor: str | None = absent()
 
@@ -71,9 +75,9 @@ class ReadsView(Value):
 class SessionsOfUsers(Query):
     """A filter of sessions, and a page of what it finds."""
 
-    user_id: Name | None = None
-    agent_id: Name | None = None
-    state: SessionState | None = None
+    user_id: Name | None = Field(None, description="Only sessions of this user.")
+    agent_id: Name | None = Field(None, description="Only sessions with this agent.")
+    state: SessionState | None = Field(None, description="Only sessions in this state.")
     limit: Annotated[int, PageSize(200)] = 50
     cursor: Cursor | None = None
 

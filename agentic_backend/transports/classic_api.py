@@ -1,13 +1,14 @@
 """The REST calls of older clients: thin adapters, as in `rest`."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, ConfigDict, Field
 from starlette.responses import Response
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame, SessionNotFound
+from agentic_backend.protocol.frames import Id
 from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.stores.base import SessionQuery
 from agentic_backend.transports.door_services import DoorServices
@@ -21,23 +22,26 @@ _PAGE = 200
 _NO_LIMIT = 1_000_000_000
 
 
-class _Opening(OpenSession):
-    """Unlike any other body it may have keys that mean nothing here, such as `team_id`; `agent_name` is `agent_id`."""
+class OpenClassicSession(OpenSession):
+    """What a new session begins with.
 
-    @model_validator(mode="before")
-    @classmethod
-    def _only_known_keys(cls, raw: Any) -> Any:
-        if not isinstance(raw, dict):
-            return raw
-        known = {name: value for name, value in raw.items() if name in OpenSession.model_fields}
-        return {"agent_id": raw.get("agent_name")} | known
+    Unlike any other body it may have keys that mean nothing here, such as `team_id`.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    agent_id: Id | None = Field(default=None, validation_alias=AliasChoices("agent_id", "agent_name"))
 
 
 class PageOfHistory(Query):
     """Without both, all messages. `offset` counts from the last message."""
 
-    limit: Annotated[int | None, WholeNumber(1, _NO_LIMIT)] = None
-    offset: Annotated[int | None, WholeNumber(0, _NO_LIMIT)] = Field(None, description="Expected beside `limit`.")
+    limit: Annotated[int | None, WholeNumber(1, _NO_LIMIT)] = Field(
+        None, description="Only so many, the last ones; without it all."
+    )
+    offset: Annotated[int | None, WholeNumber(0, _NO_LIMIT)] = Field(
+        None, description="Leaves out so many of the last messages; expected beside `limit`."
+    )
 
 
 class ClassicApi:
@@ -46,10 +50,8 @@ class ClassicApi:
 
     def operations(self) -> list[Operation]:
         session, found = f"{_PATH}/session/{{id}}", (SessionNotFound,)
-        sessions, messages = (
-            Streamed("application/json", list[Session]),
-            Streamed("application/json", list[ChatMessage]),
-        )
+        sessions = Streamed("application/json", list[Session])
+        messages = Streamed("application/json", list[ChatMessage])
         return [
             Operation("POST", f"{_PATH}/session", self.open_classic_session, errors=OPENING),
             Operation("DELETE", session, self.delete_classic_session, errors=found),
@@ -57,7 +59,7 @@ class ClassicApi:
             Operation("GET", f"{session}/history", self.list_classic_history, answer=messages, errors=found),
         ]
 
-    async def open_classic_session(self, user: User, body: _Opening) -> Session:
+    async def open_classic_session(self, user: User, body: OpenClassicSession) -> Session:
         """Open a session, for older clients."""
         return await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
 

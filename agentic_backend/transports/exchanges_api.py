@@ -19,12 +19,17 @@ from agentic_backend.sessions.exchange_kpi import ExchangeKpi
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.transports.credentials import seconds_left, tokens_of
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.operation import ASKING, RESUMING, Operation
+from agentic_backend.transports.operation import ASKING, RESUMING, Header, Operation
 from agentic_backend.transports.rest import PREFIX
 from agentic_backend.transports.rest_input import ResumeExchange
 from agentic_backend.transports.sse import EVENTS, ChatV2Renderer, EventStream, exchange_stream, session_events
 
 _DECISIONS_BYTES = 1024 * 1024
+_LAST_EVENT_ID = Header(
+    "Last-Event-ID",
+    "The id of the last event that the client has; the stream continues after it.",
+    "7d3f8e0c5a1b4f6e9c2d1a0b3e4f5a6b:4",
+)
 
 
 class ExchangeView(Value):
@@ -87,7 +92,12 @@ class ExchangesApi:
                 refused_as="resume",
             ),
             Operation(
-                "GET", f"{PREFIX}/sessions/{{id}}/events", self.follow_session, answer=EVENTS, errors=(SessionNotFound,)
+                "GET",
+                f"{PREFIX}/sessions/{{id}}/events",
+                self.follow_session,
+                answer=EVENTS,
+                headers=(_LAST_EVENT_ID,),
+                errors=(SessionNotFound,),
             ),
         ]
 

@@ -22,8 +22,8 @@ _AGGREGATIONS_AT_MOST = 20
 class Span(Query):
     """Exchanges that began from `start` on and before `end`, which is after it."""
 
-    start: Time
-    end: Time
+    start: Time = Field(description="Only exchanges that began from this time on.")
+    end: Time = Field(description="Only exchanges that began before this time, which is after `start`.")
 
     def check(self) -> None:
         """Raises BadFrame."""
@@ -39,7 +39,10 @@ class NumericalFigures(Span):
         examples=[["latency_ms:p95"]],
     )
     groupby: list[str] = Field(
-        default_factory=list, max_length=len(GROUPS), description=f"Each one of {', '.join(GROUPS)}."
+        default_factory=list,
+        max_length=len(GROUPS),
+        description=f"Each one of {', '.join(GROUPS)}.",
+        examples=[["agent_id"]],
     )
 
 

@@ -21,14 +21,25 @@ from agentic_backend.errors import (
     AgentUnavailable,
     ApprovalMismatch,
     ApprovalNotFound,
+    AuthUnavailable,
+    BadFrame,
     BudgetExceeded,
     CheckpointMissing,
     ExchangeNotFound,
+    Forbidden,
+    Internal,
     LimitReached,
+    MessageTooLarge,
+    NotFound,
+    RateLimited,
     SessionBusy,
     SessionCompleted,
     SessionNotFound,
+    ShuttingDown,
+    StoreUnavailable,
+    TokenExpired,
     TooManyRuns,
+    Unauthenticated,
 )
 from agentic_backend.protocol.events import ErrorInfo
 from agentic_backend.protocol.frames import Frame
@@ -76,10 +87,23 @@ ASKING = (
     LimitReached,
     TooManyRuns,
     BudgetExceeded,
+    ShuttingDown,
 )
 """The errors of an operation that begins an exchange, before it has begun."""
 RESUMING = (ExchangeNotFound, ApprovalNotFound, ApprovalMismatch, CheckpointMissing)
 """The errors of an operation that continues an exchange, beside those of asking."""
+# A foreign origin and an unknown host are refused before an operation is reached.
+_ANY = (BadFrame, Forbidden, Internal)
+_AUTHENTICATED = (Unauthenticated, TokenExpired, AuthUnavailable, RateLimited, StoreUnavailable)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """An optional header of a request, which the handler reads itself."""
+
+    name: str
+    description: str
+    example: str
 
 
 @dataclass(frozen=True)
@@ -93,6 +117,7 @@ class Operation:
     """Of a successful answer with a body."""
     answer: Streamed | None = None
     """None: the handler's return type."""
+    headers: tuple[Header, ...] = ()
     errors: tuple[type[AgenticError], ...] = ()
     """Those that it raises beside the ones that any operation may raise."""
     error_form: type[ErrorForm] = ErrorBody
@@ -141,6 +166,19 @@ class Operation:
     def success(self) -> int:
         """The status of a successful answer."""
         return 204 if self.answer_type is None else self.status
+
+    @property
+    def possible_errors(self) -> list[type[AgenticError]]:
+        """All errors that it may be answered with, each once."""
+        errors: list[type[AgenticError]] = [*_ANY, *self.errors]
+        if not self.public:
+            errors += _AUTHENTICATED
+        if self.body is not None:
+            errors.append(MessageTooLarge)
+        if self.path_parameters:
+            # Of a part that is empty or has a slash.
+            errors.append(NotFound)
+        return list(dict.fromkeys(errors))
 
     @cached_property
     def path_parameters(self) -> list[str]:

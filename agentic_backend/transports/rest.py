@@ -35,8 +35,8 @@ class ListSessions(Query):
     """A filter of sessions, and a page of what it finds."""
 
     q: SearchText | None = Field(None, description="Only sessions whose title or messages have this text.")
-    agent_id: Name | None = None
-    state: SessionState | None = None
+    agent_id: Name | None = Field(None, description="Only sessions with this agent.")
+    state: SessionState | None = Field(None, description="Only sessions in this state.")
     limit: Annotated[int, PageSize(200)] = 50
     cursor: Cursor | None = None
 

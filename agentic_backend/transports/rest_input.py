@@ -21,6 +21,8 @@ class NoFields(Frame):
 
 
 class OpenSession(Frame):
+    """What a new session begins with. Without `agent_id` it has the default agent; `scope` is whose settings apply."""
+
     agent_id: Id | None = None
     scope: Scope = Field(default_factory=dict)
     title: Title | None = None
@@ -39,16 +41,22 @@ class AskQuery(Frame):
 
 
 class RenameSession(Frame):
+    """Another title."""
+
     title: Title
 
 
 class SendMessage(Frame):
+    """A message of the user. The same `client_exchange_id` again begins no second exchange."""
+
     content: str = Field(min_length=1, repr=False)
     client_exchange_id: Id | None = None
     chat_profile: Id | None = None
 
 
 class ResumeExchange(Frame):
+    """What a person has decided and answered; without a `payload`, an interrupted exchange is resumed."""
+
     payload: HumanDecisions | None = None
 
 

@@ -34,6 +34,8 @@ class SettingView(Value):
 
 
 class SessionConfigView(Value):
+    """The settings that apply to a session, by name."""
+
     session_id: str
     agent_id: str
     scope: dict[str, str]

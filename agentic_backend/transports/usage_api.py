@@ -18,13 +18,14 @@ class UsageFilter(Query):
 
     start: Time | None = Field(None, description="Only calls from this time on.")
     end: Time | None = Field(None, description="Only calls before this time, which is after `start`.")
-    group: Name | None = None
-    session_id: Name | None = None
-    exchange_id: Name | None = None
-    agent_id: Name | None = None
+    group: Name | None = Field(None, description="Only calls for users of this group.")
+    session_id: Name | None = Field(None, description="Only calls of this session.")
+    exchange_id: Name | None = Field(None, description="Only calls of this exchange.")
+    agent_id: Name | None = Field(None, description="Only calls of this agent.")
     by: Annotated[str, Field(max_length=200)] = Field(
         "",
         description=f"Some of {','.join(USAGE_KEYS)}, each once, with commas between them: one sum for each value.",
+        examples=["day,agent"],
     )
 
     def usage_query(self, user_id: str | None) -> UsageQuery:
@@ -44,7 +45,7 @@ class UsageFilter(Query):
 
 
 class UsageOfUsersFilter(UsageFilter):
-    user_id: Name | None = None
+    user_id: Name | None = Field(None, description="Only calls for this user.")
 
 
 class UsageApi:

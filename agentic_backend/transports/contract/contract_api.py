@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from starlette.responses import Response
 
 from agentic_backend.transports.contract.documents import documents
@@ -20,7 +21,7 @@ class ContractApi:
         """Made when they are asked for first."""
 
     def operations(self) -> list[Operation]:
-        answer = Streamed("application/json", dict[str, Any])
+        answer = Streamed("application/json", Annotated[dict[str, Any], Field(description="An OpenAPI 3.1 document.")])
         return [Operation("GET", "/openapi.json", self.get_openapi, answer=answer, public=True)]
 
     async def get_openapi(self) -> Response:

@@ -1,16 +1,31 @@
 """The OpenAPI 3.1 document of the REST calls, made of the operations themselves."""
 
+import json
 from collections.abc import Iterable, Sequence
-from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
 
-from agentic_backend.transports.contract.schemas import COMPONENTS, schemas_of
+from agentic_backend.transports.contract.doors import DOORS, door_of
+from agentic_backend.transports.contract.error_responses import ErrorResponses
+from agentic_backend.transports.contract.schema_examples import SchemaExamples
+from agentic_backend.transports.contract.schemas import schemas_of
 from agentic_backend.transports.operation import ErrorForm, Operation
 
 Json = dict[str, Any]
+
+_DESCRIPTION = """\
+REST calls, and server-sent events, of a chat server for LangGraph agents.
+
+- A client sends its access token as `Authorization: Bearer …`. `GET /agentic/v1/sign-in` tells where to get one; a
+  server in developer mode needs none.
+- What belongs to somebody else is not found, as if it did not exist.
+- In a body, `null` means the same as an absent key, wherever a key may be absent. Unknown keys are refused.
+- In an answer, what has no value is absent. Clients ignore keys that they do not know.
+- Unknown parameters of a query string are ignored.
+
+The WebSocket is in the AsyncAPI document, `/asyncapi.json`."""
 
 
 def openapi(operations: Sequence[Operation]) -> Json:
@@ -20,73 +35,159 @@ def openapi(operations: Sequence[Operation]) -> Json:
     paths: dict[str, Json] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = described.operation(operation)
+    used = {door_of(operation.path).name for operation in operations}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Agentic Backend", "version": version("agentic-backend")},
+        "info": {"title": "Agentic Backend", "version": version("agentic-backend"), "description": _DESCRIPTION},
+        "servers": [{"url": "/", "description": "The server that serves this document."}],
+        "tags": [{"name": door.name, "description": door.description} for door in DOORS if door.name in used],
+        "security": [{"bearer": []}],
         "paths": paths,
-        "components": {"schemas": described.components},
+        "components": {
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "An access token."}},
+            "responses": dict(sorted(described.errors.components.items())),
+            "schemas": dict(sorted(components.items())),
+        },
     }
 
 
 def _types(operations: Iterable[Operation]) -> Iterable[tuple[str, JsonSchemaMode, Any]]:
     """The types that the document describes, with keys that tell where each one belongs."""
-    forms: set[type[ErrorForm]] = set()
+    forms: dict[str, type[ErrorForm]] = {}
     for operation in operations:
         if operation.query is not None:
             yield f"{operation.id} query", "validation", operation.query
         if operation.body is not None:
             yield f"{operation.id} body", "validation", operation.body
-        if (answer := operation.answer_type) is not None:
-            yield f"{operation.id} answer", "serialization", answer
-        forms.add(operation.error_form)
-    for form in forms:
-        yield form.__name__, "serialization", form
+        if operation.answer_type is not None:
+            yield f"{operation.id} answer", "serialization", operation.answer_type
+        forms[operation.error_form.__name__] = operation.error_form
+    for name, form in forms.items():
+        yield name, "serialization", form
 
 
 class _Described:
-    """Describes operations, and collects the components that they share."""
+    """Describes operations."""
 
     def __init__(self, schemas: dict[str, JsonSchemaValue], components: dict[str, JsonSchemaValue]) -> None:
         self._schemas = schemas
-        self.components = components
+        self._examples = SchemaExamples(components)
+        self.errors = ErrorResponses(schemas)
+        self._queries = self._queries_out_of(components)
+
+    def _queries_out_of(self, components: dict[str, JsonSchemaValue]) -> dict[str, JsonSchemaValue]:
+        """The schemas of query strings, which are taken apart into parameters, out of the components."""
+        queries = {key: schema for key, schema in self._schemas.items() if key.endswith(" query")}
+        found = {key: self._examples.resolved(schema) for key, schema in queries.items()}
+        for schema in queries.values():
+            components.pop(schema["$ref"].rpartition("/")[2], None)
+        return found
 
     def operation(self, operation: Operation) -> Json:
         described: Json = {
             "operationId": operation.id,
+            "summary": operation.description.partition(". ")[0].rstrip("."),
             "description": operation.description,
-            "parameters": [*self._path(operation), *self._query(operation)],
+            "tags": [door_of(operation.path).name],
         }
+        if operation.public:
+            described["security"] = []
+        if operation.deprecated is not None:
+            described["deprecated"] = True
+            described["description"] += f"\n\nDeprecated: {operation.deprecated}"
+        if parameters := [*_path(operation), *self._query(operation), *_headers(operation)]:
+            described["parameters"] = parameters
         if operation.body is not None:
-            schema = self._schemas[f"{operation.id} body"]
-            described["requestBody"] = {
-                "content": {"application/json": {"schema": schema}},
-                "required": bool(self._resolved(schema).get("required")),
-            }
-        described["responses"] = {str(operation.success): self._answer(operation)}
+            described["requestBody"] = self._body(self._schemas[f"{operation.id} body"])
+        described["responses"] = {str(operation.success): self._answer(operation), **self.errors.of(operation)}
         return described
 
-    def _path(self, operation: Operation) -> list[Json]:
-        return [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-            for name in operation.path_parameters
-        ]
-
-    def _query(self, operation: Operation) -> list[Json]:
+    def _query(self, operation: Operation) -> Iterable[Json]:
         if operation.query is None:
-            return []
-        model = self._resolved(self._schemas[f"{operation.id} query"])
-        return [
-            {"name": name, "in": "query", "required": name in model.get("required", ()), "schema": schema}
-            for name, schema in model["properties"].items()
-        ]
+            return
+        model = self._queries[f"{operation.id} query"]
+        for name, schema in model["properties"].items():
+            example = self._examples.of(schema, name)
+            parameter: Json = {
+                "name": name,
+                "in": "query",
+                "description": schema.get("description", ""),
+                "required": name in model.get("required", ()),
+                "schema": {key: value for key, value in schema.items() if key not in ("description", "examples")},
+                "example": example,
+            }
+            if schema.get("type") == "array":
+                parameter["explode"] = True
+            yield parameter
+
+    def _body(self, schema: JsonSchemaValue) -> Json:
+        return {
+            "description": self._told(schema),
+            "required": bool(self._examples.resolved(schema).get("required")),
+            "content": {"application/json": self._content(schema)},
+        }
 
     def _answer(self, operation: Operation) -> Json:
-        answer: Json = {"description": HTTPStatus(operation.success).phrase}
-        if operation.answer_type is not None:
-            media_type = "application/json" if operation.answer is None else operation.answer.media_type
-            answer["content"] = {media_type: {"schema": self._schemas[f"{operation.id} answer"]}}
-        return answer
+        if operation.answer_type is None:
+            return {"description": "It is done; there is no body."}
+        schema = self._schemas[f"{operation.id} answer"]
+        if operation.answer is None or operation.answer.media_type == "application/json":
+            return {"description": self._told(schema), "content": {"application/json": self._content(schema)}}
+        media_type = operation.answer.media_type
+        content = {"schema": _text(media_type, schema), "example": self._sequence(schema, media_type)}
+        return {"description": _SEQUENCES[media_type], "content": {media_type: content}}
 
-    def _resolved(self, schema: JsonSchemaValue) -> JsonSchemaValue:
-        reference: str = schema.get("$ref", "")
-        return self.components[reference.removeprefix(COMPONENTS.format(model=""))] if reference else schema
+    def _told(self, schema: JsonSchemaValue) -> str:
+        """What the docstring of the schema's model says."""
+        if schema.get("type") == "array":
+            return f"A list. {self._told(schema['items'])}"
+        return str(self._examples.resolved(schema).get("description", ""))
+
+    def _content(self, schema: JsonSchemaValue) -> Json:
+        """The content of a body with its example, which a component keeps for all that refer to it."""
+        example = self._examples.of(schema)
+        if "$ref" not in schema:
+            return {"schema": schema, "example": example}
+        self._examples.resolved(schema).setdefault("examples", [example])
+        return {"schema": schema}
+
+    def _sequence(self, schema: JsonSchemaValue, media_type: str) -> str:
+        data = json.dumps(self._examples.of(schema))
+        return f"data: {data}\n\n" if media_type == "text/event-stream" else f"{data}\n"
+
+
+_SEQUENCES = {
+    "text/event-stream": "Server-sent events. The data of each is JSON in one line.",
+    "application/x-ndjson": "Lines of JSON.",
+}
+
+
+def _text(media_type: str, schema: JsonSchemaValue) -> Json:
+    """A body of this media type, each of whose events or lines has JSON of this schema."""
+    return {"type": "string", "contentMediaType": media_type, "contentSchema": schema}
+
+
+def _path(operation: Operation) -> Iterable[Json]:
+    parts = operation.path.split("/")
+    for name in operation.path_parameters:
+        kind = parts[parts.index(f"{{{name}}}") - 1].removesuffix("s")
+        yield {
+            "name": name,
+            "in": "path",
+            "description": f"The id of the {kind}.",
+            "required": True,
+            "schema": {"type": "string", "pattern": "^[^/]+$"},
+            "example": "alice" if kind == "user" else "7d3f8e0c5a1b4f6e9c2d1a0b3e4f5a6b",
+        }
+
+
+def _headers(operation: Operation) -> Iterable[Json]:
+    for header in operation.headers:
+        yield {
+            "name": header.name,
+            "in": "header",
+            "description": header.description,
+            "required": False,
+            "schema": {"type": "string"},
+            "example": header.example,
+        }

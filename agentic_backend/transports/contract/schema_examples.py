@@ -1,0 +1,108 @@
+"""Examples of what schemas describe: those of the protocol and of the models, else values of the usual names."""
+
+from typing import Any
+
+from pydantic.json_schema import JsonSchemaValue
+
+from agentic_backend.transports.contract.examples import examples
+from agentic_backend.transports.contract.schemas import COMPONENTS
+
+_NAMED: dict[str, Any] = {
+    "id": "5b1f0c",
+    "session_id": "5b1f0c",
+    "exchange_id": "9d27aa",
+    "client_exchange_id": "my-exchange-1",
+    "request_id": "4f7c19",
+    "interrupt_id": "i_2",
+    "call_id": "call_1",
+    "user_id": "ada",
+    "agent_id": "assistant",
+    "name": "weather",
+    "title": "Weather in Bern",
+    "text": "It is sunny in Bern, at 18 °C.",
+    "content": "What is the weather in Bern?",
+    "description": "Answers questions about the weather.",
+    "tags": ["weather"],
+    "starters": ["What is the weather in Bern?"],
+    "tools": ["weather"],
+    "chat_profile": "default",
+    "args": {"city": "Bern"},
+    "model": "openai:gpt-5-mini",
+    "next_cursor": "eyJhdCI6MX0",
+    "next_cursors": {"tool_calls": "eyJhdCI6MX0"},
+    "cursor": "eyJhdCI6MX0",
+    "q": "Bern",
+    "limit": 50,
+    "currency": "EUR",
+    "keys": {"day": "2026-11-23"},
+    "by": ["day"],
+    "group": {"agent_id": "assistant"},
+    "aggregations": {"latency_ms:p95": 1840.0},
+    "scope": {"class": "geography-5b"},
+    "module": "pii",
+    "class_path": "agentic_backend.modules.pii:Pii",
+    "points": ["user_message"],
+    "circuits": {"user_message": "closed"},
+    "reason": "It names a person.",
+    "method": "GET",
+    "path": "/agentic/v1/sessions",
+}
+_TIME = "2026-11-23T09:30:00.000000Z"
+_OF_TYPES: dict[str, Any] = {"string": "text", "number": 0.5, "boolean": True, "object": {}, "null": None}
+_PYTHON: dict[str, type] = {"string": str, "integer": int, "number": float, "object": dict, "array": list}
+
+
+class SchemaExamples:
+    def __init__(self, components: dict[str, JsonSchemaValue]) -> None:
+        """`components` are the schemas that others refer to."""
+        self._components = components
+        self._of_protocol = examples()
+
+    def of(self, schema: JsonSchemaValue, name: str = "") -> Any:
+        """An example of the value of the property `name`. Of optional properties it has those with own examples."""
+        if "$ref" in schema:
+            known = self._of_protocol.get(_name(schema))
+            return known[0] if known else self.of(self.resolved(schema), name)
+        for keyword in ("examples", "enum"):
+            if schema.get(keyword):
+                return schema[keyword][0]
+        if "const" in schema:
+            return schema["const"]
+        for keyword in ("oneOf", "anyOf"):
+            if keyword in schema:
+                return self.of(schema[keyword][0], name)
+        if "properties" in schema:
+            return self._of_object(schema)
+        named, expected = _NAMED.get(name), _PYTHON.get(schema.get("type", "string"))
+        if expected is not None and isinstance(named, expected) and "$ref" not in schema.get("items", {}):
+            return named
+        if schema.get("type") == "array":
+            return [] if schema.get("maxItems") == 0 else [self.of(schema.get("items", {}))]
+        return self._of_value(schema)
+
+    def resolved(self, schema: JsonSchemaValue) -> JsonSchemaValue:
+        """The schema that `schema` refers to, or itself."""
+        return self._components[_name(schema)] if "$ref" in schema else schema
+
+    def _of_object(self, schema: JsonSchemaValue) -> dict[str, Any]:
+        required = schema.get("required", ())
+        return {
+            name: self.of(property, name)
+            for name, property in schema["properties"].items()
+            if name in required or "examples" in property
+        }
+
+    def _of_value(self, schema: JsonSchemaValue) -> Any:
+        type_of = schema.get("type", "string")
+        if schema.get("format") == "date-time":
+            return _TIME
+        if type_of == "object" and isinstance(schema.get("additionalProperties"), dict):
+            return {"name": self.of(schema["additionalProperties"])}
+        if type_of == "integer":
+            return schema.get("minimum", 1)
+        return _OF_TYPES[type_of]
+
+
+def _name(reference: JsonSchemaValue) -> str:
+    """The name of the component that is referred to."""
+    return str(reference["$ref"]).removeprefix(COMPONENTS.format(model=""))

@@ -12,7 +12,7 @@ SERVICES := chromium or keycloak or mcp_everything or mongodb or redis
 # They start servers, processes or whole campaigns.
 SLOW := e2e faults hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py transports/test_slow_clients.py sessions/test_maintenance.py
 
-.PHONY: run services test quick faults hostile tables contract check lint types imports bench bench-doors profile lock clean
+.PHONY: run services test quick faults hostile tables contract clients check lint types imports bench bench-doors profile lock clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
@@ -46,6 +46,10 @@ tables: .venv/.installed-dev
 # The documents of the contract in docs/, from the models and the operations.
 contract: .venv/.installed-dev
 	cd tests && ../$(BIN)/python -m support.contract
+
+# The protocol in TypeScript, from the JSON Schemas that `make contract` has written.
+clients: contract
+	$(BIN)/python clients/typescript/protocol_types.py > clients/typescript/protocol.d.ts
 
 check: lint types imports test
 

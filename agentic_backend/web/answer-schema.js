@@ -8,7 +8,7 @@
  * `minLength` of 0 (`mayBeEmpty`). The server checks every answer against the whole schema.
  */
 
-import { parseExactly } from "./exact-json.js";
+import { parseExactly } from "./client/exact-json.js";
 import { formatJson } from "./format.js";
 
 const MOST_FIELDS = 40;

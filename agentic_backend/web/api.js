@@ -4,7 +4,7 @@
  * Every failure is an `ApiError` with the server's `code` and `content`, or code `unreachable`.
  */
 
-import { parseExactly } from "./exact-json.js";
+import { parseExactly } from "./client/exact-json.js";
 
 const TIMEOUT_MS = 20_000;
 

@@ -8,14 +8,14 @@
  */
 
 import { ApiError } from "./api.js";
-import { Asks } from "./asks.js";
-import { TOO_LARGE } from "./connection.js";
+import { Asks } from "./client/asks.js";
+import { TOO_LARGE } from "./client/connection.js";
 import { Decisions } from "./decisions.js";
 import { Gaps } from "./gaps.js";
 import { PAGE, readMessages } from "./history.js";
 import { sessionInAddress, showSessionInAddress } from "./location.js";
 import { OpenState, nothingOpen } from "./open-state.js";
-import { randomId } from "./random-id.js";
+import { randomId } from "./client/random-id.js";
 import { askedText } from "./timeline.js";
 import {
   answersAsk,
@@ -27,7 +27,7 @@ import {
   refused,
   stopping,
   stored,
-} from "./transcript.js";
+} from "./client/transcript.js";
 
 export const NEW = "";
 

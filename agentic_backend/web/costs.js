@@ -5,7 +5,7 @@
  * conversation is opened and when an exchange of it has ended, and no more once the server says that it has no prices.
  */
 
-import { isOngoing } from "./transcript.js";
+import { isOngoing } from "./client/transcript-exchange.js";
 
 export const noCosts = { sessionId: null, byExchange: {}, total: [] };
 

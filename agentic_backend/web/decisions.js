@@ -4,8 +4,8 @@
  * A refusal names no decision, so that the next frame is sent only when it is known what became of the one before.
  */
 
-import { decided, openApprovals, openKeys, requestKey, undecided } from "./approvals.js";
-import { RESTARTING } from "./asks.js";
+import { decided, openApprovals, openKeys, requestKey, undecided } from "./client/approvals.js";
+import { RESTARTING } from "./client/asks.js";
 
 export class Decisions {
   /** `{frame, keys}`, of which the first is on its way. */

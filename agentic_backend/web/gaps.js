@@ -1,10 +1,10 @@
 /** What no event has told of the open conversation, asked of the server: missing messages, endings, decisions. */
 
 import { ApiError } from "./api.js";
-import { unknownKeys } from "./approvals.js";
+import { unknownKeys } from "./client/approvals.js";
 import { readMessages } from "./history.js";
 import { outcome } from "./timeline.js";
-import { checked, missingAfter, stored } from "./transcript.js";
+import { checked, missingAfter, stored } from "./client/transcript.js";
 
 const READ_AGAIN_MS = 3_000;
 

@@ -1,10 +1,11 @@
 /** The composition root: signs the user in, then wires REST, socket, state and page together, and starts them. */
 
 import { Api, ApiError } from "./api.js";
+import { Connection } from "./client/connection.js";
 import { Page } from "./components/page.js";
 import { html, render } from "./components/html.js";
 import { SigningIn, SignInFailed } from "./components/sign-in.js";
-import { Connection } from "./connection.js";
+import { noticeOf } from "./connection-words.js";
 import { Conversation } from "./conversation.js";
 import { Costs, noCosts } from "./costs.js";
 import { sessionInAddress } from "./location.js";
@@ -44,16 +45,20 @@ function openChat(signIn) {
   const conversation = new Conversation(api, store, sessions);
   const connection = new Connection({
     url: socketUrl(),
-    signIn,
+    tokens: (wanted) => signIn.tokens(wanted),
     onOpen() {
       conversation.connected();
       readLists(api, store, sessions);
     },
     onEvent: (event) => conversation.received(event),
-    onState: (state) => store.set({ connection: state }),
-    onRefused: (code) => conversation.connectionRefused(code),
+    onState(state) {
+      store.set({ connection: { phase: state.phase, notice: noticeOf(state, signIn) } });
+      if (state.phase === "refused") conversation.connectionRefused(state.code);
+    },
   });
   conversation.connection = connection;
+  window.addEventListener("online", () => connection.wake());
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && connection.wake());
   signIn.onRenewed = (tokens) => connection.authenticate(tokens);
   signIn.onLeaving = () => keepDrafts(signIn.user.id, conversation.unsent());
 

@@ -4,7 +4,7 @@
  * `opening` is another number for each conversation that is opened: who has waited for an answer compares it.
  */
 
-import { newTranscript, withExchange } from "./transcript.js";
+import { newTranscript, withExchange } from "./client/transcript.js";
 
 export const nothingOpen = {
   sessionId: null,

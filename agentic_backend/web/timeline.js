@@ -7,8 +7,8 @@
  * has been settled, and then the `tool` that it was before.
  */
 
-import { approvals } from "./approvals.js";
-import { ONGOING, isOngoing } from "./transcript.js";
+import { approvals } from "./client/approvals.js";
+import { ONGOING, isOngoing } from "./client/transcript-exchange.js";
 
 export function timeline(exchange) {
   const items = [question(exchange)];

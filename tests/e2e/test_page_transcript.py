@@ -14,7 +14,8 @@ RUNS = 300
 
 RUN = """async (text) => {
   const runs = JSON.parse(text);
-  const { newTranscript, applyEvent, asked, stored, refused, missingAfter } = await import("/static/transcript.js");
+  const transcripts = await import("/static/client/transcript.js");
+  const { newTranscript, applyEvent, asked, stored, refused, missingAfter } = transcripts;
   const { timeline } = await import("/static/timeline.js");
   const frozen = (value) => {
     const fresh = value && typeof value === "object" && !Object.isFrozen(value);

@@ -1,6 +1,6 @@
 /** All that waits may be approved: once for all. */
 
-import { openApprovals } from "../approvals.js";
+import { openApprovals } from "../client/approvals.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 

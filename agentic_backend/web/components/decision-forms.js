@@ -1,6 +1,6 @@
 /** What a person writes to decide: why not, or other arguments. */
 
-import { parseExactly } from "../exact-json.js";
+import { parseExactly } from "../client/exact-json.js";
 import { formatJson } from "../format.js";
 import { html, useId, useLayoutEffect, useRef, useState } from "./html.js";
 

@@ -1,7 +1,8 @@
 /** The exchanges of the open conversation. The view stays at the newest text as long as the user is there. */
 
 import { askedText, outcome, textOf, timeline } from "../timeline.js";
-import { isOngoing, ongoing } from "../transcript.js";
+import { isOngoing } from "../client/transcript-exchange.js";
+import { ongoing } from "../client/transcript.js";
 import { Exchange } from "./exchange.js";
 import { html, useCallback, useLayoutEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";

@@ -1,6 +1,6 @@
 /** The whole page: the list beside the open conversation; on a narrow screen the list is a drawer. */
 
-import { ongoing } from "../transcript.js";
+import { ongoing } from "../client/transcript.js";
 import { NEW } from "../conversation.js";
 import { formatCosts } from "../format.js";
 import { Composer } from "./composer.js";

@@ -7,8 +7,8 @@ export class DeveloperSignIn {
   renewable = false;
   #token = adoptToken();
 
-  async tokens() {
-    return this.#token && { access_token: this.#token };
+  async tokens({ renew = false } = {}) {
+    return renew || !this.#token ? null : { access_token: this.#token };
   }
 
   /** Whether the address brings another token than the one in use; it is taken. */

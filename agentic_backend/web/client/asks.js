@@ -1,0 +1,76 @@
+/**
+ * The asks that the server has not acknowledged: sent again, under the same id, on every new socket.
+ *
+ * One that was refused for the moment waits its time and is then sent again by itself, once.
+ */
+
+/** @import { Ask, FrameRefused } from "@agentic-backend/client/protocol" */
+
+/** @typedef {Ask & { readonly client_exchange_id: string }} NamedAsk */
+
+/** @typedef {{ readonly content: string, readonly until: number | null }} Kept  why an ask waits, and until when */
+
+const FOR_THE_MOMENT = new Set(["rate_limited", "too_many_runs"]);
+export const RESTARTING = "shutting_down";
+
+export class Asks {
+  /**
+   * By client exchange id.
+   *
+   * @type {Map<string, { frame: NamedAsk, timer: ReturnType<typeof setTimeout> | null, postponed: boolean }>}
+   */
+  #asks = new Map();
+  #send;
+
+  /** @param {(frame: NamedAsk) => unknown} send  gets a frame to the server, if it can be reached */
+  constructor(send) {
+    this.#send = send;
+  }
+
+  get frames() {
+    return [...this.#asks.values()].map(({ frame }) => frame);
+  }
+
+  /** @param {NamedAsk} frame */
+  add(frame) {
+    this.#asks.set(frame.client_exchange_id, { frame, timer: null, postponed: false });
+    this.#send(frame);
+  }
+
+  /** @param {string | null} [id] */
+  find(id) {
+    if (!id) return null;
+    return this.#asks.get(id)?.frame ?? null;
+  }
+
+  /** @param {string | null} [id] */
+  forget(id) {
+    if (!id) return;
+    clearTimeout(this.#asks.get(id)?.timer ?? undefined);
+    this.#asks.delete(id);
+  }
+
+  sendAll() {
+    for (const { frame, timer } of this.#asks.values()) if (timer === null) this.#send(frame);
+  }
+
+  /**
+   * Keeps an ask that the server can't take now: until the time that it names, or until there is a new socket.
+   * Null if it is not sent again by itself.
+   *
+   * @param {string} id
+   * @param {Pick<FrameRefused, "code" | "content" | "retry_after_s">} refusal
+   * @returns {Kept | null}
+   */
+  keep(id, { code, content, retry_after_s: waitS }) {
+    if (code === RESTARTING) return { content, until: null };
+    const ask = this.#asks.get(id);
+    if (!ask || !FOR_THE_MOMENT.has(code) || waitS === undefined || ask.postponed) return null;
+    ask.postponed = true;
+    ask.timer = setTimeout(() => {
+      ask.timer = null;
+      this.#send(ask.frame);
+    }, waitS * 1_000);
+    return { content, until: Date.now() + waitS * 1_000 };
+  }
+}

@@ -1,0 +1,2 @@
+export * from "./dist/index.js";
+export type * from "./protocol.js";

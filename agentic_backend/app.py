@@ -60,6 +60,7 @@ from agentic_backend.transports.repeats import bounded_records
 from agentic_backend.transports.rest import RestApi
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.session_config_api import SessionConfigApi
+from agentic_backend.transports.session_stream.session_stream_api import SessionStreamApi
 from agentic_backend.transports.sign_in import SignIn
 from agentic_backend.transports.sign_in_api import SignInApi
 from agentic_backend.transports.trust_api import TrustApi
@@ -179,6 +180,7 @@ def operations(services: DoorServices) -> list[Operation]:
         TrustApi(services.trust),
         UserDataApi(services),
         AdminApi(services.admin_reads),
+        SessionStreamApi(services),
         SignInApi(services),
     )
     declared = [operation for api in apis for operation in api.operations()]

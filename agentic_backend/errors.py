@@ -203,6 +203,11 @@ class Interrupted(AgenticError):
     default = "The server that ran this exchange went away."
 
 
+def class_of(code: str) -> type[AgenticError]:
+    """The class of the errors with this code; Internal for an unknown code."""
+    return next((error for error in AgenticError.__subclasses__() if error.code == code), Internal)
+
+
 def whose_fault(code: str) -> Whose:
     """The party that can fix an error with this code; "internal" for an unknown code."""
-    return next((error.whose for error in AgenticError.__subclasses__() if error.code == code), "internal")
+    return class_of(code).whose

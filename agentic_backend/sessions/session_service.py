@@ -77,6 +77,8 @@ class SessionService:
         title: str | None,
         chat_profile: str | None,
         scope: Mapping[str, str] | None = None,
+        *,
+        submission_id: str | None = None,
     ) -> Session:
         """A new session. Raises AgentNotFound, AgentUnavailable, BadFrame, Forbidden or RateLimited."""
         self.chat_profiles.check(chat_profile)
@@ -92,6 +94,7 @@ class SessionService:
             created_at=now,
             updated_at=now,
             scope=kept_of(user, named),
+            submission_id=submission_id,
             chat_profile=chat_profile or found.effective.chat_profile,
         )
         await self._store.create_session(session)
@@ -108,7 +111,11 @@ class SessionService:
             return await self._store.list_sessions(query)
 
     async def get(self, user: User, session_id: str) -> Session:
-        return (await owned_session(self._store, user.id, session_id)).shown()
+        return (await self.record(user, session_id)).shown()
+
+    async def record(self, user: User, session_id: str) -> SessionRecord:
+        """The session as it is stored, with its scope and its submission."""
+        return await owned_session(self._store, user.id, session_id)
 
     async def settings_of(self, user: User, session_id: str) -> tuple[Session, AgentInScope]:
         """The session, and its agent with the settings that apply. Raises the errors of `AgentsInScope.get`."""

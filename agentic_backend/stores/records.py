@@ -57,6 +57,8 @@ class SessionRecord:
     """Whether its title is a provisional one, which a model may replace; False once it has a name."""
     scope: dict[str, str] = field(default_factory=dict)
     """Whose settings apply to the session beside its user's, such as a class or an assignment, by the kind of scope."""
+    submission_id: str | None = None
+    """The client's id for the submission that the session belongs to."""
     active_owner: str | None = None
     """The instance that may write for the active exchange: it began the exchange, or claimed it last."""
     reset_rank: int | None = None

@@ -30,18 +30,22 @@ def json_response(body: Value, status: int = 200, headers: dict[str, str] | None
     )
 
 
-async def json_array_response(pages: AsyncIterator[Sequence[Value]]) -> Response:
-    """A JSON array, read and sent page by page. An error of the first page is raised here, before anything is sent."""
+async def json_array_response(pages: AsyncIterator[Sequence[Value]], name: str | None = None) -> Response:
+    """A JSON array, read and sent page by page; with `name`, as the only field of an object.
+
+    An error of the first page is raised here, before anything is sent.
+    """
     first = await anext(pages)
+    before, after = (b"[", b"]") if name is None else (f'{{"{name}":['.encode(), b"]}")
 
     async def body() -> AsyncIterator[bytes]:
-        yield b"[" + _rendered(first)
+        yield before + _rendered(first)
         comma = b"," if first else b""
         async for page in pages:
             if page:
                 yield comma + _rendered(page)
                 comma = b","
-        yield b"]"
+        yield after
 
     return StreamingResponse(body(), headers={"cache-control": "no-store"}, media_type="application/json")
 

@@ -1,0 +1,1 @@
+"""The session stream: sessions, and answers as server-sent events in five types; see docs/doors.md."""

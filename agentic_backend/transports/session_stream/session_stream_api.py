@@ -1,0 +1,128 @@
+"""The REST calls of the session stream: thin adapters to SessionService, SessionOrchestrator and AdminReads."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+from uuid import uuid4
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agentic_backend.auth.user import User
+from agentic_backend.errors import SessionNotFound
+from agentic_backend.protocol.parts import TextPart
+from agentic_backend.sessions.turn import Turn
+from agentic_backend.stores.base import SessionQuery
+from agentic_backend.stores.trail import AuditRecord
+from agentic_backend.transports.credentials import tokens_of
+from agentic_backend.transports.door_services import DoorServices
+from agentic_backend.transports.operation import ASKING, OPENING, Operation, Streamed
+from agentic_backend.transports.rest_errors import json_array_response
+from agentic_backend.transports.rest_input import NoFields
+from agentic_backend.transports.session_stream.errors import SessionStreamError
+from agentic_backend.transports.session_stream.events import StreamEvent
+from agentic_backend.transports.session_stream.models import (
+    Cancelled,
+    CompletedToolSession,
+    ListToolSessions,
+    OpenedToolSession,
+    OpenToolSession,
+    PageOfToolAudit,
+    PageOfToolMessages,
+    SendContent,
+    ToolSession,
+    ToolSessionAudit,
+    ToolSessionAuditRecord,
+    ToolSessionMessage,
+    ToolSessionMessages,
+    ToolSessions,
+)
+from agentic_backend.transports.session_stream.renderer import SessionStreamRenderer
+from agentic_backend.transports.sse import EventStream, exchange_stream
+
+_PAGE = 200
+_AUDIT = "audit_records"
+
+
+class SessionStreamApi:
+    def __init__(self, services: DoorServices) -> None:
+        self._door = services
+
+    def operations(self) -> list[Operation]:
+        path, found, form = "/sessions/{id}", (SessionNotFound,), SessionStreamError
+        messages = Streamed("application/json", ToolSessionMessages)
+        stream = Streamed("text/event-stream", StreamEvent)
+        opening: dict[str, Any] = {"status": 201, "errors": OPENING, "error_form": form}
+        sending: dict[str, Any] = {"answer": stream, "errors": ASKING, "error_form": form, "refused_as": "ask"}
+        return [
+            Operation("POST", "/sessions", self.open_tool_session, **opening),
+            Operation("GET", "/sessions", self.list_tool_sessions, error_form=form),
+            Operation("GET", path, self.get_tool_session, errors=found, error_form=form),
+            Operation("POST", f"{path}/messages", self.send_to_tool_session, **sending),
+            Operation(
+                "GET", f"{path}/messages", self.list_tool_messages, answer=messages, errors=found, error_form=form
+            ),
+            Operation("POST", f"{path}/complete", self.complete_tool_session, errors=found, error_form=form),
+            Operation("POST", f"{path}/cancel", self.cancel_tool_session, errors=found, error_form=form),
+            Operation("GET", f"/admin{path}/audit", self.list_tool_audit, errors=found, error_form=form),
+        ]
+
+    async def open_tool_session(self, user: User, body: OpenToolSession) -> OpenedToolSession:
+        """Open a session with a tool."""
+        scope = {} if body.assignment_id is None else {"assignment": body.assignment_id}
+        sessions = self._door.sessions
+        opened = await sessions.open(user, body.tool_id, None, None, scope, submission_id=body.submission_id)
+        return OpenedToolSession.of(await sessions.record(user, opened.id))
+
+    async def list_tool_sessions(self, user: User, query: ListToolSessions) -> ToolSessions:
+        """The caller's sessions, the most recently used first: the first active one is to be continued."""
+        page = await self._door.sessions.page(
+            SessionQuery(
+                user_id=user.id, agent_id=query.tool_id, state=query.state, limit=query.limit, cursor=query.cursor
+            )
+        )
+        return ToolSessions(
+            sessions=[ToolSession.of(session) for session in page.sessions], next_cursor=page.next_cursor
+        )
+
+    async def get_tool_session(self, user: User, id: str) -> ToolSession:
+        """One session."""
+        return ToolSession.of(await self._door.sessions.record(user, id))
+
+    async def send_to_tool_session(self, request: Request, user: User, id: str, body: SendContent) -> EventStream:
+        """Send a message; the answer is streamed. The same content sent twice is two messages."""
+        turn, request_id = Turn(parts=[TextPart(text=body.content)], session_id=id), uuid4().hex
+        with self._door.kpi.refusals("ask"), self._door.connections.stream(user.id) as place:
+            exchange = await self._door.orchestrator.ask(user, turn, tokens_of(request, user), request_id)
+            renderer, stops = SessionStreamRenderer(request_id), body.on_disconnect == "cancel"
+            return exchange_stream(self._door, user, exchange, place, renderer, stops_with_client=stops)
+
+    async def list_tool_messages(self, user: User, id: str, query: PageOfToolMessages) -> Response:
+        """The messages of a session, by `seq`."""
+
+        async def pages() -> AsyncIterator[Sequence[ToolSessionMessage]]:
+            after, left = query.after_seq, query.limit
+            while True:
+                count = _PAGE if left is None else min(_PAGE, left)
+                session, messages = await self._door.sessions.messages(user, id, after, count)
+                yield [ToolSessionMessage.of(message) for message in messages]
+                left = None if left is None else left - len(messages)
+                if not messages or left == 0 or messages[-1].rank + 1 >= session.next_rank:
+                    return
+                after = messages[-1].rank
+
+        return await json_array_response(pages(), name="messages")
+
+    async def complete_tool_session(self, user: User, id: str, body: NoFields) -> CompletedToolSession:
+        """Stop what runs in a session, and complete it: no more is asked in it. Answers when it has stopped."""
+        session = await self._door.sessions.complete(user, id)
+        return CompletedToolSession(id=session.id, state=session.state, ended_at=session.ended_at)
+
+    async def cancel_tool_session(self, user: User, id: str, body: NoFields) -> Cancelled:
+        """Stop what runs in a session, on whichever instance. Answers when it has stopped."""
+        return Cancelled(cancelled=await self._door.sessions.cancel(user, id))
+
+    async def list_tool_audit(self, id: str, query: PageOfToolAudit) -> ToolSessionAudit:
+        """What modules have replaced or blocked in a session, the newest first. For admins."""
+        audit = await self._door.admin_reads.audit(id, [_AUDIT], query.limit, query.cursor)
+        records = [ToolSessionAuditRecord.of(each) for each in audit.records[_AUDIT] if isinstance(each, AuditRecord)]
+        return ToolSessionAudit(audit_records=records, next_cursor=audit.next_cursors.get(_AUDIT))

@@ -7,6 +7,7 @@ fails.
 import sys
 
 import pytest
+from services.asyncapi_parser import asyncapi_parser
 from services.ferretdb import ferretdb_build
 from services.keycloak import keycloak_distribution
 from services.mcp_everything import everything_program
@@ -16,7 +17,7 @@ from services.mongo_java import mongo_java_build
 def prepare() -> int:
     """The exit code: 1 if CI must not go on."""
     failed = False
-    for build in (mongo_java_build, keycloak_distribution, everything_program, ferretdb_build):
+    for build in (mongo_java_build, keycloak_distribution, everything_program, asyncapi_parser, ferretdb_build):
         try:
             build()
         except pytest.skip.Exception as missing:

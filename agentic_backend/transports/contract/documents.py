@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from agentic_backend.transports.contract.asyncapi import asyncapi
 from agentic_backend.transports.contract.openapi import openapi
 from agentic_backend.transports.contract.protocol_schemas import schema_files
 from agentic_backend.transports.operation import Operation
@@ -12,8 +13,12 @@ from agentic_backend.transports.operation import Operation
 
 def documents(operations: Sequence[Operation]) -> dict[str, bytes]:
     """Each document as JSON, by its path."""
-    schemas = {f"schemas/{name}": schema for name, schema in schema_files().items()}
-    return {path: _encoded(document) for path, document in {"openapi.json": openapi(operations), **schemas}.items()}
+    made = {
+        "openapi.json": openapi(operations),
+        "asyncapi.json": asyncapi(),
+        **{f"schemas/{name}": schema for name, schema in schema_files().items()},
+    }
+    return {path: _encoded(document) for path, document in made.items()}
 
 
 def _encoded(document: dict[str, Any]) -> bytes:

@@ -21,15 +21,29 @@ class ContractApi:
         """Made when they are asked for first."""
 
     def operations(self) -> list[Operation]:
-        answer = Streamed("application/json", Annotated[dict[str, Any], Field(description="An OpenAPI 3.1 document.")])
-        return [Operation("GET", "/openapi.json", self.get_openapi, answer=answer, public=True)]
+        return [
+            Operation(
+                "GET", "/openapi.json", self.get_openapi, answer=_answer("An OpenAPI 3.1 document."), public=True
+            ),
+            Operation(
+                "GET", "/asyncapi.json", self.get_asyncapi, answer=_answer("An AsyncAPI 3.0 document."), public=True
+            ),
+        ]
 
     async def get_openapi(self) -> Response:
         """The OpenAPI 3.1 document of all REST calls: this document."""
         return await self._document("openapi.json")
+
+    async def get_asyncapi(self) -> Response:
+        """The AsyncAPI 3.0 document of the WebSocket: its frames, events and close codes."""
+        return await self._document("asyncapi.json")
 
     async def _document(self, path: str) -> Response:
         if self._documents is None:
             # In a thread, because it takes a good part of a second.
             self._documents = await asyncio.to_thread(documents, [*self._others, *self.operations()])
         return Response(self._documents[path], headers=_HEADERS, media_type="application/json")
+
+
+def _answer(description: str) -> Streamed:
+    return Streamed("application/json", Annotated[dict[str, Any], Field(description=description)])

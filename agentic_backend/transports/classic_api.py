@@ -1,6 +1,7 @@
 """The REST calls of older clients: thin adapters, as in `rest`."""
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import date
 from typing import Annotated
 
 from pydantic import AliasChoices, ConfigDict, Field
@@ -11,6 +12,7 @@ from agentic_backend.errors import BadFrame, SessionNotFound
 from agentic_backend.protocol.frames import Id
 from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.stores.base import SessionQuery
+from agentic_backend.transports.deprecation import Deprecation
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import OPENING, Operation, Streamed
 from agentic_backend.transports.query_string import Query, WholeNumber
@@ -44,6 +46,10 @@ class PageOfHistory(Query):
     )
 
 
+def _for(use: str) -> Deprecation:
+    return Deprecation(since=date(2026, 11, 23), use=use)
+
+
 class ClassicApi:
     def __init__(self, services: DoorServices) -> None:
         self._door = services
@@ -53,10 +59,35 @@ class ClassicApi:
         sessions = Streamed("application/json", list[Session])
         messages = Streamed("application/json", list[ChatMessage])
         return [
-            Operation("POST", f"{_PATH}/session", self.open_classic_session, errors=OPENING),
-            Operation("DELETE", session, self.delete_classic_session, errors=found),
-            Operation("GET", f"{_PATH}/sessions", self.list_classic_sessions, answer=sessions),
-            Operation("GET", f"{session}/history", self.list_classic_history, answer=messages, errors=found),
+            Operation(
+                "POST",
+                f"{_PATH}/session",
+                self.open_classic_session,
+                errors=OPENING,
+                deprecated=_for("POST /agentic/v1/sessions"),
+            ),
+            Operation(
+                "DELETE",
+                session,
+                self.delete_classic_session,
+                errors=found,
+                deprecated=_for("DELETE /agentic/v1/sessions/{id}"),
+            ),
+            Operation(
+                "GET",
+                f"{_PATH}/sessions",
+                self.list_classic_sessions,
+                answer=sessions,
+                deprecated=_for("GET /agentic/v1/sessions"),
+            ),
+            Operation(
+                "GET",
+                f"{session}/history",
+                self.list_classic_history,
+                answer=messages,
+                errors=found,
+                deprecated=_for("GET /agentic/v1/sessions/{id}/messages"),
+            ),
         ]
 
     async def open_classic_session(self, user: User, body: OpenClassicSession) -> Session:

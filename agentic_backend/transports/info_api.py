@@ -1,6 +1,7 @@
 """The REST call that tells what this server is: its versions, doors, limits, features and deprecations."""
 
 from collections.abc import Sequence
+from datetime import date
 from importlib.metadata import version
 from typing import Self
 
@@ -8,6 +9,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.transports.contract.doors import DOORS, Door
+from agentic_backend.transports.deprecation import Deprecation
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import Operation
 from agentic_backend.transports.query_string import PageSize
@@ -78,13 +80,29 @@ class PageSizeView(Value):
     at_most: int
 
 
-class Deprecation(Value):
-    """An operation that will go, and what to use instead."""
+class DeprecatedOperation(Value):
+    """An operation that will go."""
 
     operation_id: str
     method: str
     path: str
     use: str
+    """What to use instead."""
+    since: date
+    """The day on which it was deprecated."""
+    sunset: date | None = absent()
+    """The day on which it goes, where that is set."""
+
+    @classmethod
+    def of(cls, operation: Operation, deprecation: Deprecation) -> Self:
+        return cls(
+            operation_id=operation.id,
+            method=operation.method,
+            path=operation.path,
+            use=deprecation.use,
+            since=deprecation.since,
+            sunset=deprecation.sunset,
+        )
 
 
 class ServerInfo(Value):
@@ -95,7 +113,7 @@ class ServerInfo(Value):
     limits: LimitsView
     page_sizes: dict[str, PageSizeView]
     features: list[str]
-    deprecations: list[Deprecation]
+    deprecations: list[DeprecatedOperation]
 
 
 class InfoApi:
@@ -113,16 +131,14 @@ class InfoApi:
             versions=Versions(
                 server=version("agentic-backend"),
                 protocols=["chat.v2", "classic"],
-                documents=["/openapi.json"],
+                documents=["/asyncapi.json", "/openapi.json"],
             ),
             doors=[DoorView.of(door) for door in DOORS],
             limits=LimitsView.of(self._door.limits),
             page_sizes={each.id: size for each in self._others if (size := _page_size(each)) is not None},
             features=list(FEATURES),
             deprecations=[
-                Deprecation(operation_id=each.id, method=each.method, path=each.path, use=each.deprecated)
-                for each in self._others
-                if each.deprecated is not None
+                DeprecatedOperation.of(each, each.deprecated) for each in self._others if each.deprecated is not None
             ],
         )
 

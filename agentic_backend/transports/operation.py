@@ -44,6 +44,7 @@ from agentic_backend.errors import (
 from agentic_backend.protocol.events import ErrorInfo
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value
+from agentic_backend.transports.deprecation import Deprecation
 from agentic_backend.transports.query_string import Query
 
 
@@ -123,8 +124,8 @@ class Operation:
     error_form: type[ErrorForm] = ErrorBody
     refused_as: str | None = None
     """The `call` label of the metric that counts refused input; None: it is not counted."""
-    deprecated: str | None = None
-    """What to use instead; None: the operation is to stay."""
+    deprecated: Deprecation | None = None
+    """None: the operation is to stay."""
     public: bool = False
     """Whether it needs no authentication. Such a handler has no `user`."""
 

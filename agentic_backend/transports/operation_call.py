@@ -25,7 +25,12 @@ class OperationCall:
         """The answer. `user` is the caller; None if the operation is public."""
         with self._counted():
             given = await self._input(request, user)
-        answer = await self._operation.handler(**given)
+        response = self._response(await self._operation.handler(**given))
+        if self._operation.deprecated is not None:
+            response.headers.update(self._operation.deprecated.headers)
+        return response
+
+    def _response(self, answer: Value | Response | None) -> Response:
         if isinstance(answer, Value):
             return json_response(answer, self._operation.status)
         return answer if isinstance(answer, Response) else Response(status_code=204)

@@ -94,7 +94,7 @@ class _Described:
             described["security"] = []
         if operation.deprecated is not None:
             described["deprecated"] = True
-            described["description"] += f"\n\nDeprecated: {operation.deprecated}"
+            described["description"] += f"\n\nDeprecated: use {operation.deprecated.use}."
         if parameters := [*_path(operation), *self._query(operation), *_headers(operation)]:
             described["parameters"] = parameters
         if operation.body is not None:

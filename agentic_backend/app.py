@@ -42,6 +42,7 @@ from agentic_backend.telemetry import LogTail
 from agentic_backend.tools.standard_tools import standard_tools
 from agentic_backend.transports.admin_api import AdminApi
 from agentic_backend.transports.admin_gate import AdminGate
+from agentic_backend.transports.chat_runs.api import ChatRunsApi
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.classic_api import ClassicApi
 from agentic_backend.transports.contract.contract_api import ContractApi
@@ -143,7 +144,7 @@ async def open_application(
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
         parts = sessions.orchestrator, sessions.service, sessions.reports, sessions.admin_reads, sessions.usage
-        user_data = sessions.trust, sessions.user_export, sessions.user_deletions
+        user_data = sessions.trust, sessions.runs, sessions.user_export, sessions.user_deletions
         connections = OpenConnections(settings.limits)
         services = DoorServices(
             authenticator,
@@ -178,6 +179,7 @@ def operations(services: DoorServices) -> list[Operation]:
         SessionConfigApi(services),
         UsageApi(services.usage),
         TrustApi(services.trust),
+        ChatRunsApi(services),
         UserDataApi(services),
         AdminApi(services.admin_reads),
         SessionStreamApi(services),

@@ -128,15 +128,15 @@ class Feed:
         if log.exchange_id not in self._cursors:
             self.follow(log, 0 if log.final is None else log.final.seq - 1)
 
-    def follow_only(self, log: ExchangeLog, *, stops_with_feed: bool = False) -> None:
-        """Show the exchange of the client's ask from its beginning to its final, which ends the feed.
+    def follow_only(self, log: ExchangeLog, after_seq: int = 0, *, stops_with_feed: bool = False) -> None:
+        """Show the exchange of the client's ask, or its events after `after_seq`, to its final, which ends the feed.
 
         A query always stops with this feed.
         """
         self._only = log.exchange_id
         if stops_with_feed or log.session_id is None:
             self._owned.add(log.exchange_id)
-        self.follow(log, 0)
+        self.follow(log, after_seq)
 
     def follow_asked(self, log: ExchangeLog) -> None:
         """Show the exchange of the client's ask, and changes of its session; a query stops with this feed."""

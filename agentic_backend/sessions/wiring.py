@@ -36,6 +36,7 @@ from agentic_backend.sessions.maintenance import Maintenance
 from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.resumption import Resumption
 from agentic_backend.sessions.retention import Retention
+from agentic_backend.sessions.runs import Runs
 from agentic_backend.sessions.session_ends import OnEnded, SessionEnds
 from agentic_backend.sessions.session_events import SessionEvents
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
@@ -59,6 +60,7 @@ class WiredSessions:
     admin_reads: AdminReads
     usage: UsageReports
     trust: TrustReports
+    runs: Runs
     user_export: UserExport
     user_deletions: UserDeletions
     maintenance: Maintenance
@@ -139,6 +141,7 @@ def wire_sessions(
         admin_reads=AdminReads(store, lambda: modules.health),
         usage=UsageReports(store, ledger.prices),
         trust=TrustReports(store),
+        runs=Runs(store),
         user_export=UserExport(store),
         user_deletions=deletions,
         maintenance=Maintenance(

@@ -11,6 +11,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.kpi_report import KpiReports
+from agentic_backend.sessions.runs import Runs
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.trust_reports import TrustReports
@@ -32,6 +33,7 @@ class DoorServices:
     admin_reads: AdminReads
     usage: UsageReports
     trust: TrustReports
+    runs: Runs
     user_export: UserExport
     user_deletions: UserDeletions
     relay: Relay

@@ -121,10 +121,31 @@ def exchange_stream(
     server stops, a stream of an exchange that runs elsewhere, or waits for a person, ends without a final. The stream
     takes over `place`, and its feed is part of that: it is closed even if the client is gone before the first event.
     """
+    feed = followed(door, user, exchange, place, stops_with_client=stops_with_client)
+    return EventStream(_exchange_events(feed, renderer), place.pop_all(), door.limits.send_timeout_s)
+
+
+def followed(
+    door: DoorServices,
+    user: User,
+    exchange: ExchangeLog,
+    place: ExitStack,
+    *,
+    after_seq: int = 0,
+    stops_with_client: bool = False,
+) -> Feed:
+    """The feed of an exchange's events after `after_seq`, for as long as the user's token is valid; part of `place`."""
     feed = place.enter_context(open_feed(door.relay, _TEXT_INTERVAL_S))
     feed.end_after(seconds_left(user))
-    feed.follow_only(exchange, stops_with_feed=stops_with_client)
-    return EventStream(_exchange_events(feed, renderer), place.pop_all(), door.limits.send_timeout_s)
+    feed.follow_only(exchange, after_seq, stops_with_feed=stops_with_client)
+    return feed
+
+
+def why_cut(feed: Feed) -> AgenticError | None:
+    """Why a feed has ended before its exchange; None if it has not."""
+    if feed.close_code is None:
+        return None
+    return TokenExpired() if feed.close_code is CloseCode.SIGN_IN_AGAIN else ShuttingDown()
 
 
 async def _exchange_events(feed: Feed, renderer: Renderer) -> AsyncIterator[ServerSentEvent]:
@@ -133,8 +154,7 @@ async def _exchange_events(feed: Feed, renderer: Renderer) -> AsyncIterator[Serv
             yield rendered
         if renderer.is_over:
             return
-    if feed.close_code is not None:
-        error = TokenExpired() if feed.close_code is CloseCode.SIGN_IN_AGAIN else ShuttingDown()
+    if (error := why_cut(feed)) is not None:
         for rendered in renderer.cut(error):
             yield rendered
 

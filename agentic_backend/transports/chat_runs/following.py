@@ -1,0 +1,172 @@
+"""Follows one run: its events up to its end, its next pause, or the end of the client's time.
+
+Whatever happens, `done` comes last, exactly once. A run belongs to its session: it goes on without followers.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from uuid import uuid4
+
+from sse_starlette import ServerSentEvent
+
+from agentic_backend.auth.user import User
+from agentic_backend.errors import AgenticError
+from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, Event, Final
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
+from agentic_backend.protocol.trust import TrustSummary
+from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.feed import Feed
+from agentic_backend.transports.chat_runs.events import (
+    AgentSummary,
+    Done,
+    RunError,
+    RunEvent,
+    RunFailure,
+    RunStatus,
+    ToolApprovalRequested,
+)
+from agentic_backend.transports.chat_runs.renderer import RunRenderer
+from agentic_backend.transports.door_services import DoorServices
+from agentic_backend.transports.sse import EventStream, followed, why_cut
+
+log = logging.getLogger(__name__)
+
+# How long an answer in JSON waits for the run, and the bytes of its events beside those that a client must have.
+_WAIT_S, _LISTED_BYTES = 60, 1024 * 1024
+_BLOCKED = "A guardrail objected; the run's text is what it answers instead."
+_ENDS: dict[ExchangeStatus, RunStatus] = {ExchangeStatus.OK: "succeeded", ExchangeStatus.STOPPED: "canceled"}
+_MUST_HAVE = ToolApprovalRequested | AgentSummary | RunError | Done
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedRun:
+    """A run under the name that its client knows, and what the client has of its newest exchange."""
+
+    run_id: str
+    exchange: ExchangeLog
+    correlation_id: str | None = None
+    after_seq: int = 0
+    known: Sequence[ChatMessage] = ()
+
+    def done(self, status: RunStatus) -> Done:
+        return Done(run_id=self.run_id, status=status, conversation_id=self.exchange.session_id)
+
+
+class EventList:
+    """The first events of a run that fit into an answer, and all those that a client must have."""
+
+    def __init__(self) -> None:
+        self.events: list[RunEvent] = []
+        self.is_cut = False
+        self._bytes = 0
+
+    def add(self, event: RunEvent) -> None:
+        if not isinstance(event, _MUST_HAVE):
+            self._bytes += len(event.model_dump_json())
+            self.is_cut |= self._bytes > _LISTED_BYTES
+            if self.is_cut:
+                return
+        self.events.append(event)
+
+    @property
+    def status(self) -> RunStatus:
+        last = self.events[-1]
+        assert isinstance(last, Done), "`done` comes last"
+        return last.status
+
+
+class RunFollower:
+    def __init__(self, door: DoorServices, user: User) -> None:
+        self._door = door
+        self._user = user
+
+    def streamed(self, run: FollowedRun, place: ExitStack) -> EventStream:
+        """The run's events as they come, for as long as the user's token is valid. The stream takes over `place`."""
+        feed = followed(self._door, self._user, run.exchange, place)
+        return EventStream(self._sent(run, feed), place.pop_all(), self._door.limits.send_timeout_s)
+
+    async def listed(self, run: FollowedRun) -> EventList:
+        """The run's events up to its end or its next pause, unless that takes too long: then the run goes on."""
+        listed = EventList()
+        with ExitStack() as place:
+            feed = followed(self._door, self._user, run.exchange, place, after_seq=run.after_seq)
+            try:
+                async with asyncio.timeout(_WAIT_S):
+                    async for event in self._events(run, feed):
+                        listed.add(event)
+            except TimeoutError:
+                listed.add(run.done("running"))
+        return listed
+
+    async def _sent(self, run: FollowedRun, feed: Feed) -> AsyncIterator[ServerSentEvent]:
+        async for event in self._events(run, feed):
+            yield ServerSentEvent(data=event.model_dump_json(), event=event.type)
+
+    async def _events(self, run: FollowedRun, feed: Feed) -> AsyncIterator[RunEvent]:
+        renderer = RunRenderer(run.run_id, run.correlation_id, run.known)
+        async for event in feed:
+            for rendered in renderer.render(event):
+                yield rendered
+            if isinstance(event, Final):
+                for last in await self._ending(run, event):
+                    yield last
+                return
+            if isinstance(event, AwaitingHuman) and _still_waits(run.exchange, event):
+                for rendered in renderer.pause(event):
+                    yield rendered
+                yield run.done("awaiting_approval")
+                return
+        if (error := why_cut(feed)) is not None:
+            yield RunError(error=RunFailure.of(ErrorInfo.of(error, uuid4().hex)))
+        yield run.done("running")
+
+    async def _ending(self, run: FollowedRun, final: Final) -> list[RunEvent]:
+        trust = await self._trust(final.exchange_id)
+        events: list[RunEvent] = [] if trust is None else [AgentSummary(run_id=run.run_id, trust=trust)]
+        if (failure := await self._failure(final, trust)) is not None:
+            events.append(RunError(error=failure))
+        return [*events, run.done(_ENDS.get(final.status, "failed"))]
+
+    async def _trust(self, exchange_id: str) -> TrustSummary | None:
+        try:
+            return await self._door.trust.of(self._user, exchange_id)
+        except Exception as error:
+            # The run has ended all the same: its session was deleted, the store is away, or the summary has a bug.
+            code = error.code if isinstance(error, AgenticError) else None
+            log_fields = {"exchange_id": exchange_id, "code": code}
+            log.warning("a run ends without its trust summary", exc_info=None if code else error, extra=log_fields)
+            return None
+
+    async def _failure(self, final: Final, trust: TrustSummary | None) -> RunFailure | None:
+        if final.error is not None:
+            failure = RunFailure.of(final.error)
+        elif final.status is ExchangeStatus.BLOCKED:
+            failure = RunFailure(
+                type="guardrail",
+                code="blocked",
+                message=_BLOCKED,
+                retryable=False,
+                request_id=await self._request_id(final.exchange_id),
+            )
+        else:
+            return None
+        if failure.type == "runtime" or trust is None:
+            return failure
+        blocked = next((one for one in reversed(trust.objections) if one.action == "blocked"), None)
+        if blocked is None:
+            return failure
+        return failure.model_copy(update={"stage": blocked.stage, "module": blocked.module})
+
+    async def _request_id(self, exchange_id: str) -> str:
+        try:
+            return (await self._door.sessions.exchange(self._user, exchange_id)).request_id
+        except AgenticError:
+            return ""
+
+
+def _still_waits(exchange: ExchangeLog, event: Event) -> bool:
+    """Whether nothing has followed `event`: of a run that is shown from its beginning, a person may have decided."""
+    return isinstance(event, AwaitingHuman) and event.seq == exchange.last_seq

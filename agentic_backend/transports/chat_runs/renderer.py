@@ -1,0 +1,116 @@
+"""RunRenderer: renders the events of an exchange as those of a run, but for its last ones. Pure."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+from agentic_backend.protocol.events import Activity, AwaitingHuman, Event, Final, HumanRequests, Reset, Started, Stream
+from agentic_backend.protocol.messages import ChatMessage
+from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.transports.answer_text import AnswerText
+from agentic_backend.transports.chat_runs.events import (
+    AgentProgress,
+    AgentSwitch,
+    Handoff,
+    RunEvent,
+    TextDelta,
+    ToolApprovalRequested,
+    ToolEnd,
+    ToolStart,
+)
+
+_PARTIAL_OUTPUT = 4_000
+"""The characters of `partialOutput`: the last ones."""
+_TOOLS_INVOKED = 50
+
+
+class RunRenderer:
+    def __init__(self, run_id: str, correlation_id: str | None = None, known: Iterable[ChatMessage] = ()) -> None:
+        """The client has the messages `known` already."""
+        self._run_id = run_id
+        self._correlation_id = correlation_id
+        self._answer = AnswerText()
+        self._next_rank = 0
+        """The lowest rank of a message that the client lacks."""
+        self._names: dict[str, str] = {}
+        """The tools of the calls without a result, by call id."""
+        self._invoked: deque[str] = deque(maxlen=_TOOLS_INVOKED)
+        for message in known:
+            for _ in self._tools(message):
+                pass
+
+    def render(self, event: Event) -> Iterator[RunEvent]:
+        match event:
+            case Started():
+                yield self._progress("running")
+            case Activity():
+                yield from self._activity(event)
+            case Stream():
+                yield from self._tools(event.message)
+            case Reset() | Final():
+                for message in event.messages:
+                    yield from self._tools(message)
+        piece = self._answer.take(event)
+        if piece is not None:
+            yield TextDelta(text=piece.text, replaces=piece.replaces or None)
+
+    def pause(self, event: AwaitingHuman) -> Iterator[RunEvent]:
+        """The run waits for a person. A question that is no tool's call can't be answered by clients of runs."""
+        for request in event.payload.requests:
+            if request.call_id is not None:
+                yield ToolApprovalRequested(
+                    name=request.name or "", args=request.args, tool_call_id=request.call_id, run_id=self._run_id
+                )
+        yield self._progress("awaiting_approval", _asked(event.exchange_id, event.payload))
+
+    def _tools(self, message: ChatMessage) -> Iterator[RunEvent]:
+        """The calls and the results of a message that the client lacks."""
+        if message.rank < self._next_rank:
+            return
+        self._next_rank = message.rank + 1
+        has_result = False
+        for part in message.parts:
+            if isinstance(part, ToolCallPart):
+                self._names[part.call_id] = part.name
+                self._invoked.append(part.name)
+                yield ToolStart(name=part.name, args=part.args, tool_call_id=part.call_id)
+            elif isinstance(part, ToolResultPart):
+                has_result = True
+                yield self._tool_end(part)
+        if has_result:
+            yield self._progress("running")
+
+    def _tool_end(self, result: ToolResultPart) -> ToolEnd:
+        return ToolEnd(
+            name=self._names.pop(result.call_id, ""),
+            result=result.content,
+            status="failed" if result.ok is False else "succeeded",
+            tool_call_id=result.call_id,
+        )
+
+    def _activity(self, event: Activity) -> Iterator[RunEvent]:
+        match event.kind:
+            case "agent_switch":
+                yield AgentSwitch(agent_name=event.data["to"])
+            case "handoff":
+                yield Handoff(origin=event.data["from"], to=event.data["to"])
+            case "progress":
+                yield self._progress("running", event.data)
+
+    def _progress(
+        self, status: Literal["running", "awaiting_approval"], run_state: dict[str, Any] | None = None
+    ) -> AgentProgress:
+        return AgentProgress(
+            run_id=self._run_id,
+            status=status,
+            partial_output=self._answer.text[-_PARTIAL_OUTPUT:],
+            tools_invoked=list(self._invoked) or None,
+            run_state=run_state,
+            correlation_id=self._correlation_id,
+        )
+
+
+def _asked(exchange_id: str, asked: HumanRequests) -> dict[str, Any] | None:
+    """The questions among what a person is asked, and where they can be answered; None if there are none."""
+    questions = [request.question or "" for request in asked.requests if request.call_id is None]
+    return {"exchangeId": exchange_id, "questions": questions} if questions else None

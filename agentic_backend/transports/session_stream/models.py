@@ -133,7 +133,10 @@ class ToolSessionMessages(CamelValue):
 
 
 class ToolSessionAuditRecord(CamelValue):
-    """A text that a module has replaced or blocked. `messageId` is what is stored instead, if that is known."""
+    """A text that a module has replaced or blocked. `messageId` is what is stored instead.
+
+    It is absent for the user's own message, which is the first one of its exchange.
+    """
 
     id: str
     message_id: str | None = absent()

@@ -25,12 +25,17 @@ class Permissions:
 
     def lacking(self, agent_id: str, tool: str, metadata: Mapping[str, Any] | None) -> list[str]:
         """The permissions that the user lacks for a tool of this name and with this metadata."""
-        if self.granted is None:
+        granted = self.granted
+        if granted is None:
             return []
+        needed = self.needed(agent_id, tool, metadata)
+        return [need for need in needed if not any(fnmatchcase(need, pattern) for pattern in granted)]
+
+    def needed(self, agent_id: str, tool: str, metadata: Mapping[str, Any] | None) -> list[str]:
+        """The permissions that a tool of this name and with this metadata needs."""
         patterns = self.needed_by_name.get(agent_id, {})
         named = [need for pattern, needed in patterns.items() if fnmatchcase(tool, pattern) for need in needed]
-        needed = dict.fromkeys([*declared(metadata), *named])
-        return [need for need in needed if not any(fnmatchcase(need, pattern) for pattern in self.granted)]
+        return list(dict.fromkeys([*declared(metadata), *named]))
 
 
 EVERYTHING = Permissions()

@@ -13,6 +13,7 @@ from typing import Any
 
 from langgraph.runtime import get_runtime
 
+from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.agents.permissions import EVERYTHING, Permissions
 from agentic_backend.auth.user_tokens import UserTokens
 from agentic_backend.event_loop import running_loop
@@ -39,6 +40,8 @@ class RuntimeContext:
     prompt_messages: Mapping[str, str] = field(default_factory=dict, repr=False)
     # What the exchange is in, such as an assignment: ids by kind of scope.
     scope: Mapping[str, str] = field(default_factory=dict)
+    # The catalog entries of the agent and its crew, by agent id.
+    entries: Mapping[str, AgentSettings] = field(default_factory=dict, repr=False)
     # What the user may do.
     permissions: Permissions = EVERYTHING
     # The names of the tools that the user may not use, by agent id, for the agent and its crew.

@@ -23,6 +23,7 @@ from agentic_backend.agents.permissions import Permissions
 from agentic_backend.agents.result_marks import FORBIDDEN
 from agentic_backend.agents.runtime_context import RuntimeContext, find_context
 from agentic_backend.errors import Forbidden
+from agentic_backend.stores.trail import Allowance
 
 _LONGEST_WAIT_S = 120.0
 """How long a thread waits for the modules, which have shorter timeouts."""
@@ -52,10 +53,26 @@ def _withheld(graph: Graph, agent_id: str, permissions: Permissions) -> frozense
     return frozenset(name for name, tool in tools.items() if permissions.lacking(agent_id, name, tool.metadata))
 
 
-def require_permission(name: str, metadata: Mapping[str, Any] | None) -> None:
-    """Raise Forbidden if the run's user may not use a tool. For tools that a node calls without a ToolNode."""
-    if lacking := _lacking(find_context(), name, metadata):
+def allowance_of(name: str, metadata: Mapping[str, Any] | None) -> Allowance | None:
+    """Why a tool that starts may run; None outside of an exchange.
+
+    Raises Forbidden if the run's user may not use it: a node may call a tool without a ToolNode.
+    """
+    context = find_context()
+    if context is None:
+        return None
+    if lacking := _lacking(context, name, metadata):
         raise Forbidden(_refusal(name, lacking))
+    agent_id = agent_at_work() or context.agent_id
+    entry = context.entries.get(agent_id)
+    if entry is None:
+        return None
+    return Allowance(
+        agent_id=agent_id,
+        requires_approval=entry.requires_approval_of(name),
+        needs=context.permissions.needed(agent_id, name, metadata),
+        everybody_may=context.permissions.granted is None,
+    )
 
 
 def _tool_nodes(graph: Graph) -> Iterator[ToolNode]:

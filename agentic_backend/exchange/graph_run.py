@@ -316,6 +316,7 @@ class GraphRun:
             call_limits,
             self._clock,
             lambda call: outbox.record([ledger.record_of(call, payer)]),
+            outbox.note_allowed,
         )
 
     async def _pump(self, started: StartedRun, given: Given, outbox: Outbox) -> None:

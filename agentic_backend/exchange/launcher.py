@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 
+from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.agents.permissions import Permissions
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
@@ -32,6 +33,7 @@ class ExchangeLauncher:
         user_tokens = self._services.tokens.of(record.user_id)
         user_tokens.offer(tokens)
         modules = self._modules_of(start)
+        entries = {agent.settings.id: agent.settings for agent in (start.agent, *start.agent.crew)}
         context = RuntimeContext(
             user_id=record.user_id,
             session_id=start.session_id,
@@ -40,7 +42,8 @@ class ExchangeLauncher:
             client=record.runtime_context,
             tokens=user_tokens,
             scope=_scope_of(start),
-            permissions=self._permissions_of(start),
+            entries=entries,
+            permissions=self._permissions_of(start, entries),
             filter_tool_result=modules.tool_result if modules is not None and modules.has(Point.TOOL_RESULT) else None,
             start_in_background=self._services.background.start,
         )
@@ -57,13 +60,12 @@ class ExchangeLauncher:
         settings, session = start.agent.settings, start.session
         return self._services.modules.of_exchange(start.record, settings, session, start.effective.modules)
 
-    def _permissions_of(self, start: ExchangeStart) -> Permissions:
+    def _permissions_of(self, start: ExchangeStart, entries: Mapping[str, AgentSettings]) -> Permissions:
         """What the user may do in this run, by the roles with which the user asked, decided or resumed last."""
         policy = start.record.policy
-        agents = [start.agent, *start.agent.crew]
         return Permissions(
             self._permissions.granted_to(policy.roles if policy is not None else ()),
-            {agent.settings.id: agent.settings.permissions for agent in agents},
+            {agent_id: entry.permissions for agent_id, entry in entries.items()},
         )
 
 

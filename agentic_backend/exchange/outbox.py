@@ -18,7 +18,7 @@ from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd
 from agentic_backend.stores.records import MessageDraft, MessageRecord
-from agentic_backend.stores.trail import TrailRecord
+from agentic_backend.stores.trail import Allowance, TrailRecord
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
 
 # How long records of the trail wait for a message to be stored with, in seconds: alone they cost a write of their own.
@@ -98,6 +98,11 @@ class Outbox:
         self._trail.extend(records)
         if self._trail and self._until_due is None:
             self._until_due = asyncio.get_running_loop().call_later(_TRAIL_WAITS_S, self._let_trail_be_due)
+
+    def note_allowed(self, call_id: str, allowance: Allowance) -> None:
+        """Note why a call of a tool was allowed to run, for its record. Callable in any thread."""
+        if self._tool_calls is not None:
+            self._tool_calls.note_allowed(call_id, allowance)
 
     def _let_trail_be_due(self) -> None:
         self._until_due, self._trail_is_due = None, True

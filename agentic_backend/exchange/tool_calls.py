@@ -16,11 +16,14 @@ from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageDraft, MessageRecord
-from agentic_backend.stores.trail import ToolCallRecord
-from agentic_backend.streaming.content import bounded
+from agentic_backend.stores.trail import Allowance, ToolCallRecord
+from agentic_backend.streaming.content import bounded, clean
 
 LONGEST = 65_536
 """Characters of a call's arguments, as JSON, and of its result."""
+
+# Calls within tools are never announced, so nothing takes their notes out.
+_ALLOWED_AT_MOST = 1_000
 
 State = Literal["success", "error", "rejected", "forbidden"]
 
@@ -49,6 +52,8 @@ class ToolCalls:
         """How many calls the exchange has had."""
         self._waiting: dict[str, ToolCallRecord] = {}
         """The records of the calls without a result, by call id."""
+        self._allowed: dict[str, Allowance] = {}
+        """Why calls were allowed to run that have started and have no result yet, by call id."""
         for message in stored:
             list(self._add(message, message.timestamp))
 
@@ -56,6 +61,11 @@ class ToolCalls:
         """The records of what `messages` tell, which follow those that were added before; a later one replaces."""
         at = self._now()
         return [record for message in messages for record in self._add(message, at)]
+
+    def note_allowed(self, call_id: str, allowance: Allowance) -> None:
+        """Note why a call was allowed to run, for its record. Callable in any thread."""
+        if len(self._allowed) < _ALLOWED_AT_MOST:
+            self._allowed[clean(call_id)] = allowance
 
     def _add(self, message: MessageDraft, at: datetime) -> Iterator[ToolCallRecord]:
         if message.channel not in (Channel.TOOL_CALL, Channel.TOOL_RESULT):
@@ -86,6 +96,7 @@ class ToolCalls:
     def _settled(
         self, begun: ToolCallRecord, part: ToolResultPart, message: MessageDraft, at: datetime
     ) -> ToolCallRecord:
+        begun = replace(begun, allowance=self._allowed.pop(part.call_id, None))
         decision = self._decisions.get(part.call_id)
         approved_by = decision.by if decision is not None and decision.action in ("approve", "edit") else None
         if BACKGROUND in message.metadata.extras and part.ok:

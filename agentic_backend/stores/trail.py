@@ -89,6 +89,19 @@ class UsageRecord:
     """The date of the price."""
 
 
+class Allowance(Value):
+    """Why a call of a tool was allowed to run, noted when the tool started."""
+
+    agent_id: str
+    """The agent whose catalog entry decided."""
+    requires_approval: bool
+    """Whether that entry requires that a person approves of each call of the tool."""
+    needs: list[str]
+    """The permissions that the tool needs, all of which the user had."""
+    everybody_may: bool
+    """Whether the settings give no roles their permissions, so that every user has every one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallRecord:
     """One call of a tool."""
@@ -106,6 +119,8 @@ class ToolCallRecord:
     result: str | None = field(default=None, repr=False)
     error: str | None = field(default=None, repr=False)
     approved_by: str | None = None
+    allowance: Allowance | None = None
+    """None until it has ended, if it never started, and in records of older servers."""
     completed_at: datetime | None = None
     duration_ms: int | None = None
     runs_on: str | None = None

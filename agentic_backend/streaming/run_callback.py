@@ -11,7 +11,8 @@ from langchain_core.outputs import LLMResult
 
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.call_limits import CallLimits
-from agentic_backend.agents.tool_guard import require_permission
+from agentic_backend.agents.tool_guard import allowance_of
+from agentic_backend.stores.trail import Allowance
 from agentic_backend.streaming.in_flight import InFlight, Kind
 from agentic_backend.streaming.model_calls import ModelCall
 from agentic_backend.streaming.model_stream import ModelStream
@@ -28,10 +29,13 @@ class RunCallback(ModelStream):
         call_limits: CallLimits,
         clock: Callable[[], float],
         on_call: Callable[[ModelCall], None] = lambda call: None,
+        on_allowed: Callable[[str, Allowance], None] = lambda call_id, allowance: None,
     ) -> None:
+        """`on_allowed` is told, maybe in a thread, of each call of a tool that starts, and why it may."""
         super().__init__(sink, said, on_call)
         self._call_limits = call_limits
         self._clock = clock
+        self._on_allowed = on_allowed
         self.in_flight = InFlight(clock())
 
     def on_chat_model_start(
@@ -85,9 +89,11 @@ class RunCallback(ModelStream):
     ) -> None:
         name = str((serialized or {}).get("name", ""))
         # A node may call a tool without a ToolNode, whose guard gives the model a failed result instead.
-        require_permission(name, metadata)
+        allowance = allowance_of(name, metadata)
         self._call_limits.on_tool_start(serialized, input_str, run_id=run_id, tool_call_id=tool_call_id)
         self._begin(run_id, parent_run_id, Kind.TOOL, name, is_called=tool_call_id is not None)
+        if tool_call_id is not None and allowance is not None:
+            self._on_allowed(tool_call_id, allowance)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         self._end(run_id)

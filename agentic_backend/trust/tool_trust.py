@@ -57,7 +57,7 @@ def _take(asked: list[Asked], call: ToolCallRecord) -> Asked | None:
 
 
 def _tool(id: str, call: ToolCallRecord, decision: HumanDecision | None, *, is_awaited: bool) -> ToolTrust:
-    outcome = _outcome(call, decision)
+    outcome, by = _outcome(call, decision), decision.by if decision is not None else call.approved_by
     approval = _approval(call, decision, is_awaited=is_awaited)
     return ToolTrust(
         id=id,
@@ -66,8 +66,9 @@ def _tool(id: str, call: ToolCallRecord, decision: HumanDecision | None, *, is_a
         agent_id=call.agent_id,
         outcome=outcome,
         approval=approval,
-        decided_by=decision.by if decision is not None else call.approved_by,
-        allowed_because=_because(approval, outcome, decision.by if decision is not None else call.approved_by),
+        decided_by=by,
+        needs=call.allowance.needs if call.allowance is not None else [],
+        allowed_because=_because(call, outcome, approval, by),
         in_background=call.reported_in is not None or call.runs_on is not None,
         latency_ms=call.duration_ms,
     )
@@ -84,22 +85,44 @@ def _approval(call: ToolCallRecord, decision: HumanDecision | None, *, is_awaite
         return _APPROVALS[decision.action]
     if is_awaited:
         return "awaited"
-    return "approved" if call.approved_by is not None else "not_recorded"
+    if call.approved_by is not None:
+        return "approved"
+    return "not_recorded" if call.allowance is None else "not_required"
 
 
-def _because(approval: Approval, outcome: Outcome, by: str | None) -> str:
+def _because(call: ToolCallRecord, outcome: Outcome, approval: Approval, by: str | None) -> str:
     if outcome == "forbidden":
-        return "The user lacks a permission that the tool needs."
+        return call.error or "The user lacks a permission that the tool needs."
     match approval:
         case "approved":
-            return f"{by} approved the call."
+            return _and_permissions(call, f"{by} approved of the call.")
         case "edited":
-            return f"{by} changed the arguments and approved the call."
+            return _and_permissions(call, f"{by} changed its arguments and approved of it.")
         case "rejected":
             return f"{by} rejected the call."
         case "expired":
             return "Nobody decided in time."
         case "awaited":
-            return "It waits for a person's decision."
-        case _:
-            return "Why it was allowed is not recorded."
+            return "The call waits for a person's decision."
+        case "not_required":
+            return _and_permissions(call, _unasked(call))
+        case "not_recorded":
+            return "Not recorded."
+
+
+def _unasked(call: ToolCallRecord) -> str:
+    assert call.allowance is not None
+    agent = f"the agent '{call.allowance.agent_id}'"
+    if call.allowance.requires_approval:
+        return f"The settings of {agent} require approval of this tool, but its own code called it without asking."
+    return f"The settings of {agent} don't require approval of this tool."
+
+
+def _and_permissions(call: ToolCallRecord, reason: str) -> str:
+    allowance = call.allowance
+    if allowance is None or not allowance.needs:
+        return reason
+    needed = ", ".join(allowance.needs)
+    if allowance.everybody_may:
+        return f"{reason} It needs {needed}, which this server gives to every user."
+    return f"{reason} It needs {needed}, which the user's roles give."

@@ -30,6 +30,9 @@ from agentic_backend.mcp import delegation_tool_name
 
 log = logging.getLogger(__name__)
 
+ASKS_AGENT = "asks_agent"
+"""The key of a tool's metadata that has the id of the agent that it asks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
@@ -60,6 +63,7 @@ def delegation_tool(leader_id: str, expert: AgentFlow) -> BaseTool:
         description=f"Ask {settings.name}. {settings.description}\n\n"
         "It knows nothing of this conversation: put all that matters into the question.",
         args_schema=_ARGUMENTS,
+        metadata={ASKS_AGENT: settings.id},
         handle_tool_error=True,
     )
 

@@ -19,6 +19,7 @@ from langgraph.types import Command
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.at_work import agent_at_work
 from agentic_backend.agents.channel_forms import Graph
+from agentic_backend.agents.delegation import ASKS_AGENT
 from agentic_backend.agents.permissions import Permissions
 from agentic_backend.agents.result_marks import FORBIDDEN
 from agentic_backend.agents.runtime_context import RuntimeContext, find_context
@@ -72,6 +73,7 @@ def allowance_of(name: str, metadata: Mapping[str, Any] | None) -> Allowance | N
         requires_approval=entry.requires_approval_of(name),
         needs=context.permissions.needed(agent_id, name, metadata),
         everybody_may=context.permissions.granted is None,
+        asks_agent=(metadata or {}).get(ASKS_AGENT),
     )
 
 

@@ -54,16 +54,17 @@ class ToolTrust(Value):
 
 
 class TrustedSource(Value):
-    """A source of the answer. `id` is unique in its summary; `call_id` is the tool call that found it, if one did.
+    """A source of the answer. `id` is unique in its summary.
 
-    `number` is the one by which the answer cites it, such as `[1]`.
+    `number` is the one by which the answer cites it, such as `[1]`; `found_by` is the `id` of the tool call that found
+    it, if one did.
     """
 
     id: str
     number: int | None = absent()
     title: str | None = absent()
     href: str | None = absent()
-    call_id: str | None = absent()
+    found_by: str | None = absent()
 
 
 class Objection(Value):

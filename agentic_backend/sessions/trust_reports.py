@@ -16,8 +16,8 @@ from agentic_backend.trust.summary import summary_of
 
 R = TypeVar("R", AuditRecord, ModuleErrorRecord, ToolCallRecord)
 
-# The most records of each kind, and the bytes of messages, that a summary is computed from.
-_RECORDS, _MESSAGES_BYTES = 200, 4 * 1024 * 1024
+# The most exchanges of one run that was resumed, and of each the records of a kind and the bytes of its messages.
+_RUNS, _RECORDS, _MESSAGES_BYTES = 5, 200, 2 * 1024 * 1024
 # How many summaries are computed at once, and how long in seconds one waits for others.
 _PER_USER, _IN_ALL, _WAIT_S = 2, 2, 5.0
 
@@ -35,9 +35,14 @@ class TrustReports:
         """
         exchange = await owned_exchange(self._store, user.id, exchange_id)
         async with self._at_once.entered(user.id):
-            rows = await self._rows(exchange)
-            # In a thread, because it may look through megabytes.
-            return await asyncio.to_thread(summary_of, rows)
+            runs = [await self._rows(exchange)]
+            while (resumed := runs[0].exchange.resumes) is not None and len(runs) < _RUNS:
+                earlier = await self._store.get_exchange(resumed)
+                if earlier is None:
+                    break
+                runs.insert(0, await self._rows(earlier))
+            # In a thread, because it may look through much text.
+            return await asyncio.to_thread(summary_of, runs)
 
     async def _rows(self, exchange: ExchangeRecord) -> TrustRows:
         messages = await self._store.exchange_messages(exchange.id, _MESSAGES_BYTES)

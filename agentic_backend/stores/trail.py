@@ -100,6 +100,8 @@ class Allowance(Value):
     """The permissions that the tool needs, all of which the user had."""
     everybody_may: bool
     """Whether the settings give no roles their permissions, so that every user has every one."""
+    asks_agent: str | None = None
+    """The agent that the tool asks, whose words its result is; None if it asks none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

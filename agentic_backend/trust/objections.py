@@ -3,7 +3,7 @@
 A module's own reason is written for admins and may quote a conversation, so that none of it is told.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from agentic_backend.errors import ContentFiltered
@@ -22,9 +22,9 @@ _STAGES: dict[str, Stage] = {
 }
 
 
-def objections_of(rows: TrustRows) -> list[Objection]:
-    """Each objection once: first those of modules, then that of the model's provider."""
-    found = [*_of_modules(rows), *_of_provider(rows)]
+def objections_of(runs: Iterable[TrustRows]) -> list[Objection]:
+    """Each objection once: of each run first those of modules, then that of the model's provider."""
+    found = [objection for run in runs for objection in (*_of_modules(run), *_of_provider(run))]
     return list({one.model_dump_json(): one for one in found}.values())
 
 
@@ -43,8 +43,10 @@ def _objects(audit: AuditRecord) -> bool:
 
 
 def _of_provider(rows: TrustRows) -> Iterator[Objection]:
+    """A provider refuses what it is sent by an error, and what its model says by a finish reason."""
     error = rows.exchange.error
-    is_refused = error is not None and error.code == ContentFiltered.code
-    finals = [message for message in rows.messages if message.channel is Channel.FINAL]
-    if is_refused or any(one.metadata.finish_reason is FinishReason.CONTENT_FILTER for one in finals):
+    if error is not None and error.code == ContentFiltered.code:
+        yield Objection(by="provider", stage="input", action="blocked")
+    reasons = [message.metadata.finish_reason for message in rows.messages if message.channel is Channel.FINAL]
+    if FinishReason.CONTENT_FILTER in reasons:
         yield Objection(by="provider", stage="output", action="blocked")

@@ -9,7 +9,7 @@ from agentic_backend.stores.trail import AuditRecord, ModuleErrorRecord, ToolCal
 
 @dataclass(frozen=True, slots=True)
 class TrustRows:
-    """All are in the order in which they came; `cut` says that some are missing."""
+    """All in the order in which they came; `cut` says that some are missing."""
 
     exchange: ExchangeRecord
     messages: Sequence[MessageRecord] = field(repr=False)

@@ -1,0 +1,98 @@
+"""The sources of an answer, and which of them a statement cites. Pure.
+
+Sources are those that the answer's model cites, the citations that the agent shows in its answer, and the links that
+tools show beside their results.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentic_backend.protocol.parts import LinkPart, ToolResultPart
+from agentic_backend.protocol.trust import TrustedSource
+from agentic_backend.stores.records import MessageRecord
+
+_LONGEST_TITLE, _LONGEST_HREF = 300, 2_048
+# A shorter title or file name is too often just a word of the sentence.
+_SHORTEST_NAME = 6
+
+_MARK = re.compile(r"\[\^?(\d{1,3}(?:, ?\d{1,3})*)\]")
+
+
+@dataclass(slots=True)
+class Source:
+    title: str | None
+    href: str | None
+    file_name: str | None
+    number: int | None = None
+    """By which the answer cites it."""
+    found_by: str | None = None
+    """The id of the tool call that found it, in the summary."""
+    said: str = field(default="", repr=False)
+    """What is cited of it."""
+
+    def shown(self, id: str) -> TrustedSource:
+        title, href = self.title or self.file_name, self.href
+        return TrustedSource(
+            id=id,
+            number=self.number,
+            title=title[:_LONGEST_TITLE] if title else None,
+            # Half a URL leads elsewhere.
+            href=href if href and len(href) <= _LONGEST_HREF else None,
+            found_by=self.found_by,
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """What a statement that cites it may contain, case-folded."""
+        names = [name.casefold() for name in (self.title, self.file_name) if name and len(name) >= _SHORTEST_NAME]
+        return [*names, self.href.casefold()] if self.href else names
+
+
+def cited_sources(answer: MessageRecord) -> Iterator[Source]:
+    """The sources that the answer's model cites, by their numbers."""
+    for place, told in enumerate(answer.metadata.sources, 1):
+        number = told.get("number")
+        yield Source(
+            title=_text(told, "title", "name"),
+            href=_text(told, "url", "href"),
+            file_name=_text(told, "file_name"),
+            number=number if isinstance(number, int) else place,
+            said=_text(told, "cited_text") or "",
+        )
+
+
+def linked_sources(messages: Iterable[MessageRecord], tool_ids: Mapping[str, str]) -> Iterator[Source]:
+    """The links that tools have shown, and the agent's own citations. `tool_ids` are the tools' ids by call id."""
+    for message in messages:
+        result = next((part for part in message.parts if isinstance(part, ToolResultPart)), None)
+        for part in message.parts:
+            if isinstance(part, LinkPart) and (result is not None or part.kind == "citation"):
+                found_by = tool_ids.get(result.call_id) if result is not None else None
+                yield Source(part.title, part.href, part.file_name, found_by=found_by)
+
+
+def distinct(sources: Iterable[Source]) -> list[Source]:
+    """Each source once, in order of appearance, with the tool that found it."""
+    kept: dict[object, Source] = {}
+    for source in sources:
+        same = kept.setdefault(source.href or (source.file_name, source.title), source)
+        same.found_by = same.found_by or source.found_by
+    return list(kept.values())
+
+
+def citations(statement: str, sources: Sequence[tuple[str, Source]]) -> list[str]:
+    """The ids of those of the `sources` (id, source) that the statement cites by number, URL, file name or title."""
+    folded = statement.casefold()
+    numbers = {int(number) for mark in _MARK.findall(folded) for number in mark.split(",")}
+    return [
+        id
+        for id, source in sources
+        if (source.number is not None and source.number in numbers) or any(name in folded for name in source.names)
+    ]
+
+
+def _text(told: Mapping[str, Any], *names: str) -> str | None:
+    """The first of these values that is a text."""
+    return next((value for name in names if isinstance(value := told.get(name), str) and value), None)

@@ -51,6 +51,8 @@ async def test_a_session_comes_back_as_it_was_stored(store: Store) -> None:
         message_count=3,
         chat_profile="brief",
         active_exchange_id="e",
+        scope={"assignment": "essay"},
+        submission_id="submission-7",
     )
     await store.create_session(session)
     assert await store.get_session(session.id) == session

@@ -1,5 +1,6 @@
 """A real server in the test's event loop: real sockets, a real database, test agents and the assistant."""
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -30,9 +31,16 @@ class RunningServer:
 
 @asynccontextmanager
 async def running_server(
-    directory: Path, *, agents: list[dict[str, Any]] | None = None, settings: dict[str, Any] | None = None
+    directory: Path,
+    *,
+    agents: list[dict[str, Any]] | None = None,
+    settings: dict[str, Any] | None = None,
+    bound: socket.socket | None = None,
 ) -> AsyncIterator[RunningServer]:
-    """Serve `agents` and the assistant with the fast offline model, on free ports, with data in `directory`."""
+    """Serve `agents` and the assistant with the fast offline model, on free ports, with data in `directory`.
+
+    `bound` is the public listener's socket, if the test makes its own.
+    """
     config, catalog, data = directory / "settings.yaml", directory / "agents_catalog.yaml", directory / "data"
     data.mkdir(exist_ok=True)
     config.write_text(yaml.safe_dump({**FAST, "server": {"port": 0, "grace_s": 0.2}} | (settings or {})))
@@ -41,6 +49,6 @@ async def running_server(
     servers = {OPERATIONS, *loaded.mcp_servers}
     manager = AgentManager.load(catalog, loaded.models.keys(), servers, load_chat_profiles(loaded).names)
     models = load_models(loaded.models, loaded.openai_model)
-    async with running(loaded, manager, models) as addresses:
+    async with running(loaded, manager, models, bound) as addresses:
         assert addresses.internal is not None
         yield RunningServer(addresses.public, addresses.internal, data)

@@ -5,13 +5,13 @@ import json
 import logging
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from support.chat_client import PATIENCE_S, ChatClient, chat, check_exchange, final_text
+from support.narrow_sockets import deaf_chat, deaf_post
 from support.rest_client import PREFIX, messages_of, metric_at, rest
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
@@ -26,28 +26,6 @@ SETTINGS = {"limits": {"send_timeout_s": SEND_TIMEOUT_S}}
 async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
     async with running_server(tmp_path, agents=ENTRIES, settings=SETTINGS) as server:
         yield server
-
-
-@asynccontextmanager
-async def narrow_socket(address: str) -> AsyncIterator[socket.socket]:
-    """A socket with a tiny receive buffer, connected to the server."""
-    parts = urlsplit(address)
-    with socket.socket() as narrow:
-        narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        narrow.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(narrow, (parts.hostname, parts.port))
-        yield narrow
-
-
-@asynccontextmanager
-async def deaf_chat(address: str, **options: Any) -> AsyncIterator[ChatClient]:
-    """A client that does not read unless it calls `receive`."""
-    # No closing handshake at the end: there is nobody to answer it.
-    async with (
-        narrow_socket(address) as narrow,
-        chat(address, sock=narrow, max_queue=1, close_timeout=0.1, **options) as client,
-    ):
-        yield client
 
 
 async def until_closed(server: RunningServer) -> None:
@@ -130,21 +108,17 @@ async def test_who_asks_by_rest_and_never_reads_is_let_go_and_that_is_no_error(
     async with (
         running_server(tmp_path, agents=ENTRIES, settings=large) as server,
         rest(server) as http,
-        narrow_socket(server.address) as narrow,
     ):
         session_id = (await http.post("/sessions", json={"agent_id": "echo"})).json()["id"]
-        reader, writer = await asyncio.open_connection(sock=narrow, limit=1024)
-        writer.write(f"POST {PREFIX}/sessions/{session_id}/messages HTTP/1.1\r\nHost: localhost\r\n".encode())
-        writer.write(f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        while "client too slow" not in [record.getMessage() for record in caplog.records]:
-            await asyncio.sleep(0.05)
-        async with asyncio.timeout(PATIENCE_S):
-            while len(await messages_of(http, session_id)) < 2:
-                await asyncio.sleep(0.2)
-        received = b""
-        with suppress(ConnectionError):
-            while data := await reader.read(65_536):
-                received += data
-        assert b"event: started" in received and b"event: final" not in received
-        writer.transport.abort()
+        async with deaf_post(server.address, f"{PREFIX}/sessions/{session_id}/messages", body) as reader:
+            while "client too slow" not in [record.getMessage() for record in caplog.records]:
+                await asyncio.sleep(0.05)
+            async with asyncio.timeout(PATIENCE_S):
+                while len(await messages_of(http, session_id)) < 2:
+                    await asyncio.sleep(0.2)
+            received = b""
+            with suppress(ConnectionError):
+                while data := await reader.read(65_536):
+                    received += data
+            assert b"event: started" in received and b"event: final" not in received
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []

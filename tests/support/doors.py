@@ -1,0 +1,274 @@
+"""A client of each door. They differ only in what their door makes of an ask, of its events and of a refusal."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import httpx
+from httpx_sse import EventSource
+from websockets.exceptions import ConnectionClosed
+
+from support.chat_client import PATH, ChatClient, Event, chat, final_text
+from support.rest_client import PREFIX, plain_http
+from support.running_server import RunningServer
+
+_STATUS_OF_CLOSE = {4401: 401, 4429: 429}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an answer has ended for its client. `code` is the error's if it failed."""
+
+    status: Literal["ok", "stopped", "failed"]
+    text: str
+    code: str | None = None
+
+
+class Refused(Exception):
+    """`status` is the HTTP status, or what stands for it. `content` is empty where the door tells only a status."""
+
+    def __init__(self, status: int, code: str = "", content: str = "") -> None:
+        super().__init__(status, code, content)
+        self.status, self.code, self.content = status, code, content
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The session that is asked in, and its agent."""
+
+    id: str
+    agent_id: str
+
+
+class DoorClient(Protocol):
+    async def ask(self, opened: Opened, message: object) -> None:
+        """Ask. Raises Refused here or in `ended`."""
+        ...
+
+    async def begun(self) -> Event:
+        """The first event of the answer."""
+        ...
+
+    async def ended(self) -> Outcome:
+        """Read the answer to its end. Raises Refused."""
+        ...
+
+    async def leave(self) -> None:
+        """Break the connection."""
+        ...
+
+
+@dataclass(frozen=True)
+class Door:
+    """`name` is that of `GET /info`, `path` is where it is asked; `message` is the field of an ask that holds what the
+    user says.
+    """
+
+    name: str
+    path: str
+    message: str
+    body: Callable[[Opened, object], dict[str, Any]]
+    """The ask."""
+    outcome: Callable[[Sequence[Event]], Outcome | None]
+    """How the answer has ended, by its events; None if it has not."""
+    error: Callable[[dict[str, Any]], dict[str, Any]] = lambda body: dict(body["error"])
+    """The error of a refused call."""
+    content: str = "content"
+    """The field of an error that says why in words."""
+    has_session: bool = True
+    stops_with_client: bool = False
+    subprotocols: Sequence[Any] | None = ()
+    """What a socket offers; empty: it is no socket."""
+
+    @property
+    def is_socket(self) -> bool:
+        return self.subprotocols != ()
+
+    @asynccontextmanager
+    async def client(self, server: RunningServer, token: str = "dev:alice") -> AsyncIterator[DoorClient]:
+        if self.is_socket:
+            async with chat(server.address, token=token, subprotocols=self.subprotocols) as socket:
+                yield _SocketClient(self, socket)
+        else:
+            async with plain_http(base_url=server.address, headers={"Authorization": f"Bearer {token}"}) as http:
+                async with AsyncExitStack() as stack:
+                    yield _StreamClient(self, http, stack)
+
+
+class _SocketClient:
+    def __init__(self, door: Door, socket: ChatClient) -> None:
+        self._door = door
+        self._socket = socket
+
+    async def ask(self, opened: Opened, message: object) -> None:
+        try:
+            await self._socket.send(self._door.body(opened, message))
+        except ConnectionClosed as closed:
+            raise _closed(closed) from closed
+
+    async def begun(self) -> Event:
+        return await self._receive()
+
+    async def ended(self) -> Outcome:
+        while (outcome := self._door.outcome(self._socket.events)) is None:
+            event = await self._receive()
+            # A failure of the exchange comes before its final, and has no `whose` of a refusal's frame.
+            if event["type"] == "error" and "refused" in event:
+                raise Refused(0, event["code"], event["content"])
+        return outcome
+
+    async def leave(self) -> None:
+        self._socket.socket.transport.abort()
+
+    async def _receive(self) -> Event:
+        try:
+            return await self._socket.receive()
+        except ConnectionClosed as closed:
+            raise _closed(closed) from closed
+
+
+def _closed(closed: ConnectionClosed) -> Exception:
+    code = closed.rcvd.code if closed.rcvd is not None else None
+    return Refused(_STATUS_OF_CLOSE[code]) if code in _STATUS_OF_CLOSE else closed
+
+
+class _StreamClient:
+    def __init__(self, door: Door, http: httpx.AsyncClient, stack: AsyncExitStack) -> None:
+        self._door = door
+        self._http = http
+        self._stack = stack
+        self._events: list[Event] = []
+
+    async def ask(self, opened: Opened, message: object) -> None:
+        stream = self._http.stream("POST", self._door.path.format(id=opened.id), json=self._door.body(opened, message))
+        response = await self._stack.enter_async_context(stream)
+        if response.status_code != 200:
+            error = self._door.error(json.loads(await response.aread()))
+            assert error["retryable"] in (True, False) and error.get("request_id", error.get("requestId"))
+            raise Refused(response.status_code, error["code"], error[self._door.content])
+        assert response.headers["content-type"].startswith("text/event-stream")
+        self._response, self._reading = response, _events(response)
+
+    async def begun(self) -> Event:
+        return await self._next()
+
+    async def ended(self) -> Outcome:
+        while (outcome := self._door.outcome(self._events)) is None:
+            await self._next()
+        # The stream ends with the answer.
+        assert [event async for event in self._reading] == []
+        return outcome
+
+    async def leave(self) -> None:
+        await self._response.aclose()
+
+    async def _next(self) -> Event:
+        self._events.append(await anext(self._reading))
+        return self._events[-1]
+
+
+async def _events(response: httpx.Response) -> AsyncIterator[Event]:
+    """The events of a stream, whose data are JSON and name their type."""
+    async for sent in EventSource(response).aiter_sse():
+        event: Event = sent.json()
+        assert sent.event == event["type"]
+        yield event
+
+
+def _of_chat_v2(events: Sequence[Event]) -> Outcome | None:
+    """Of events that end with a `final`."""
+    if not events or (final := events[-1])["type"] != "final":
+        return None
+    if final["status"] in ("ok", "stopped"):
+        return Outcome(final["status"], final_text([final]) if final["status"] == "ok" else "")
+    return Outcome("failed", "", final["error"]["code"])
+
+
+def _of_session_stream(events: Sequence[Event]) -> Outcome | None:
+    if not events or events[-1]["type"] not in ("done", "error"):
+        return None
+    if events[-1]["type"] == "error":
+        return Outcome("failed", "", events[-1]["code"])
+    if events[-1]["meta"].get("cancelled"):
+        return Outcome("stopped", "")
+    return Outcome("ok", _put_together(events, "chunk", "content", "replaces"))
+
+
+def _of_chat_runs(events: Sequence[Event]) -> Outcome | None:
+    if not events or (done := events[-1])["type"] != "done":
+        return None
+    match done["status"]:
+        case "succeeded":
+            return Outcome("ok", _put_together(events, "text_delta", "text", "replace"))
+        case "canceled":
+            return Outcome("stopped", "")
+    [error] = [event["error"] for event in events if event["type"] == "error"]
+    return Outcome("failed", "", error["code"])
+
+
+def _put_together(events: Sequence[Event], kind: str, text: str, replaces: str) -> str:
+    """The answer's text, as a client gets it piece by piece."""
+    answer = ""
+    for event in events:
+        if event["type"] == kind:
+            answer = event[text] if event.get(replaces) else answer + event[text]
+    return answer
+
+
+WEBSOCKET = Door(
+    "websocket",
+    PATH,
+    "message",
+    lambda opened, message: {"type": "ask", "session_id": opened.id, "message": message},
+    _of_chat_v2,
+    subprotocols=["chat.v2"],
+)
+CLASSIC = Door(
+    "classic",
+    PATH,
+    "message",
+    lambda opened, message: {"session_id": opened.id, "message": message, "agent_id": None, "client_exchange_id": None},
+    _of_chat_v2,
+    subprotocols=None,
+)
+REST = Door(
+    "rest",
+    f"{PREFIX}/sessions/{{id}}/messages",
+    "content",
+    lambda opened, message: {"content": message},
+    _of_chat_v2,
+)
+QUERY = Door(
+    "rest, a query",
+    f"{PREFIX}/query",
+    "content",
+    lambda opened, message: {"content": message, "agent_id": opened.agent_id},
+    _of_chat_v2,
+    has_session=False,
+    stops_with_client=True,
+)
+
+SESSION_STREAM = Door(
+    "session-stream",
+    "/sessions/{id}/messages",
+    "content",
+    lambda opened, message: {"content": message},
+    _of_session_stream,
+    error=dict,
+    content="error",
+    stops_with_client=True,
+)
+
+CHAT_RUNS = Door(
+    "chat-runs",
+    "/api/chat",
+    "message",
+    lambda opened, message: {"message": message, "conversationId": opened.id},
+    _of_chat_runs,
+    content="message",
+)
+
+DOORS = (WEBSOCKET, REST, QUERY, SESSION_STREAM, CHAT_RUNS, CLASSIC)
+IN_SESSIONS = [door for door in DOORS if door.has_session]

@@ -51,6 +51,10 @@ contract: .venv/.installed-dev
 clients: contract
 	$(BIN)/python clients/typescript/protocol_types.py > clients/typescript/protocol.d.ts
 
+# What this version's server says to clients, for tests/compatibility; its README tells when.
+transcripts: .venv/.installed-dev
+	cd tests && ../$(BIN)/python -m compatibility.record_all
+
 check: lint types imports test
 
 lint: .venv/.installed-dev

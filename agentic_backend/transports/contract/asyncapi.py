@@ -89,9 +89,10 @@ _CLASSIC = _Channel(
     name="classic",
     title="The classic form, for older clients",
     description=(
-        "A socket that offers no subprotocol. Text that is being written comes as `stream` events whose message has "
-        "`metadata.extras.streaming_delta: true`; the unflagged message of the same rank takes its place. An exchange "
-        "has the id that its client gave it. Any field of a frame may be null."
+        "Deprecated; newer clients use the channel `chat`. A socket that offers no subprotocol. Text that is being "
+        "written comes as `stream` events whose message has `metadata.extras.streaming_delta: true`; the unflagged "
+        "message of the same rank takes its place. An exchange has the id that its client gave it. Any field of a "
+        "frame may be null."
     ),
     handshake={},
     frames=_FRAMES | {"human_resume": "ClassicHumanResume"},

@@ -115,6 +115,9 @@ DOORS: dict[str, Door] = {
         body={"content": "hello", "agent_id": "{agent_id}"},
         end=b'"status":"ok"',
     ),
+    "session stream": partial(
+        stream, path="/sessions/{session_id}/messages", body={"content": "hello"}, end=b'"type":"done"'
+    ),
 }
 
 

@@ -67,13 +67,13 @@ class _PublicEndpoint:
 
     def __init__(self, call: OperationCall, error_form: type[ErrorForm], send_timeout_s: float) -> None:
         self._call = call
-        self._error_form = error_form
+        self.error_form = error_form
         self._send_timeout_s = send_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         # For the handlers of errors.
-        request.state.error_form = self._error_form
+        request.state.error_form = self.error_form
         await _answer(await self._call(request, None), self._send_timeout_s, scope, receive, send)
 
 
@@ -94,13 +94,13 @@ class _Endpoint:
         self._tokens = tokens
         self._at_once = at_once
         self._call = call
-        self._error_form = error_form
+        self.error_form = error_form
         self._send_timeout_s = send_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         # For the handlers of errors, as is the user.
-        request.state.error_form = self._error_form
+        request.state.error_form = self.error_form
         user = await user_of(request, self._authenticator)
         request.state.user = user
         # For what runs already for the user.

@@ -93,22 +93,21 @@ async def _http(request: Request, error: Exception) -> Response:
     """Starlette's own refusals: an unknown path, a wrong method."""
     assert isinstance(error, HTTPException)
     refused = {404: NotFound(), 405: MethodNotAllowed()}.get(error.status_code) or BadFrame(error.detail)
-    response = error_response(refused, uuid4().hex, error.status_code)
+    routes = _routes_at(request)
+    form = next((getattr(route.endpoint, "error_form", ErrorBody) for route in routes), ErrorBody)
+    response = error_response(refused, uuid4().hex, error.status_code, form=form)
     response.headers.update(error.headers or {})
-    if isinstance(refused, MethodNotAllowed) and (allowed := _methods(request)):
+    # Starlette names the methods of the first route only.
+    allowed = {method for route in routes for method in route.methods or ()}
+    if isinstance(refused, MethodNotAllowed) and allowed:
         response.headers["allow"] = ", ".join(sorted(allowed))
     return response
 
 
-def _methods(request: Request) -> set[str]:
-    """The methods of all routes at the request's path; Starlette names those of the first one only."""
+def _routes_at(request: Request) -> list[Route]:
+    """All routes at the request's path, whatever their methods."""
     routes = [route for route in request.app.routes if isinstance(route, Route)]
-    return {
-        method
-        for route in routes
-        if route.matches(request.scope)[0] is not Match.NONE
-        for method in route.methods or ()
-    }
+    return [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

@@ -101,6 +101,13 @@ async def test_who_is_not_signed_in_is_told_so_in_this_doors_form(server: Runnin
         assert response.headers["www-authenticate"] == "Bearer"
 
 
+async def test_a_method_that_a_path_does_not_have_is_refused_in_this_doors_form(server: RunningServer) -> None:
+    async with tool_client(server) as http:
+        response = await http.delete("/sessions/s/messages")
+        assert (response.status_code, response.headers["allow"]) == (405, "GET, HEAD, POST")
+        assert (response.json()["category"], response.json()["code"]) == ("not_found", "method_not_allowed")
+
+
 async def test_null_is_the_same_as_an_absent_field(server: RunningServer) -> None:
     async with tool_client(server) as http:
         session_id = await opened(http, "echo", assignmentId=None, submissionId=None)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from agentic_backend.errors import ContentFiltered
 from agentic_backend.policy.hook_context import Point
-from agentic_backend.protocol.messages import Channel, FinishReason
+from agentic_backend.protocol.messages import FinishReason
 from agentic_backend.protocol.trust import Objection
 from agentic_backend.stores.trail import AuditRecord
 from agentic_backend.trust.rows import TrustRows
@@ -47,6 +47,5 @@ def _of_provider(rows: TrustRows) -> Iterator[Objection]:
     error = rows.exchange.error
     if error is not None and error.code == ContentFiltered.code:
         yield Objection(by="provider", stage="input", action="blocked")
-    reasons = [message.metadata.finish_reason for message in rows.messages if message.channel is Channel.FINAL]
-    if FinishReason.CONTENT_FILTER in reasons:
+    if any(answer.metadata.finish_reason is FinishReason.CONTENT_FILTER for answer in rows.answers):
         yield Objection(by="provider", stage="output", action="blocked")

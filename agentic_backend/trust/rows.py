@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord
 from agentic_backend.stores.trail import AuditRecord, ModuleErrorRecord, ToolCallRecord
 
@@ -17,3 +18,8 @@ class TrustRows:
     audits: Sequence[AuditRecord] = field(repr=False)
     failures: Sequence[ModuleErrorRecord]
     cut: bool = False
+
+    @property
+    def answers(self) -> list[MessageRecord]:
+        """The finals of the agent; an exchange that has ended has one."""
+        return [one for one in self.messages if one.channel is Channel.FINAL and one.role is Role.ASSISTANT]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from agentic_backend.exchange.tool_calls import LONGEST
-from agentic_backend.protocol.messages import Channel, ExchangeStatus
+from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.protocol.trust import Ground, Statement, ToolTrust, TrustSummary
 from agentic_backend.stores.records import MessageRecord
@@ -53,7 +53,7 @@ def _answer_of(run: TrustRows) -> MessageRecord | None:
     """The message with the answer; None if there is none, or if it is what a module says instead of one."""
     if run.exchange.status is ExchangeStatus.BLOCKED:
         return None
-    return next((message for message in reversed(run.messages) if message.channel is Channel.FINAL), None)
+    return run.answers[-1] if run.answers else None
 
 
 def _tools(runs: Sequence[TrustRows]) -> list[list[ToolTrust]]:

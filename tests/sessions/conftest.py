@@ -1,3 +1,3 @@
-from support.session_fixtures import hold, mongodb, sessions
+from support.session_fixtures import hold, mongodb, serve, sessions
 
-__all__ = ["hold", "mongodb", "sessions"]
+__all__ = ["hold", "mongodb", "serve", "sessions"]

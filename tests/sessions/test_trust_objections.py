@@ -1,0 +1,110 @@
+"""What guardrails objected to, in trust summaries: by whom and where, and never the text itself."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.tools import StructuredTool
+from support.hostile_modules import entry, specs
+from support.session_fixtures import Serve
+from support.sessions import USER, Sessions
+from support.turn_model import Turn, TurnModel, call
+
+from agentic_backend.agents.agent_flow import CompiledGraph
+from agentic_backend.errors import ContentFiltered
+from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.trust import Objection, TrustSummary
+from agentic_backend.sessions.trust_reports import TrustReports
+
+SECRET = "secret"
+
+
+def agent(said: str = "done", **turn: Any) -> CompiledGraph:
+    """Calls a tool whose result has the secret, and then says something."""
+
+    async def look() -> str:
+        """Look."""
+        return f"the {SECRET} plan of Quentin Blake"
+
+    model = TurnModel(turns=[Turn(calls=[call("look", "c1")]), Turn(said, **turn)])
+    return create_agent(model, tools=[StructuredTool.from_function(coroutine=look)])
+
+
+async def trust(sessions: Sessions, message: str = "go") -> TrustSummary:
+    log = await sessions.begin(message)
+    await log.wait_ended()
+    return await TrustReports(sessions.store.real).of(USER, log.exchange_id)
+
+
+def module(stage: str, action: str, name: str = "acting") -> Objection:
+    return Objection.model_validate({"by": "module", "module": name, "stage": stage, "action": action})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message", "said", "objections"),
+    [
+        ({"before": "block_word"}, "my secret", "done", [module("input", "blocked")]),
+        ({"before": "redact"}, "my secret", "done", [module("input", "modified")]),
+        ({"after": "block_word"}, "go", "a secret", [module("output", "blocked")]),
+        ({"after": "redact"}, "go", "a secret", [module("output", "modified")]),
+        ({"tool": "redact"}, "go", "done", [module("tool_result", "modified")]),
+        ({"tool": "block_word"}, "go", "done", [module("tool_result", "blocked")]),
+        ({"before": "raise"}, "go", "done", [module("input", "failed")]),
+        (
+            {"before": "guide", "after": "block_word", "tool": "block_word"},
+            "go",
+            "done",
+            [module("tool_result", "blocked")],
+        ),
+    ],
+)
+async def test_a_module_objects(
+    serve: Serve, tmp_path: Path, settings: dict[str, str], message: str, said: str, objections: list[Objection]
+) -> None:
+    async with serve({"agent": agent(said)}, modules=specs(tmp_path, entry(settings=settings))) as own:
+        found = await trust(own, message)
+    assert found.objections == objections
+    is_blocked = ExchangeStatus.BLOCKED is found.status
+    assert is_blocked == ("block_word" in (settings.get("before"), settings.get("after")) and SECRET in message + said)
+    if is_blocked:
+        assert (found.statements, found.answer_rank) == ([], None)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"before": "redact"}, {"after": "redact"}, {"tool": "redact"}, {"after": "block_word"}]
+)
+async def test_no_original_and_no_reason_is_in_a_summary(
+    serve: Serve, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    async with serve({"agent": agent("A secret plan.")}, modules=specs(tmp_path, entry(settings=settings))) as own:
+        found = (await trust(own, "my secret")).model_dump_json()
+    hidden = {"before": "my secret", "after": "A secret", "tool": "the secret"}[next(iter(settings))]
+    assert hidden not in found
+    assert "the word" not in found
+
+
+async def test_a_change_that_a_module_gives_no_reason_for_is_no_objection(serve: Serve, tmp_path: Path) -> None:
+    async with serve({"agent": agent()}, modules=specs(tmp_path, entry(settings={"after": "back"}))) as own:
+        assert (await trust(own)).objections == []
+
+
+async def test_a_module_that_fails_and_blocks_is_told_as_both(serve: Serve, tmp_path: Path) -> None:
+    blocking = entry(settings={"after": "raise"}, on_failure="block")
+    async with serve({"agent": agent()}, modules=specs(tmp_path, blocking)) as own:
+        found = await trust(own)
+    assert found.status is ExchangeStatus.BLOCKED
+    assert found.objections == [module("output", "blocked"), module("output", "failed")]
+
+
+async def test_the_filter_of_a_provider_objects_to_what_it_is_sent(serve: Serve) -> None:
+    async with serve({"agent": agent("", error=ContentFiltered("filtered"))}) as own:
+        found = await trust(own)
+    assert found.status is ExchangeStatus.ERROR
+    assert found.objections == [Objection(by="provider", stage="input", action="blocked")]
+
+
+async def test_the_filter_of_a_provider_objects_to_what_its_model_says(serve: Serve) -> None:
+    async with serve({"agent": agent("No.", finish_reason="content_filter")}) as own:
+        found = await trust(own)
+    assert found.objections == [Objection(by="provider", stage="output", action="blocked")]

@@ -12,7 +12,7 @@ SERVICES := asyncapi_parser or chromium or keycloak or mcp_everything or mongodb
 # They start servers, processes or whole campaigns.
 SLOW := e2e faults hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py transports/test_slow_clients.py sessions/test_maintenance.py
 
-.PHONY: run services test quick faults hostile tables contract clients check lint types imports bench bench-doors profile lock clean
+.PHONY: run services test quick faults hostile tables contract clients transcripts check lint types imports bench bench-doors profile lock clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)

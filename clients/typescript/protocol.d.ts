@@ -296,6 +296,17 @@ export interface GeoPart {
   readonly style?: Readonly<Record<string, unknown>>;
 }
 
+/** What a statement rests on. */
+export interface Ground {
+  /** The `id` of a tool call or of a source of the same summary. */
+  readonly id: string;
+  /**
+   * `citation` where the statement itself names the source, `match` where its figures, names or words occur in the
+   * source or in the tool's result.
+   */
+  readonly by: "citation" | "match";
+}
+
 /** Decisions about some or all of what an exchange waits for. */
 export interface HumanDecisions {
   /** Those about tool calls. */
@@ -410,6 +421,18 @@ export interface MessageMetadata {
   readonly extras: Readonly<Record<string, unknown>>;
 }
 
+/** What a guardrail changed or blocked, or could not check. It says nothing of the text itself. */
+export interface Objection {
+  /** The guardrail: a module, or the filter of the model's provider. */
+  readonly by: "module" | "provider";
+  /** The module's name. */
+  readonly module?: string;
+  /** Where: the user's message, a tool's result, or the agent's answer. */
+  readonly stage: "input" | "tool_result" | "output";
+  /** What it did; `failed` where it could not check. */
+  readonly action: "modified" | "blocked" | "failed";
+}
+
 /** A piece of a message's content. Later versions may have other parts, which a client ignores. */
 export type Part = TextPart | CodePart | ImageUrlPart | ToolCallPart | ToolResultPart | LinkPart | GeoPart | FilePart;
 
@@ -514,6 +537,21 @@ export interface Started {
   readonly resumes?: string;
 }
 
+/** A sentence, a list item or a table row of the answer. */
+export interface Statement {
+  /** Its words. */
+  readonly text: string;
+  /**
+   * Where it begins in the texts of the answer's message, joined by line feeds, in Unicode characters (code points).
+   *
+   */
+  readonly start: number;
+  /** Where it ends, counted likewise. */
+  readonly end: number;
+  /** Empty where nothing was found: these are the model's own words. */
+  readonly rests_on: readonly Ground[];
+}
+
 /** Stops what runs. The exchange's `final` follows; where nothing runs, `idle` answers. */
 export interface Stop {
   /** The session; absent where a query is meant. */
@@ -577,6 +615,66 @@ export interface ToolResultPart {
   readonly latency_ms?: number;
   /** The result as text, or the error. */
   readonly content: string;
+}
+
+/** How one call of a tool ended, and on whose word it ran. */
+export interface ToolTrust {
+  /** Unique in its summary. */
+  readonly id: string;
+  /** The model's own id, which may come again. */
+  readonly call_id: string;
+  /** The tool. */
+  readonly name: string;
+  /** The agent that called it. */
+  readonly agent_id: string;
+  /** How it ended. */
+  readonly outcome: "ok" | "failed" | "rejected" | "forbidden" | "cancelled" | "pending";
+  /** What a person has decided, where one had to. */
+  readonly approval: "approved" | "edited" | "rejected" | "expired" | "awaited" | "not_required" | "not_recorded";
+  /** The person who decided. */
+  readonly decided_by?: string;
+  /** The permissions that the tool needed when it was called. */
+  readonly needs: readonly string[];
+  /** Why the call ran, or why it did not, in words; it has no text of the conversation. */
+  readonly allowed_because: string;
+  /** Whether it went on after its call was answered. */
+  readonly in_background: boolean;
+  /** The time from the call to its result, in milliseconds. */
+  readonly latency_ms?: number;
+}
+
+/** What an answer rests on. */
+export interface TrustSummary {
+  /** The exchange that was answered. */
+  readonly exchange_id: string;
+  /** The exchange's. */
+  readonly status: ExchangeStatus;
+  /** The rank of the message whose statements these are; absent as long as there is no answer. */
+  readonly answer_rank?: number;
+  /** The answer's, in order. */
+  readonly statements: readonly Statement[];
+  /** The calls of tools, in order. */
+  readonly tools: readonly ToolTrust[];
+  /** What the agent found and cited. */
+  readonly sources: readonly TrustedSource[];
+  /** The objections of guardrails, in order. */
+  readonly objections: readonly Objection[];
+  /** Whether parts are missing, because the exchange is too large. */
+  readonly cut: boolean;
+}
+
+/** A source of the answer. */
+export interface TrustedSource {
+  /** Unique in its summary. */
+  readonly id: string;
+  /** The one by which the answer cites it, such as `[1]`. */
+  readonly number?: number;
+  /** Its title. */
+  readonly title?: string;
+  /** Its address. */
+  readonly href?: string;
+  /** The `id` of the tool call that found it, if one did. */
+  readonly found_by?: string;
 }
 
 /** Ends the following of a session. No answer. */

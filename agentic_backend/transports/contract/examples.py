@@ -65,6 +65,7 @@ from agentic_backend.protocol.parts import (
     ToolCallPart,
     ToolResultPart,
 )
+from agentic_backend.protocol.trust import Ground, Objection, Statement, ToolTrust, TrustedSource, TrustSummary
 
 Json = dict[str, Any]
 
@@ -283,6 +284,40 @@ _VALUES: tuple[BaseModel, ...] = (
         popup_property="name",
         fit_bounds=True,
         style={"color": "#d33"},
+    ),
+    TrustSummary(
+        exchange_id=_EXCHANGE_ID,
+        status=ExchangeStatus.OK,
+        answer_rank=3,
+        statements=[
+            Statement(
+                text="It is sunny in Bern, at 18 °C.", start=0, end=30, rests_on=[Ground(id="tool_1", by="match")]
+            )
+        ],
+        tools=[
+            ToolTrust(
+                id="tool_1",
+                call_id=_CALL_ID,
+                name="weather",
+                agent_id=_AGENT_ID,
+                outcome="ok",
+                approval="approved",
+                decided_by="ada",
+                needs=["weather:read"],
+                allowed_because="ada approved it.",
+                latency_ms=120,
+            )
+        ],
+        sources=[
+            TrustedSource(
+                id="source_1",
+                number=1,
+                title="Weather of Bern",
+                href="https://weather.example/bern",
+                found_by="tool_1",
+            )
+        ],
+        objections=[Objection(by="module", module="pii", stage="output", action="modified")],
     ),
     FilePart(attachment_id="a_1", name="notes.pdf", mime="application/pdf", size=48_213),
 )

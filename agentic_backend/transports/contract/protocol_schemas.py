@@ -11,6 +11,7 @@ from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
 from agentic_backend.protocol.events import ServerEvent
 from agentic_backend.protocol.frames import ClientFrame
 from agentic_backend.protocol.parts import Part
+from agentic_backend.protocol.trust import TrustSummary
 from agentic_backend.transports.contract.examples import examples
 from agentic_backend.transports.contract.schemas import schemas_of
 
@@ -22,6 +23,7 @@ _TYPES: tuple[tuple[str, JsonSchemaMode, Any], ...] = (
     ("ClientFrame", "validation", ClientFrame),
     ("ServerEvent", "serialization", ServerEvent),
     ("Part", "serialization", Part),
+    ("TrustSummary", "serialization", TrustSummary),
 )
 UNIONS = {
     "ClientFrame": "Every frame that a client may send. One without `type` is an ask.",

@@ -22,8 +22,11 @@ _AGGREGATIONS_AT_MOST = 20
 class Span(Query):
     """Exchanges that began from `start` on and before `end`, which is after it."""
 
-    start: Time = Field(description="Only exchanges that began from this time on.")
-    end: Time = Field(description="Only exchanges that began before this time, which is after `start`.")
+    start: Time = Field(description="Only exchanges that began from this time on.", examples=["2026-11-01T00:00:00Z"])
+    end: Time = Field(
+        description="Only exchanges that began before this time, which is after `start`.",
+        examples=["2026-12-01T00:00:00Z"],
+    )
 
     def check(self) -> None:
         """Raises BadFrame."""

@@ -25,7 +25,8 @@ from starlette.datastructures import QueryParams
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.frames import LONGEST_ID, first_problem
 
-_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}")
+# Longer ones would only cost time to read.
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,1000}")
 # The largest offset from UTC in use.
 _FARTHEST_OFFSET = timedelta(hours=14)
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Protocol
 from uuid import uuid4
 
+from pydantic import RootModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
 from starlette.requests import Request
@@ -31,7 +32,12 @@ log = logging.getLogger(__name__)
 
 _TEXT_INTERVAL_S = 0.05
 
-EVENTS = Streamed("text/event-stream", ServerEvent)
+
+class AnyEvent(RootModel[ServerEvent]):
+    """An event of Chat Protocol v2. An `error` with a `seq` is of an exchange, one without refuses a frame."""
+
+
+EVENTS = Streamed("text/event-stream", AnyEvent)
 """The answer of an operation that streams events."""
 
 

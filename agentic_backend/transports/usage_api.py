@@ -16,8 +16,10 @@ from agentic_backend.transports.rest import PREFIX
 class UsageFilter(Query):
     """Which calls of models are summed, and by what. Without times, and of no one session or exchange: 31 days."""
 
-    start: Time | None = Field(None, description="Only calls from this time on.")
-    end: Time | None = Field(None, description="Only calls before this time, which is after `start`.")
+    start: Time | None = Field(None, description="Only calls from this time on.", examples=["2026-11-01T00:00:00Z"])
+    end: Time | None = Field(
+        None, description="Only calls before this time, which is after `start`.", examples=["2026-12-01T00:00:00Z"]
+    )
     group: Name | None = Field(None, description="Only calls for users of this group.")
     session_id: Name | None = Field(None, description="Only calls of this session.")
     exchange_id: Name | None = Field(None, description="Only calls of this exchange.")
@@ -25,7 +27,7 @@ class UsageFilter(Query):
     by: Annotated[str, Field(max_length=200)] = Field(
         "",
         description=f"Some of {','.join(USAGE_KEYS)}, each once, with commas between them: one sum for each value.",
-        examples=["day,agent"],
+        examples=["day,agent_id"],
     )
 
     def usage_query(self, user_id: str | None) -> UsageQuery:

@@ -1,6 +1,5 @@
 """The OpenAPI 3.1 document of the REST calls, made of the operations themselves."""
 
-import json
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -118,6 +117,9 @@ class _Described:
             }
             if schema.get("type") == "array":
                 parameter["explode"] = True
+            if not parameter["required"] and schema.get("type") != "integer":
+                # It counts as absent.
+                parameter["allowEmptyValue"] = True
             yield parameter
 
     def _body(self, schema: JsonSchemaValue) -> Json:
@@ -134,7 +136,8 @@ class _Described:
         if operation.answer is None or operation.answer.media_type == "application/json":
             return {"description": self._told(schema), "content": {"application/json": self._content(schema)}}
         media_type = operation.answer.media_type
-        content = {"schema": _text(media_type, schema), "example": self._sequence(schema, media_type)}
+        described = _event_of(schema) if media_type == "text/event-stream" else schema
+        content = {"schema": described, "example": self._examples.of(described)}
         return {"description": _SEQUENCES[media_type], "content": {media_type: content}}
 
     def _told(self, schema: JsonSchemaValue) -> str:
@@ -151,20 +154,27 @@ class _Described:
         self._examples.resolved(schema).setdefault("examples", [example])
         return {"schema": schema}
 
-    def _sequence(self, schema: JsonSchemaValue, media_type: str) -> str:
-        data = json.dumps(self._examples.of(schema))
-        return f"data: {data}\n\n" if media_type == "text/event-stream" else f"{data}\n"
-
 
 _SEQUENCES = {
-    "text/event-stream": "Server-sent events. The data of each is JSON in one line.",
-    "application/x-ndjson": "Lines of JSON.",
+    "text/event-stream": "Server-sent events. The schema is that of one event.",
+    "application/x-ndjson": "Lines of JSON. The schema is that of one line.",
 }
 
 
-def _text(media_type: str, schema: JsonSchemaValue) -> Json:
-    """A body of this media type, each of whose events or lines has JSON of this schema."""
-    return {"type": "string", "contentMediaType": media_type, "contentSchema": schema}
+def _event_of(data: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema of a server-sent event whose data is JSON of this schema.
+
+    It has the form that OpenAPI 3.2 has for events, and tools expect before: https://spec.openapis.org/oas/v3.2.0.html
+    """
+    return {
+        "type": "object",
+        "properties": {
+            "event": {"type": "string", "description": "The type of the event."},
+            "id": {"type": "string", "description": "The place of the event in its stream, where it has one."},
+            "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": data},
+        },
+        "required": ["data"],
+    }
 
 
 def _path(operation: Operation) -> Iterable[Json]:

@@ -1,5 +1,6 @@
 """Examples of what schemas describe: those of the protocol and of the models, else values of the usual names."""
 
+import json
 from typing import Any
 
 from pydantic.json_schema import JsonSchemaValue
@@ -63,21 +64,22 @@ class SchemaExamples:
         if "$ref" in schema:
             known = self._of_protocol.get(_name(schema))
             return known[0] if known else self.of(self.resolved(schema), name)
-        for keyword in ("examples", "enum"):
-            if schema.get(keyword):
-                return schema[keyword][0]
+        given = [
+            *schema.get("examples", ()),
+            *schema.get("enum", ()),
+            *([schema["const"]] if "const" in schema else []),
+        ]
+        if given:
+            return given[0]
         if "const" in schema:
             return schema["const"]
-        for keyword in ("oneOf", "anyOf"):
-            if keyword in schema:
-                return self.of(schema[keyword][0], name)
+        if branches := schema.get("oneOf") or schema.get("anyOf"):
+            return self.of(branches[0], name)
         if "properties" in schema:
             return self._of_object(schema)
         named, expected = _NAMED.get(name), _PYTHON.get(schema.get("type", "string"))
         if expected is not None and isinstance(named, expected) and "$ref" not in schema.get("items", {}):
             return named
-        if schema.get("type") == "array":
-            return [] if schema.get("maxItems") == 0 else [self.of(schema.get("items", {}))]
         return self._of_value(schema)
 
     def resolved(self, schema: JsonSchemaValue) -> JsonSchemaValue:
@@ -94,8 +96,12 @@ class SchemaExamples:
 
     def _of_value(self, schema: JsonSchemaValue) -> Any:
         type_of = schema.get("type", "string")
+        if "contentSchema" in schema:
+            return json.dumps(self.of(schema["contentSchema"]))
         if schema.get("format") == "date-time":
             return _TIME
+        if type_of == "array":
+            return [] if schema.get("maxItems") == 0 else [self.of(schema.get("items", {}))]
         if type_of == "object" and isinstance(schema.get("additionalProperties"), dict):
             return {"name": self.of(schema["additionalProperties"])}
         if type_of == "integer":

@@ -6,7 +6,7 @@ before it where that turns out to be something else. Invariant: what a client ha
 has ended, the text of its final message.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentic_backend.growing_text import GrowingText
@@ -45,7 +45,8 @@ class AnswerText:
             case Reset():
                 return self._begin_anew(event)
             case Final():
-                return self._become(_answer_in(event.messages) or "")
+                answer = answer_in(event.messages)
+                return self._become("" if answer is None else text_of(answer.parts))
         return None
 
     def _written(self, block: int, text: str) -> Piece | None:
@@ -59,10 +60,12 @@ class AnswerText:
         unfinished = max(
             (text for text in reset.partial if text.channel is Channel.FINAL), key=lambda text: text.block, default=None
         )
-        answer = _answer_in(reset.messages)
-        if answer is None and unfinished is not None:
-            self._block, answer = unfinished.block, unfinished.text
-        return self._become(answer or "")
+        if (answer := answer_in(reset.messages)) is not None:
+            return self._become(text_of(answer.parts))
+        if unfinished is None:
+            return self._become("")
+        self._block = unfinished.block
+        return self._become(unfinished.text)
 
     def _become(self, text: str) -> Piece | None:
         shown = self._text.joined()
@@ -86,6 +89,6 @@ def _is_answer(message: ChatMessage) -> bool:
     return message.role is Role.ASSISTANT and message.channel is Channel.FINAL
 
 
-def _answer_in(messages: Sequence[ChatMessage]) -> str | None:
-    answers: Iterable[ChatMessage] = filter(_is_answer, reversed(messages))
-    return next((text_of(message.parts) for message in answers), None)
+def answer_in(messages: Sequence[ChatMessage]) -> ChatMessage | None:
+    """The answer among the messages of an exchange, if it has one."""
+    return next(filter(_is_answer, reversed(messages)), None)

@@ -3,7 +3,7 @@
 A tool is what the other doors call an agent, and the `seq` of a message is its rank.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -51,14 +51,7 @@ class OpenedToolSession(CamelValue):
 
     @classmethod
     def of(cls, session: SessionRecord) -> "OpenedToolSession":
-        return cls(
-            id=session.id,
-            tool_id=session.agent_id,
-            state=session.state,
-            started_at=session.created_at,
-            assignment_id=session.scope.get("assignment"),
-            submission_id=session.submission_id,
-        )
+        return cls(**_opened(session))
 
 
 class ToolSession(OpenedToolSession):
@@ -69,8 +62,18 @@ class ToolSession(OpenedToolSession):
 
     @classmethod
     def of(cls, session: SessionRecord) -> "ToolSession":
-        opened = OpenedToolSession.of(session)
-        return cls(**opened.model_dump(by_alias=False), ended_at=session.ended_at, message_count=session.message_count)
+        return cls(**_opened(session), ended_at=session.ended_at, message_count=session.message_count)
+
+
+def _opened(session: SessionRecord) -> dict[str, Any]:
+    return {
+        "id": session.id,
+        "tool_id": session.agent_id,
+        "state": session.state,
+        "started_at": session.created_at,
+        "assignment_id": session.scope.get("assignment"),
+        "submission_id": session.submission_id,
+    }
 
 
 class ToolSessions(CamelValue):

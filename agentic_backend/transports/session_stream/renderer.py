@@ -6,9 +6,9 @@ from sse_starlette import ServerSentEvent
 
 from agentic_backend.errors import AgenticError, Internal
 from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, Event, ExchangeEvent, Final, Reset, Stream
-from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Role
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
-from agentic_backend.transports.answer_text import AnswerText
+from agentic_backend.transports.answer_text import AnswerText, answer_in
 from agentic_backend.transports.session_stream.events import (
     Chunk,
     Done,
@@ -97,7 +97,7 @@ class SessionStreamRenderer:
 
 def _meta_of(final: Final) -> DoneMeta:
     messages = final.messages
-    answer = next((message for message in reversed(messages) if _is_answer(message)), None)
+    answer = answer_in(messages)
     models = (message.metadata.model for message in reversed(messages))
     took = messages[-1].timestamp - messages[0].timestamp
     return DoneMeta(
@@ -110,7 +110,3 @@ def _meta_of(final: Final) -> DoneMeta:
         blocked=True if final.status is ExchangeStatus.BLOCKED else None,
         cancelled=True if final.status is ExchangeStatus.STOPPED else None,
     )
-
-
-def _is_answer(message: ChatMessage) -> bool:
-    return message.role is Role.ASSISTANT and message.channel is Channel.FINAL

@@ -249,6 +249,7 @@ async def test_a_waiting_exchange_is_ended_by_a_cancel(server: RunningServer) ->
     async with tool_client(server) as http:
         session_id = await opened(http, "approving")
         content = calls(("send_email", {"to": "ann@example.org", "body": "Hello", "copies": 1}))
-        assert (await sent(http, session_id, content))[-1]["code"] == "awaiting_human"
+        called, error = await sent(http, session_id, content)
+        assert (called["toolCall"]["name"], error["code"]) == ("send_email", "awaiting_human")
         assert (await http.post(f"/sessions/{session_id}/cancel")).json() == {"cancelled": True}
         assert (await sent(http, session_id, "hello"))[-1]["type"] == "done"

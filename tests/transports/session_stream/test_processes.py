@@ -1,5 +1,6 @@
-"""Two servers on one MongoDB and one Redis: any of them serves any session."""
+"""Servers as processes: two on one MongoDB and one Redis serve each other's sessions, and one is told to go."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -7,8 +8,6 @@ from pathlib import Path
 import pytest
 from support.server_process import ServerProcess, serving
 from support.tool_sessions import answer_in, check_stream, history, opened, sending, sent, tool_client
-
-pytestmark = pytest.mark.redis
 
 
 @pytest.fixture
@@ -18,6 +17,7 @@ async def servers(mongodb_url: str, redis_url: str, tmp_path: Path) -> AsyncIter
         yield [await stack.enter_async_context(serving(*arguments, cwd=tmp_path)) for _ in range(2)]
 
 
+@pytest.mark.redis
 @pytest.mark.parametrize("call", ["cancel", "complete"])
 async def test_what_runs_on_one_is_ended_over_the_other(servers: list[ServerProcess], call: str) -> None:
     here, there = servers
@@ -36,6 +36,19 @@ async def test_what_runs_on_one_is_ended_over_the_other(servers: list[ServerProc
         assert (kept["content"], kept["finishReason"]) == (answer_in(events), "cancelled")
 
 
+async def test_an_answer_may_end_while_its_server_is_told_to_go(tmp_path: Path) -> None:
+    slow = {"AGENTIC_SERVER__GRACE_S": "60", "AGENTIC_MODELS__DEFAULT__OPTIONS": '{"words_per_second": 20}'}
+    async with serving(cwd=tmp_path, environment=slow) as server, tool_client(server.address) as http:
+        async with sending(http, await opened(http), "write 40 words") as stream:
+            events = [await anext(stream)]
+            ending = asyncio.create_task(server.stop())
+            events += [event async for event in stream]
+        assert await ending == 0
+    check_stream(events)
+    assert events[-1]["type"] == "done" and len(answer_in(events).split()) == 40
+
+
+@pytest.mark.redis
 async def test_a_session_goes_on_over_the_other(servers: list[ServerProcess]) -> None:
     here, there = servers
     async with tool_client(here.address) as first, tool_client(there.address) as second:

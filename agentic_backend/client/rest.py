@@ -1,0 +1,174 @@
+"""Rest: the REST calls of a user, with typed answers."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel
+
+from agentic_backend.client.errors import ChatError, Refused, Unreachable, Unreadable
+from agentic_backend.client.reading import event_in, json_object, value_in
+from agentic_backend.client.tokens import Tokens
+from agentic_backend.protocol.events import ErrorInfo, Started
+from agentic_backend.protocol.messages import ChatMessage, Session, SessionState
+from agentic_backend.protocol.views import (
+    AgentsView,
+    AgentView,
+    CancelledView,
+    CompletedView,
+    MessagesView,
+    SessionsView,
+)
+
+PREFIX = "/agentic/v1"
+_CALL_TIMEOUT_S = 30
+_BODY_BYTES_AT_MOST = 64 * 1024 * 1024
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class _Bearer(httpx.Auth):
+    """Signs each call with the newest token; if that is refused, once more with a renewed one."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        _sign(request, await self._tokens.newest())
+        response = yield request
+        if response.status_code == httpx.codes.UNAUTHORIZED and self._tokens.renewable:
+            _sign(request, await self._tokens.renewed())
+            yield request
+
+
+def _sign(request: httpx.Request, token: str | None) -> None:
+    if token is not None:
+        request.headers["Authorization"] = f"Bearer {token}"
+
+
+class Rest:
+    """Each call raises Refused if the server refuses it, and Unreachable if it fails on the way."""
+
+    def __init__(self, url: str, tokens: Tokens, ssl_context: ssl.SSLContext | None) -> None:
+        # Without TLS the certificates of all authorities need not be read.
+        verify = ssl_context or url.startswith("https:")
+        self._http = httpx.AsyncClient(
+            base_url=url + PREFIX, auth=_Bearer(tokens), timeout=_CALL_TIMEOUT_S, verify=verify
+        )
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def agents(self) -> list[AgentView]:
+        """The agents that the user may talk to."""
+        return (await self._call(AgentsView, "GET", "/agents")).agents
+
+    async def open_session(
+        self, agent_id: str | None = None, *, title: str | None = None, chat_profile: str | None = None
+    ) -> Session:
+        """Open a session. An ask without a session opens one too."""
+        body = {"agent_id": agent_id, "title": title, "chat_profile": chat_profile}
+        return await self._call(Session, "POST", "/sessions", json=body)
+
+    async def sessions(
+        self, *, agent_id: str | None = None, state: SessionState | None = None, text: str | None = None
+    ) -> AsyncIterator[Session]:
+        """The user's sessions, the most recently used first; `text` is searched in titles and messages."""
+        query = {name: value for name, value in {"agent_id": agent_id, "state": state, "q": text}.items() if value}
+        while True:
+            page = await self._call(SessionsView, "GET", "/sessions", params=query)
+            for session in page.sessions:
+                yield session
+            if page.next_cursor is None:
+                return
+            query["cursor"] = page.next_cursor
+
+    async def session(self, session_id: str) -> Session:
+        return await self._call(Session, "GET", f"/sessions/{_segment(session_id)}")
+
+    async def rename_session(self, session_id: str, title: str) -> Session:
+        return await self._call(Session, "PATCH", f"/sessions/{_segment(session_id)}", json={"title": title})
+
+    async def complete_session(self, session_id: str) -> None:
+        """Stop what runs in a session, and end it for good."""
+        await self._call(CompletedView, "POST", f"/sessions/{_segment(session_id)}/complete")
+
+    async def cancel_session(self, session_id: str) -> bool:
+        """Stop what runs in a session; return, once it has ended, whether anything did."""
+        return (await self._call(CancelledView, "POST", f"/sessions/{_segment(session_id)}/cancel")).cancelled
+
+    async def delete_session(self, session_id: str) -> None:
+        """Stop what runs in a session, and delete all of it."""
+        async with self._answered("DELETE", f"/sessions/{_segment(session_id)}"):
+            pass
+
+    async def messages(self, session_id: str, *, after_rank: int = -1) -> AsyncIterator[ChatMessage]:
+        """The stored messages of a session above a rank, in rank order."""
+        while True:
+            page = await self._call(
+                MessagesView, "GET", f"/sessions/{_segment(session_id)}/messages", params={"after_rank": after_rank}
+            )
+            for message in page.messages:
+                yield message
+            if not page.messages or page.messages[-1].rank <= after_rank:
+                return
+            after_rank = page.messages[-1].rank
+            if after_rank + 1 >= page.next_rank:
+                return
+
+    async def resume(self, exchange_id: str) -> str:
+        """Continue an interrupted exchange from its last checkpoint; return the id of the new exchange."""
+        path = f"/exchanges/{_segment(exchange_id)}/resume"
+        async with self._answered("POST", path, json={}) as response:
+            data = b""
+            async for piece in response.aiter_bytes():
+                data += piece
+                if len(data) > _BODY_BYTES_AT_MOST:
+                    break
+                for line in data.splitlines()[:-1]:
+                    event = event_in(json_object(line[5:])) if line.startswith(b"data:") else None
+                    if isinstance(event, Started):
+                        return event.exchange_id
+        raise Unreadable("The server did not tell which exchange continues.")
+
+    async def _call(self, answer: type[Answer], method: str, path: str, **options: Any) -> Answer:
+        async with self._answered(method, path, **options) as response:
+            return value_in(json_object(await _body(response)), answer)
+
+    @asynccontextmanager
+    async def _answered(self, method: str, path: str, **options: Any) -> AsyncIterator[httpx.Response]:
+        """The answer to a call, whose body has not been read. Raises Refused and Unreachable."""
+        try:
+            async with asyncio.timeout(_CALL_TIMEOUT_S), self._http.stream(method, path, **options) as response:
+                if not response.is_success:
+                    raise await _refusal(response)
+                yield response
+        except ChatError:
+            raise
+        except (httpx.HTTPError, OSError, TimeoutError) as failed:
+            raise Unreachable(f"The call failed on the way: {type(failed).__name__}.") from failed
+
+
+def _segment(text: str) -> str:
+    return quote(text, safe="")
+
+
+async def _body(response: httpx.Response) -> bytes:
+    data = bytearray()
+    async for piece in response.aiter_bytes():
+        data += piece
+        if len(data) > _BODY_BYTES_AT_MOST:
+            raise Unreadable("The server's answer is too large.")
+    return bytes(data)
+
+
+async def _refusal(response: httpx.Response) -> ChatError:
+    """The error in the answer of a refused call; a proxy's has none."""
+    try:
+        return Refused.of(value_in(json_object(await _body(response))["error"], ErrorInfo))
+    except (Unreadable, KeyError, TypeError):
+        return Unreachable(f"The call was answered with {response.status_code}.")

@@ -1,0 +1,62 @@
+"""The user's access token: where it comes from, and when it is renewed."""
+
+import asyncio
+import inspect
+import time
+from base64 import urlsafe_b64decode
+from collections.abc import Awaitable, Callable
+
+from pydantic_core import from_json
+
+TokenSource = str | Callable[[], str | Awaitable[str]] | None
+"""A token, a function (also an asynchronous one) that gets one, or None where the server asks for none."""
+
+_SOURCE_TIMEOUT_S = 30
+_SOONEST_RENEWAL_S = 1.0
+
+
+class Tokens:
+    """The newest token of a source. A function is called again after half of the time that the token has left.
+
+    What a function raises reaches the caller of `newest` and `renewed`, as does TimeoutError.
+    """
+
+    def __init__(self, source: TokenSource) -> None:
+        self._source = source
+        self._token = source if isinstance(source, str) else None
+        self._renew_at = 0.0
+        """When the token is due to be renewed (`time.time`); infinite if its expiry is unknown."""
+
+    @property
+    def renewable(self) -> bool:
+        return callable(self._source)
+
+    @property
+    def renewal_in_s(self) -> float | None:
+        """The seconds until the token is due to be renewed; None if it never is."""
+        if not self.renewable or self._renew_at == float("inf"):
+            return None
+        return max(0.0, self._renew_at - time.time())
+
+    async def newest(self) -> str | None:
+        return await self.renewed() if self.renewal_in_s == 0 else self._token
+
+    async def renewed(self) -> str | None:
+        """A token that the source is asked for now."""
+        if callable(self._source):
+            async with asyncio.timeout(_SOURCE_TIMEOUT_S):
+                token = self._source()
+                self._token = await token if inspect.isawaitable(token) else token
+            expiry, now = _expiry_of(self._token), time.time()
+            self._renew_at = float("inf") if expiry is None else now + max(_SOONEST_RENEWAL_S, (expiry - now) / 2)
+        return self._token
+
+
+def _expiry_of(token: str) -> float | None:
+    """The `exp` of a JWT, unverified; None if `token` is none or has none."""
+    try:
+        claims = from_json(urlsafe_b64decode(token.split(".")[1] + "=="))
+        expiry = claims["exp"]
+    except (IndexError, KeyError, TypeError, ValueError):
+        return None
+    return float(expiry) if isinstance(expiry, int | float) else None

@@ -17,8 +17,8 @@ class Changed(AssertionError):
     """The server says something else than it said when the transcript was recorded."""
 
 
-async def replay(transcript: Json, address: str, user: str) -> list[Json]:
-    """All that the server said on sockets of `chat.v2`. Raises Changed."""
+async def replay(transcript: Json, address: str, user: str) -> list[tuple[str, Json]]:
+    """All that the server said on sockets, each with its channel of the AsyncAPI document. Raises Changed."""
     async with AsyncExitStack() as stack:
         replaying = _Replay(address, user, frozenset(transcript["events"]), stack)
         for number, step in enumerate(transcript["steps"]):
@@ -26,12 +26,12 @@ async def replay(transcript: Json, address: str, user: str) -> list[Json]:
                 await replaying.take(step)
             except Changed as changed:
                 raise Changed(f"step {number}: {changed}") from None
-        return [event for socket in replaying.sockets.values() if socket.is_v2 for event in socket.said]
+        return [(socket.channel, event) for socket in replaying.sockets.values() for event in socket.said]
 
 
 class _Socket:
-    def __init__(self, client: ChatClient, known: frozenset[str], is_v2: bool) -> None:
-        self.is_v2 = is_v2
+    def __init__(self, client: ChatClient, known: frozenset[str], channel: str) -> None:
+        self.channel = channel
         self.said: list[Json] = []
         self._client = client
         self._known = known
@@ -85,7 +85,7 @@ class _Replay:
             case {"connect": name, "subprotocols": subprotocols}:
                 client = chat(self._address, token=self._token, subprotocols=subprotocols)
                 connected = await self._stack.enter_async_context(client)
-                self.sockets[name] = _Socket(connected, self._known, bool(subprotocols))
+                self.sockets[name] = _Socket(connected, self._known, "chat" if subprotocols else "classic")
             case {"send": name, "frame": frame}:
                 await self.sockets[name].send(self._names.filled(frame))
             case {"receive": name, "event": expected}:

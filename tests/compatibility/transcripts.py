@@ -104,8 +104,8 @@ def _volatile(values: Json, name: str) -> str | None:
         return None
     if name in _TIMES:
         return "<time>"
-    if name == "response_schema":
-        # LangChain's, or the agent's own.
+    # The schema is LangChain's or the agent's own; the details of an error name lines of code.
+    if name == "response_schema" or (name == "detail" and "retryable" in values):
         return "<object>"
     if name in _NUMBERS:
         return "<number>"

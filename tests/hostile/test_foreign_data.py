@@ -12,6 +12,7 @@ import httpx
 import pytest
 from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support.chat_client import ChatClient, chat
+from support.contract import declared
 from support.figures import figure
 from support.rest_client import messages_of, rest, sse_events
 from support.running_server import RunningServer, running_server
@@ -19,18 +20,8 @@ from support.signing_realm import SigningRealm, signing_realm
 from support.test_agents import ENTRIES
 
 SECRET = "quokkaberry"
-TRANSPORTS = Path(__file__).parents[2] / "agentic_backend" / "transports"
-PREFIX = "/agentic/v1"
-# Every path of the transports that has an id in it.
-CALLS = [
-    (method, ("/chatbot" if file.stem == "classic_api" else "") + path)
-    for file in sorted(TRANSPORTS.glob("*.py"))
-    for method, path in re.findall(r'\("([A-Z]+)", "(/\S*\{id\}\S*)"', file.read_text())
-]
-BODIES: dict[str, dict[str, Any]] = {
-    "PATCH": {"title": "mine now"},
-    "POST": {"message": "what was said?", "agent_id": "echo", "payload": {"answers": {"i": "left"}}},
-}
+# Every call of any door that has an id in its path.
+CALLS = [(operation.method, operation.path) for operation in declared() if "{id}" in operation.path]
 
 
 @pytest.fixture(params=["sqlite", *ON_MONGODB])
@@ -87,7 +78,7 @@ class Owned:
 
 def without_names(answer: Any, *ids: str) -> str:
     """What an answer says, but for the ids that were asked about and the request's own."""
-    text = re.sub(r'"request_id":\s*"[^"]*"', '""', answer if isinstance(answer, str) else json.dumps(answer))
+    text = re.sub(r'"request_?[iI]d":\s*"[^"]*"', '""', answer if isinstance(answer, str) else json.dumps(answer))
     for each in ids:
         text = text.replace(each, "id")
     assert SECRET not in text
@@ -95,13 +86,13 @@ def without_names(answer: Any, *ids: str) -> str:
 
 
 async def called(client: httpx.AsyncClient, method: str, path: str, **headers: str) -> str:
-    body = BODIES.get(method)
-    if path.endswith("/resume"):
-        body = {"payload": BODIES["POST"]["payload"]}
-    elif path.endswith("/messages") and body:
-        body = {"message": body["message"]}
-    elif path.endswith(("/complete", "/cancel")):
-        body = {}
+    body: dict[str, Any] | None = {} if method == "POST" else None
+    if method == "PATCH":
+        body = {"title": "mine now"}
+    elif path.endswith("/resume"):
+        body = {"payload": {"answers": {"i": "left"}}}
+    elif path.endswith("/messages") and method == "POST":
+        body = {"content": "what was said?"}
     response = await client.request(method, path, json=body, headers=headers)
     assert response.status_code >= 400, (method, path, response.text)
     return f"{response.status_code} {response.text}"
@@ -134,8 +125,8 @@ async def test_no_call_tells_or_changes_anything_of_another_user(server: Running
         await owned.fill(alice_chats)
         before = await snapshot(alice, owned)
         nobody = uuid4().hex
-        for method, path in CALLS:
-            ids = owned.exchanges if path.startswith("/exchanges") else owned.sessions
+        for method, path in ((method, f"{server.address}{path}") for method, path in CALLS):
+            ids = owned.exchanges if "/exchanges/" in path else owned.sessions
             nothing = without_names(await called(mallory, method, path.format(id=nobody)), nobody)
             for each in ids.values():
                 said = without_names(await called(mallory, method, path.format(id=each)), each)

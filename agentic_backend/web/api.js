@@ -69,6 +69,11 @@ export class Api {
     return this.#call("GET", "usage", { query: { session_id: sessionId, by: "exchange_id" } });
   }
 
+  /** What the answer of an exchange rests on: a TrustSummary. */
+  trust(exchangeId) {
+    return this.#call("GET", `exchanges/${encodeURIComponent(exchangeId)}/trust`);
+  }
+
   async #call(method, path, { query = {}, body } = {}) {
     const { response, answer } = await this.#fetch(method, this.#url(path, query), body).catch(() => {
       throw new ApiError();

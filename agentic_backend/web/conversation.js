@@ -137,6 +137,11 @@ export class Conversation {
     await this.api.resume(exchange.id);
   }
 
+  /** What the exchange's answer rests on. Raises ApiError. */
+  trust(exchange) {
+    return this.api.trust(exchange.id);
+  }
+
   stop() {
     const running = ongoing(this.#open.transcript);
     const waiting = running?.kept && this.#asks.find(running.clientExchangeId);

@@ -38,6 +38,16 @@ export function outcome(exchange) {
   return last ? "ok" : "unanswered";
 }
 
+/** Whether an exchange with this ending may rest on more than the model's own words, or has met an objection. */
+export function hasGrounds({ messages }, ending) {
+  const parts = messages.flatMap((message) => message.parts);
+  return (
+    ending === "blocked" ||
+    parts.some(({ type, kind }) => type === "tool_call" || (type === "link" && kind === "citation")) ||
+    messages.some(({ metadata }) => metadata?.sources?.length || metadata?.finish_reason === "content_filter")
+  );
+}
+
 /** The text of the user's message, to ask it again. */
 export function askedText(exchange) {
   const message = exchange.messages.find(({ role }) => role === "user");

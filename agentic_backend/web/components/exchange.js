@@ -1,6 +1,6 @@
 /** One exchange: the question, everything that it caused, and how it ended. */
 
-import { askedText, isSilent, outcome, timeline } from "../timeline.js";
+import { askedText, hasGrounds, isSilent, outcome, timeline } from "../timeline.js";
 import { formatAhead, formatCosts, formatCount, formatDuration, formatTime } from "../format.js";
 import { Approval } from "./approval.js";
 import { ApproveAll } from "./approve-all.js";
@@ -12,6 +12,7 @@ import { Activity, ErrorNotice, activityText } from "./notices.js";
 import { LinkChip, Parts, markdownOf } from "./parts.js";
 import { Thought } from "./thought.js";
 import { ToolCard } from "./tool-card.js";
+import { Trust } from "./trust.js";
 
 /** `conversation` takes what the user does about the exchange; see Conversation. `costs` are known once it has ended. */
 export const Exchange = memo(({ exchange, costs, isLast, agentName, conversation }) => {
@@ -24,6 +25,7 @@ export const Exchange = memo(({ exchange, costs, isLast, agentName, conversation
     <${ApproveAll} exchange=${exchange} onDecide=${(made) => conversation.decide(exchange, made)} />
     ${(exchange.progress || isSilent(exchange)) && html`<${Working} exchange=${exchange} agentName=${agentName} />`}
     <${Ending} ending=${ending} />
+    ${ending && hasGrounds(exchange, ending) && html`<${Trust} load=${() => conversation.trust(exchange)} />`}
     ${costs?.length > 0 && html`<p class="cost" data-testid="cost">${formatCosts(costs)}</p>`}
   </section>`;
 });

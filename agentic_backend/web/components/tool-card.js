@@ -9,7 +9,8 @@ import { Parts } from "./parts.js";
 export const ToolCard = memo(({ call, result, parts = [], state, decision }) => {
   const [open, setOpen] = useState(false);
   const body = useId();
-  return html`<section class=${`card tool ${state} ${open ? "open" : ""}`} data-testid="tool-card" data-state=${state}>
+  return html`<section class=${`card tool ${state} ${open ? "open" : ""}`} data-testid="tool-card" data-state=${state}
+    data-call=${call.call_id}>
     <button
       type="button"
       class="card-head"

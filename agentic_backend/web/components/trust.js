@@ -1,0 +1,121 @@
+/**
+ * What an answer rests on: a line under it that loads the trust summary each time it is opened.
+ *
+ * All texts are shown as they are: nothing of them is Markdown or HTML here.
+ */
+
+import { html, useId, useState } from "./html.js";
+import { Icon } from "./icons.js";
+import { LinkChip } from "./parts.js";
+
+/** `load` resolves to the TrustSummary, or raises ApiError. */
+export function Trust({ load }) {
+  const [open, setOpen] = useState(false);
+  const [{ summary, failure }, setLoaded] = useState({});
+  const body = useId();
+  const toggle = async () => {
+    setOpen(!open);
+    if (open) return;
+    try {
+      setLoaded({ summary: await load() });
+    } catch (error) {
+      setLoaded({ failure: error.message });
+    }
+  };
+  return html`<section class=${`card trust ${open ? "open" : ""}`} data-testid="trust">
+    <button type="button" class="card-head" aria-expanded=${String(open)} aria-controls=${body} onClick=${toggle}>
+      <span class="mark"><${Icon} name="link" /></span>
+      <span>What this rests on</span>
+      <span class="spacer" />
+      <${Icon} name="chevron" />
+    </button>
+    <div id=${body} class="card-body" aria-busy=${String(open && !summary && !failure)}>
+      ${open && failure && html`<p role="alert" data-testid="trust-failure">${failure}</p>`}
+      ${open && summary && html`<${Summary} summary=${summary} />`}
+    </div>
+  </section>`;
+}
+
+function Summary({ summary: { statements, tools, sources, objections, cut } }) {
+  const grounds = new Map([...tools, ...sources].map((ground) => [ground.id, ground]));
+  return html`<div class="trust-summary" tabindex="0" role="region" aria-label="What this rests on">
+    <${Section} title="Statements" items=${statements}>
+      ${(statement) => html`<${Statement} statement=${statement} grounds=${grounds} />`}
+    <//>
+    <${Section} title="Tools" items=${tools}>${(tool) => html`<${Tool} tool=${tool} />`}<//>
+    <${Section} title="Sources" items=${sources}>
+      ${({ number, title, href }) => html`<${LinkChip} label=${number} title=${title} href=${href} />`}
+    <//>
+    <${Section} title="Objections" items=${objections}>${(objection) => objectionText(objection)}<//>
+    ${cut && html`<p class="muted">This is too large: only a part of it was looked at.</p>`}
+  </div>`;
+}
+
+function Section({ title, items, children }) {
+  if (!items.length) return null;
+  return html`<h4>${title}</h4>
+    <ul data-testid=${`trust-${title.toLowerCase()}`}>
+      ${items.map((item, index) => html`<li key=${index}>${children(item)}</li>`)}
+    </ul>`;
+}
+
+const FOUND_BY = {
+  citation: "The statement names this source",
+  match: "Its figures, names or words are there",
+};
+
+function Statement({ statement: { text, rests_on: restsOn }, grounds }) {
+  return html`<blockquote>${text}</blockquote>
+    <p class="chips">
+      ${restsOn.map(
+        ({ id, by }) => html`<span key=${id} title=${FOUND_BY[by]}><${Ground} ground=${grounds.get(id)} /></span>`,
+      )}
+      ${restsOn.length === 0 && html`<span class="muted">The model's own words</span>`}
+    </p>`;
+}
+
+function Ground({ ground }) {
+  if (!ground) return null;
+  if (ground.call_id) return html`<${ToolLink} tool=${ground} />`;
+  return html`<${LinkChip} label=${ground.number} title=${ground.title} href=${ground.href} />`;
+}
+
+function ToolLink({ tool: { name, call_id: callId } }) {
+  const show = ({ currentTarget }) => showCall(currentTarget, callId);
+  return html`<button type="button" class="chip" onClick=${show}><${Icon} name="tool" />
+    <span class="chip-text">${name}</span>
+  </button>`;
+}
+
+/** Brings the card of a tool call into view: that of the same exchange, or of the one that it goes on from. */
+function showCall(button, callId) {
+  const within = (root) => [...root.querySelectorAll("[data-call]")].findLast(({ dataset }) => dataset.call === callId);
+  const card = within(button.closest(".exchange")) ?? within(document);
+  card?.scrollIntoView({ block: "center" });
+  card?.querySelector(".card-head").focus({ preventScroll: true });
+}
+
+const OUTCOMES = {
+  ok: "Succeeded",
+  failed: "Failed",
+  rejected: "Rejected",
+  forbidden: "Not allowed",
+  cancelled: "Cut off",
+  pending: "No result yet",
+};
+
+function Tool({ tool }) {
+  return html`<p class="chips">
+      <${ToolLink} tool=${tool} />
+      <span class=${`tool-outcome ${tool.outcome}`}>${OUTCOMES[tool.outcome] ?? tool.outcome}</span>
+    </p>
+    <p>${tool.approval === "not_required" && "Nobody was asked. "}${tool.allowed_because}</p>`;
+}
+
+const STAGES = { input: "the message", tool_result: "a tool's result", output: "the answer" };
+const ACTIONS = { modified: "changed", blocked: "blocked", failed: "failed, so that it did not check" };
+
+function objectionText({ by, module, stage, action }) {
+  const who = by === "module" ? `The module ${module}` : "The filter of the model's provider";
+  return `${who} ${ACTIONS[action]} ${STAGES[stage]}.`;
+}

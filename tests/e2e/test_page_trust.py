@@ -1,0 +1,94 @@
+"""The chat page tells under an answer what it rests on, when the line is opened."""
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+from support.chat_page import ChatPage, chat_page
+from support.running_server import running_server
+from support.trust_agents import ENTRIES
+
+pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+
+async def opened(page: ChatPage) -> None:
+    await page.by("new-chat").click()
+    await page.by("agent-picker").select_option("looking")
+    await page.asked("What's the weather in Paris?")
+    await page.by("trust").get_by_role("button", name="What this rests on").click()
+    await expect(page.by("trust-statements")).to_be_visible()
+
+
+async def test_statements_tools_and_sources_are_told_when_the_line_is_opened(browser: Browser, tmp_path: Path) -> None:
+    async with running_server(tmp_path, agents=ENTRIES) as server, chat_page(browser, server.address) as page:
+        asked_for: list[str] = []
+        page.tab.on("request", lambda one: asked_for.append(one.url) if one.url.endswith("/trust") else None)
+        await opened(page)
+        assert len(asked_for) == 1
+        known, unknown = await page.by("trust-statements").locator("li").all()
+        await expect(known).to_contain_text("It is 21 degrees and sunny in Paris")
+        await expect(known.get_by_role("button", name="weather")).to_be_visible()
+        link = known.get_by_role("link", name="Almanac of Weather")
+        await expect(link).to_have_attribute("href", "https://example.org/almanac")
+        await expect(unknown).to_contain_text("The model's own words")
+        looked, failed = await page.by("trust-tools").locator("li").all()
+        await expect(looked).to_contain_text("Succeeded")
+        await expect(looked).to_contain_text(
+            "Nobody was asked. The settings of the agent 'looking' don't require approval of this tool."
+        )
+        await expect(failed).to_contain_text("send_postcard")
+        await expect(failed).to_contain_text("Failed")
+        await expect(page.by("trust-objections")).to_have_count(0)
+        if folder := os.environ.get("TRUST_SCREENSHOTS"):
+            await page.tab.screenshot(path=f"{folder}/light.png")
+            await page.tab.emulate_media(color_scheme="dark")
+            await page.tab.screenshot(path=f"{folder}/dark.png")
+
+
+async def test_a_statement_leads_to_the_card_of_its_tool_by_keyboard(browser: Browser, tmp_path: Path) -> None:
+    async with running_server(tmp_path, agents=ENTRIES) as server, chat_page(browser, server.address) as page:
+        await opened(page)
+        await page.by("trust-statements").get_by_role("button", name="weather").focus()
+        await page.tab.keyboard.press("Enter")
+        card = page.by("tool-card").filter(has_text="weather")
+        await expect(card.get_by_role("button")).to_be_focused()
+        await expect(card).to_be_in_viewport()
+
+
+async def test_nothing_that_a_model_says_is_html_there(browser: Browser, tmp_path: Path) -> None:
+    async with running_server(tmp_path, agents=ENTRIES) as server, chat_page(browser, server.address) as page:
+        await opened(page)
+        await expect(page.by("trust-statements")).to_contain_text("<img src=x onerror=")
+        await expect(page.by("trust").locator("img")).to_have_count(0)
+        assert await page.tab.title() != "hacked"
+
+
+async def test_an_answer_without_tools_and_sources_has_no_such_line(browser: Browser, tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server, chat_page(browser, server.address) as page:
+        await page.asked("hello")
+        await expect(page.by("usage")).to_be_visible()
+        await expect(page.by("trust")).to_have_count(0)
+
+
+async def test_a_failure_is_told_and_opening_it_again_tries_again(browser: Browser, tmp_path: Path) -> None:
+    async with running_server(tmp_path, agents=ENTRIES) as server, chat_page(browser, server.address) as page:
+        page.provokes("503")
+        answers = [503]
+
+        async def fail_once(route: object) -> None:
+            if answers:
+                body = {"error": {"code": "store_unavailable", "content": "The store is away."}}
+                await route.fulfill(status=answers.pop(), json=body)  # type: ignore[attr-defined]
+            else:
+                await route.continue_()  # type: ignore[attr-defined]
+
+        await page.tab.route("**/trust", fail_once)
+        await page.by("agent-picker").select_option("looking")
+        await page.asked("What's the weather in Paris?")
+        line = page.by("trust").get_by_role("button", name="What this rests on")
+        await line.click()
+        await expect(page.by("trust-failure")).to_have_text("The store is away.")
+        await line.click()
+        await line.click()
+        await expect(page.by("trust-statements")).to_be_visible()

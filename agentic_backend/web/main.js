@@ -1,7 +1,7 @@
 /** The composition root: signs the user in, then wires REST, socket, state and page together, and starts them. */
 
 import { Api, ApiError } from "./api.js";
-import { Connection } from "./client/connection.js";
+import { Connection, socketUrl } from "./client/connection.js";
 import { Page } from "./components/page.js";
 import { html, render } from "./components/html.js";
 import { SigningIn, SignInFailed } from "./components/sign-in.js";
@@ -44,7 +44,7 @@ function openChat(signIn) {
   const sessions = new Sessions(api, store);
   const conversation = new Conversation(api, store, sessions);
   const connection = new Connection({
-    url: socketUrl(),
+    url: socketUrl(new URL(".", document.baseURI)),
     tokens: (wanted) => signIn.tokens(wanted),
     onOpen() {
       conversation.connected();
@@ -95,10 +95,4 @@ async function readLists(api, store, sessions) {
     // Without a valid token the socket closes too, and the page says that.
     store.set({ agentsError: error.status === 401 ? null : error.message });
   }
-}
-
-function socketUrl() {
-  const url = new URL("chatbot/query/ws", root);
-  url.protocol = root.protocol === "https:" ? "wss:" : "ws:";
-  return url;
 }

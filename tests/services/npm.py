@@ -1,6 +1,7 @@
 """Packages from npm, at the versions of a lock file, installed once per machine."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from services.cache import cached, run, version_of
@@ -10,8 +11,8 @@ _INSTALL = ("npm", "ci", "--omit-lockfile-registry-resolved=true", "--ignore-scr
 _INSTALL_S = 300
 
 
-def installed(service: str, source: Path) -> Path:
-    """A directory with all files of `source`, whose lock file's packages are installed in it.
+def installed(service: str, source: Path, names: Sequence[str] = ()) -> Path:
+    """A directory with the files of `source` of these names (or all), whose lock file's packages are installed in it.
 
     `service` is in words. Skips or fails the test if it can't be had (see `require`).
     """
@@ -24,5 +25,5 @@ def installed(service: str, source: Path) -> Path:
         failure = run(_INSTALL, _INSTALL_S, cwd=directory)
         require(service, failure is None, f"npm can't fetch it: {failure}")
 
-    files = sorted(source.iterdir())
+    files = [source / name for name in names] or sorted(source.iterdir())
     return cached(source.name.replace("_", "-"), version_of(*files), install)

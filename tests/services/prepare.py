@@ -12,12 +12,22 @@ from services.ferretdb import ferretdb_build
 from services.keycloak import keycloak_distribution
 from services.mcp_everything import everything_program
 from services.mongo_java import mongo_java_build
+from services.typescript import typescript_modules
+
+_BUILDS = (
+    mongo_java_build,
+    keycloak_distribution,
+    everything_program,
+    asyncapi_parser,
+    typescript_modules,
+    ferretdb_build,
+)
 
 
 def prepare() -> int:
     """The exit code: 1 if CI must not go on."""
     failed = False
-    for build in (mongo_java_build, keycloak_distribution, everything_program, asyncapi_parser, ferretdb_build):
+    for build in _BUILDS:
         try:
             build()
         except pytest.skip.Exception as missing:

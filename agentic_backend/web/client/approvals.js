@@ -5,15 +5,14 @@
  * as taken once its request is no longer open.
  */
 
-/** @import { HumanRequest, HumanRequests } from "@agentic-backend/client/protocol" */
+/** @import { Decision, HumanDecisions, HumanRequest, HumanRequests } from "@agentic-backend/client/protocol" */
 /** @import { TranscriptExchange } from "./transcript-exchange.js" */
 
 /**
- * @typedef {object} MadeDecision  what a person has decided about a tool call, or answered to a question
- * @property {string} [action]  `approve`, `reject` or `edit`; a call's only
- * @property {string | null} [message]  goes with a rejection
- * @property {Readonly<Record<string, unknown>> | null} [args]  go with an edit
- * @property {unknown} [answer]  a question's only
+ * What a person decides about a tool call, or answers to a question.
+ *
+ * @typedef {Pick<Decision, "action" | "message" | "args"> | { readonly action: "answer", readonly answer: unknown }}
+ *   MadeDecision
  */
 
 /** @typedef {{ readonly request: HumanRequest, readonly decision: MadeDecision }} DecidedRequest */
@@ -24,7 +23,7 @@
  * @typedef {object} Approvable  what is owned here of an exchange
  * @property {HumanRequests | null} awaiting  what the server says is still open
  * @property {readonly ShownRequest[]} requests  all that were shown, in order
- * @property {Readonly<Record<string, MadeDecision>>} decisions  by the key of their request
+ * @property {Readonly<Record<string, ShownDecision>>} decisions  by the key of their request
  * @property {Readonly<Record<string, string>>} refusals  why the server refused a decision, by the key of its request
  */
 
@@ -34,16 +33,22 @@
  * @property {HumanRequest} request
  * @property {number} afterRank
  * @property {"open" | "sent" | "settled"} state  `sent`: decided here, and not taken by the server yet
- * @property {MadeDecision | null} decision  null of a settled one while nobody here knows it
+ * @property {ShownDecision | null} decision  null of a settled one while nobody here knows it
  * @property {string | null} refusal
  */
 
 /**
- * @typedef {object} RecordedDecision  a decision as the server's record of an exchange has it
+ * A decision as it is shown, whoever made it; what was recorded also has who and when.
+ *
+ * @typedef {MadeDecision | Omit<RecordedDecision, "edited_args">} ShownDecision
+ */
+
+/**
+ * @typedef {object} RecordedDecision  as the server's record of an exchange has it
  * @property {string} interrupt_id
  * @property {string} [call_id]
  * @property {string} [name]
- * @property {string} [action]
+ * @property {string} action
  * @property {string} [message]
  * @property {Readonly<Record<string, unknown>>} [args]  those that the person saw
  * @property {Readonly<Record<string, unknown>>} [edited_args]
@@ -126,8 +131,8 @@ export function undecided(exchange, keys, content) {
  */
 export function withRecordedDecisions(exchange, recorded, afterRank) {
   const decisions = { ...exchange.decisions };
-  for (const { edited_args: args = null, ...decision } of recorded) {
-    decisions[requestKey(decision)] = { ...decision, args };
+  for (const { edited_args: edited, args: _shown, ...decision } of recorded) {
+    decisions[requestKey(decision)] = edited ? { ...decision, args: edited } : decision;
   }
   // They name the calls that they are about, but not the words of a question.
   const calls = recorded.filter(({ call_id: id }) => id).map((call) => ({ ...call, allowed: [] }));
@@ -169,3 +174,21 @@ export const unknownKeys = (exchange) =>
   approvals(exchange)
     .filter(({ state, decision }) => state === "settled" && !decision)
     .map(({ key }) => key);
+
+/**
+ * The payload of a `human_resume`. `args_sha256` is that of the arguments that were shown, as the server named it.
+ *
+ * @param {readonly DecidedRequest[]} made
+ * @returns {HumanDecisions}
+ */
+export function payloadOf(made) {
+  const decisions = [];
+  /** @type {[string, unknown][]} */
+  const answers = [];
+  for (const { request, decision } of made) {
+    const { interrupt_id: interruptId, call_id = "", args_sha256 = "" } = request;
+    if (decision.action === "answer") answers.push([interruptId, decision.answer]);
+    else decisions.push({ call_id, args_sha256, ...decision });
+  }
+  return { decisions, answers: Object.fromEntries(answers) };
+}

@@ -36,10 +36,10 @@ import { parseExactly } from "./exact-json.js";
 
 /**
  * @typedef {object} ConnectionOptions
- * @property {string | URL} url  ends with `/agentic/v1/chatbot/query/ws`; `ws:` or `wss:`
- * @property {(wanted: { renew: boolean }) => Promise<Tokens | null>} [tokens]  those to use, asked for at each
- *   connection; with `renew` the server has refused the last ones, and null says that there are no others. Where it
- *   rejects, the connection tries again later.
+ * @property {string | URL} url  see socketUrl
+ * @property {((wanted: { renew: boolean }) => Promise<Tokens | null> | Tokens | null) | undefined} [tokens]  those to use, asked for
+ *   at each connection; with `renew` the server has refused the last ones, and null says that there are no others.
+ *   Where it rejects, the connection tries again later.
  * @property {SocketClass | undefined} [WebSocket]  for runtimes without a global one
  * @property {() => void} onOpen
  * @property {(event: ServerEvent, size: number) => void} onEvent  `size` is the event's length as JSON, in characters
@@ -69,6 +69,19 @@ const TOKEN_REFUSED = 4401;
 export const TOO_MANY = 4429;
 /** Close codes after which coming back at once would only repeat the refusal. */
 const REFUSALS = new Set([1002, 1003, 1008, TOO_LARGE, 4403, TOO_MANY]);
+
+/**
+ * The address of the WebSocket of the server whose page is at `server`.
+ *
+ * @param {string | URL} server
+ */
+export function socketUrl(server) {
+  const url = new URL(server);
+  if (!url.pathname.endsWith("/")) url.pathname += "/";
+  const socket = new URL("agentic/v1/chatbot/query/ws", url);
+  socket.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  return socket;
+}
 
 export class Connection {
   /** @type {ConnectionOptions} */

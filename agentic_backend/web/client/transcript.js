@@ -282,15 +282,15 @@ function concerned({ exchanges }, event) {
  * `started` names the ask that it answers. An ask that was sent again may find only the `final` or a `reset` of its
  * exchange left: then the text of the user's message tells.
  *
- * @param {TranscriptExchange} exchange
+ * @param {Pick<TranscriptExchange, "clientExchangeId" | "asked">} ask
  * @param {ExchangeEvent} event
  */
-function begins(exchange, event) {
+export function begins(ask, event) {
   const named = clientExchangeIdOf(event);
-  if (named) return named === exchange.clientExchangeId;
+  if (named) return named === ask.clientExchangeId;
   if (event.type !== "final" && event.type !== "reset") return false;
   const question = event.messages.find(({ role }) => role === "user");
-  return question?.parts.some((part) => part.type === "text" && part.text === exchange.asked) ?? false;
+  return question?.parts.some((part) => part.type === "text" && part.text === ask.asked) ?? false;
 }
 
 /** @param {ExchangeEvent} event */

@@ -1,0 +1,291 @@
+/**
+ * Chats with a server over one connection: asks, follows, decides and stops, any number of exchanges at the same time.
+ *
+ * Owns what has to outlast a socket: the asks and decisions that the server has not acknowledged, which are sent again,
+ * and those that follow an exchange or a session, which go on from the last event that they have given.
+ */
+
+/** @import { Ask, AwaitingHuman, ExchangeEvent, FrameRefused, HumanResume } from "@agentic-backend/client/protocol" */
+/** @import { ServerEvent } from "@agentic-backend/client/protocol" */
+/** @import { DecidedRequest } from "./approvals.js" */
+/** @import { ConnectionState, SocketClass, Tokens } from "./connection.js" */
+/** @import { SentDecisions } from "./decision-queue.js" */
+/** @import { Follower, Line } from "./exchange.js" */
+
+import { payloadOf, requestKey } from "./approvals.js";
+import { Asks } from "./asks.js";
+import { Connection, TOO_MANY, socketUrl } from "./connection.js";
+import { DecisionQueue } from "./decision-queue.js";
+import { Disconnected, Refused } from "./errors.js";
+import { Exchange } from "./exchange.js";
+import { randomId } from "./random-id.js";
+import { SessionFeed } from "./session-feed.js";
+import { isOfExchange } from "./transcript.js";
+
+/**
+ * @typedef {object} ChatOptions
+ * @property {(wanted: { renew: boolean }) => Promise<Tokens | null> | Tokens | null} [tokens]  see ConnectionOptions
+ * @property {SocketClass} [WebSocket]  for runtimes without a global one
+ * @property {(event: ServerEvent) => void} [onEvent]  gets every event as it comes, also those that were seen before
+ *   and those of types that this version doesn't know
+ * @property {(state: ConnectionState) => void} [onState]
+ */
+
+/**
+ * Decisions, and who waits for their answer.
+ *
+ * @typedef {SentDecisions & { seq: number, timesSent: number, taken: () => void, failed: (error: Error) => void }}
+ *   AwaitedDecisions
+ */
+
+const FOLLOW_AGAIN_MS = 3_000;
+const LEFT_BY_CONNECT_ONLY = new Set(["signed_out", "refused", "closed"]);
+/** They may come again of an exchange that waits, or before its end. */
+const TELLS_NOTHING_OF_DECISIONS = new Set(["started", "reset", "error"]);
+
+/**
+ * The types of events that this version knows; a client ignores others.
+ *
+ * @satisfies {Record<ServerEvent["type"], true>}
+ */
+const KNOWN_TYPES = {
+  started: true,
+  stream: true,
+  delta: true,
+  activity: true,
+  awaiting_human: true,
+  error: true,
+  final: true,
+  reset: true,
+  session: true,
+  idle: true,
+  pong: true,
+};
+
+/**
+ * A chat with the server at this address, which connects at once. It comes back by itself; see Connection.
+ *
+ * @param {string | URL} server  its page's address: what comes before `agentic/v1`
+ * @param {ChatOptions} [options]
+ */
+export function connect(server, options) {
+  const chat = new Chat(server, options);
+  chat.connect();
+  return chat;
+}
+
+export class Chat {
+  #connection;
+  /** @type {Set<Follower>} */
+  #followers = new Set();
+  #asks = new Asks((frame) => this.#connection.send(frame));
+  /** @type {DecisionQueue<AwaitedDecisions>} */
+  #decisions = new DecisionQueue((decisions) => {
+    if (this.#connection.send(decisions.frame)) decisions.timesSent += 1;
+  });
+  #onEvent;
+  #onState;
+  /** @type {Line} */
+  #line = {
+    send: (frame) => this.#connection.send(frame),
+    begun: (exchange) => this.#asks.forget(exchange.clientExchangeId),
+    ended: (follower) => this.#followers.delete(follower),
+    left: (follower) => this.#left(follower),
+  };
+
+  /**
+   * @param {string | URL} server
+   * @param {ChatOptions} [options]
+   */
+  constructor(server, { tokens, WebSocket, onEvent = () => {}, onState = () => {} } = {}) {
+    this.#onEvent = onEvent;
+    this.#onState = onState;
+    this.#connection = new Connection({
+      url: socketUrl(server),
+      tokens,
+      WebSocket,
+      onOpen: () => this.#opened(),
+      onEvent: (event, size) => this.#received(event, size),
+      onState: (state) => this.#changed(state),
+    });
+  }
+
+  /** Connects now; from the phases `signed_out`, `refused` and `closed` nothing else leads back. */
+  connect() {
+    this.#connection.connect();
+  }
+
+  /** Closes the connection. Whoever reads gets Disconnected; what runs on the server goes on. */
+  close() {
+    this.#connection.close();
+  }
+
+  /**
+   * Shows newer tokens to the server, before those in use end.
+   *
+   * @param {Tokens} tokens
+   */
+  authenticate(tokens) {
+    this.#connection.authenticate(tokens);
+  }
+
+  /**
+   * Asks. It counts once, however often the connection breaks meanwhile. Who reads the exchange gets Refused if the
+   * server doesn't take the ask, and Disconnected if it can't be reached any more.
+   * An ask that comes too soon for the server waits its time, once.
+   *
+   * @param {string} message
+   * @param {Partial<Omit<Ask, "type" | "message">>} [fields]
+   */
+  ask(message, fields = {}) {
+    const clientExchangeId = fields.client_exchange_id ?? randomId();
+    const sessionId = fields.session_id ?? null;
+    const exchange = new Exchange(this.#line, { sessionId, clientExchangeId, asked: message });
+    this.#followers.add(exchange);
+    this.#asks.add({ ...fields, type: "ask", message, client_exchange_id: clientExchangeId });
+    return exchange;
+  }
+
+  /**
+   * Follows an exchange that was begun elsewhere or before: what came after `seq`, then what comes.
+   *
+   * @param {string | null} sessionId  null in query mode
+   * @param {string} id
+   * @param {number} [seq]
+   */
+  followExchange(sessionId, id, seq = 0) {
+    return this.#followed(new Exchange(this.#line, { id, sessionId, seq }));
+  }
+
+  /**
+   * Follows a session.
+   *
+   * @param {string} sessionId
+   */
+  followSession(sessionId) {
+    return this.#followed(new SessionFeed(this.#line, sessionId));
+  }
+
+  /**
+   * Decides on requests of an `awaiting_human`, of which all count or none; those that are left out stay open. Resolves
+   * when the exchange goes on, or waits for the rest. Rejects with Refused, or with Disconnected, after which it may
+   * have been taken.
+   *
+   * @param {AwaitingHuman} waiting
+   * @param {readonly DecidedRequest[]} made
+   * @returns {Promise<void>}
+   */
+  decide({ session_id: sessionId, exchange_id, seq }, made) {
+    /** @type {HumanResume} */
+    const frame = { type: "human_resume", session_id: sessionId ?? "", exchange_id, payload: payloadOf(made) };
+    const keys = made.map(({ request }) => requestKey(request));
+    return new Promise((taken, failed) => this.#decisions.add({ frame, keys, seq, timesSent: 0, taken, failed }));
+  }
+
+  /**
+   * Ends what runs in a session; false while there is no socket.
+   *
+   * @param {string} sessionId
+   */
+  stop(sessionId) {
+    return this.#connection.send({ type: "stop", session_id: sessionId });
+  }
+
+  /**
+   * @template {Follower} T
+   * @param {T} follower
+   */
+  #followed(follower) {
+    this.#followers.add(follower);
+    follower.follow();
+    return follower;
+  }
+
+  #opened() {
+    this.#asks.sendAll();
+    this.#decisions.sendFirst();
+    for (const follower of this.#followers) follower.follow();
+  }
+
+  /** @type {(event: ServerEvent, size: number) => void} */
+  #received(event, size) {
+    this.#onEvent(event);
+    if (!Object.hasOwn(KNOWN_TYPES, event.type)) return;
+    if (event.type === "error" && "refused" in event) return this.#refused(event);
+    if (event.type === "started") this.#asks.forget(event.client_exchange_id);
+    for (const follower of this.#followers) follower.received(event, size);
+    if (isOfExchange(event)) this.#settle(event);
+  }
+
+  /**
+   * An exchange that goes on, or waits for something else, has got what was decided.
+   *
+   * @param {ExchangeEvent} event
+   */
+  #settle(event) {
+    const { first } = this.#decisions;
+    if (!first || event.seq <= first.seq || TELLS_NOTHING_OF_DECISIONS.has(event.type)) return;
+    const open = event.type === "awaiting_human" ? event.payload.requests.map(requestKey) : [];
+    for (const { taken } of this.#decisions.settle(event.exchange_id, new Set(open))) taken();
+  }
+
+  /** @param {FrameRefused} refusal */
+  #refused(refusal) {
+    switch (refusal.refused) {
+      case "ask":
+        return this.#askRefused(refusal);
+      case "human_resume":
+        return this.#decisionsRefused(refusal);
+      case "follow":
+        for (const follower of this.#followers) {
+          if (!follower.follows(refusal)) continue;
+          if (refusal.retryable) this.#followLater(follower);
+          else follower.refused(refusal);
+        }
+    }
+  }
+
+  /** @param {FrameRefused} refusal */
+  #askRefused(refusal) {
+    const id = refusal.client_exchange_id;
+    if (!id || !this.#asks.find(id) || this.#asks.keep(id, refusal)) return;
+    this.#asks.forget(id);
+    for (const follower of this.#followers) {
+      if (follower instanceof Exchange && follower.clientExchangeId === id) follower.refused(refusal);
+    }
+  }
+
+  /** @param {FrameRefused} refusal */
+  #decisionsRefused(refusal) {
+    const decisions = this.#decisions.refused(refusal);
+    if (!decisions) return;
+    // The answer to the first time may have been lost with its socket.
+    if (refusal.code === "approval_not_found" && decisions.timesSent > 1) decisions.taken();
+    else decisions.failed(new Refused(refusal));
+  }
+
+  /** @param {Follower} follower */
+  #followLater(follower) {
+    setTimeout(() => this.#followers.has(follower) && follower.follow(), FOLLOW_AGAIN_MS);
+  }
+
+  /** @param {Follower} follower */
+  #left(follower) {
+    const { sessionId } = follower;
+    this.#followers.delete(follower);
+    const isFollowed = [...this.#followers].some((other) => other.sessionId === sessionId);
+    if (sessionId && !isFollowed) this.#connection.send({ type: "unfollow", session_id: sessionId });
+  }
+
+  /** @param {ConnectionState} state */
+  #changed(state) {
+    if (LEFT_BY_CONNECT_ONLY.has(state.phase) && state.code !== TOO_MANY) {
+      const error = new Disconnected(state.phase, state.code);
+      for (const { client_exchange_id: id } of this.#asks.frames) this.#asks.forget(id);
+      for (const { failed } of this.#decisions.clear()) failed(error);
+      for (const follower of this.#followers) follower.disconnected(error);
+      this.#followers.clear();
+    }
+    this.#onState(state);
+  }
+}

@@ -1,0 +1,11 @@
+/** What the client offers to other programs; the page imports from the modules themselves. */
+
+export * from "./approvals.js";
+export { Chat, connect } from "./chat.js";
+export { Connection, socketUrl } from "./connection.js";
+export { Disconnected, Refused } from "./errors.js";
+export { parseExactly } from "./exact-json.js";
+export { Exchange } from "./exchange.js";
+export { SessionFeed } from "./session-feed.js";
+export { isOngoing } from "./transcript-exchange.js";
+export * from "./transcript.js";

@@ -1,0 +1,40 @@
+"""The TypeScript client as a program of somebody else has it: packed by npm, and installed from that."""
+
+import json
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+from services.typescript import PACKAGE, typescript_modules
+from support.typescript_client import Consumer
+
+CHECKOUT = PACKAGE.parents[1]
+_PACK_S = 120
+
+
+@pytest.fixture(scope="session")
+def consumer(tmp_path_factory: pytest.TempPathFactory) -> Consumer:
+    modules = typescript_modules()
+    sources = tmp_path_factory.mktemp("typescript-sources")
+    web = Path("agentic_backend", "web", "client")
+    shutil.copytree(CHECKOUT / web, sources / web)
+    own = sources / PACKAGE.relative_to(CHECKOUT)
+    shutil.copytree(PACKAGE, own, ignore=shutil.ignore_patterns("dist", "node_modules"))
+    (own / "node_modules").symlink_to(modules)
+    # It compiles before it packs.
+    pack = subprocess.run(["npm", "pack", "--json"], cwd=own, capture_output=True, text=True, timeout=_PACK_S)
+    assert pack.returncode == 0, pack.stdout + pack.stderr
+    [package] = json.loads(pack.stdout[pack.stdout.index("[\n") :])
+
+    directory = tmp_path_factory.mktemp("typescript-consumer")
+    consumer = Consumer(directory, [file["path"] for file in package["files"]])
+    consumer.client.parent.mkdir(parents=True)
+    with tarfile.open(own / package["filename"]) as archive:
+        archive.extractall(consumer.client.parent, filter="data")
+    (consumer.client.parent / "package").rename(consumer.client)
+    for name in ("ws", "@types"):
+        (directory / "node_modules" / name).symlink_to(modules / name)
+    shutil.copy(Path(__file__).parent / "driven.mjs", directory)
+    return consumer

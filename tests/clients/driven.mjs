@@ -1,0 +1,70 @@
+/**
+ * A program that uses the TypeScript client as a test tells it to.
+ *
+ * Commands come as lines of JSON, `{do, …}`; what it hears goes out as lines too, `{from, event}` for each event of a
+ * reader. Its transcript is made of all events, as they come.
+ */
+
+import { createInterface } from "node:readline";
+import { applyEvent, connect, newTranscript } from "@agentic-backend/client";
+import WebSocket from "ws";
+
+const tell = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+
+const tokens = process.argv.slice(3);
+let transcript = newTranscript();
+const events = new Map();
+
+const chat = connect(process.argv[2], {
+  WebSocket,
+  tokens({ renew }) {
+    if (renew) tokens.shift();
+    return tokens.length ? { access_token: tokens[0] } : null;
+  },
+  onEvent: (event) => (transcript = applyEvent(transcript, event)),
+  onState: ({ phase, code }) => tell({ phase, code }),
+});
+
+async function read(from) {
+  try {
+    for await (const event of events.get(from)) tell({ from, event });
+    tell({ from, ended: true });
+  } catch ({ name, code }) {
+    tell({ from, failed: name, code });
+  }
+}
+
+const commands = {
+  ask({ as, message, fields, unread = false }) {
+    events.set(as, chat.ask(message, fields));
+    if (!unread) read(as);
+  },
+  read: ({ as }) => read(as),
+  follow_exchange({ as, session_id, exchange_id, seq }) {
+    events.set(as, chat.followExchange(session_id, exchange_id, seq));
+    read(as);
+  },
+  follow_session({ as, session_id }) {
+    events.set(as, chat.followSession(session_id));
+    read(as);
+  },
+  async leave({ as }) {
+    await events.get(as)[Symbol.asyncIterator]().return();
+  },
+  async decide({ as, event, made }) {
+    const failed = await chat.decide(event, made).catch((error) => error);
+    tell({ from: as, decided: true, failed: failed?.name, code: failed?.code });
+  },
+  stop: ({ as }) => events.get(as).stop(),
+  place: ({ as }) => tell({ from: as, id: events.get(as).id, session_id: events.get(as).sessionId, seq: events.get(as).seq }),
+  transcript: () => tell({ from: "transcript", transcript }),
+  connect: () => chat.connect(),
+  close: () => chat.close(),
+};
+
+createInterface({ input: process.stdin })
+  .on("line", (line) => {
+    const command = JSON.parse(line);
+    commands[command.do](command);
+  })
+  .on("close", () => chat.close());

@@ -1,0 +1,325 @@
+"""The TypeScript client against real servers: what it asks, follows, decides and stops, over connections that break."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from support import approval_agents, fault_agents, paced_agent
+from support.approval_agents import calls
+from support.chat_client import chat, check_exchange, final_text
+from support.paced_agent import ASK, WORDS, Pace, first_words
+from support.ports import free_port
+from support.rest_client import messages_of, rest
+from support.running_server import RunningServer, running_server
+from support.server_process import ServerProcess, serving
+from support.tcp_line import TcpLine, tcp_line
+from support.test_agents import ENTRIES
+from support.typescript_client import Consumer, Line, TypescriptClient, typescript_client
+
+from agentic_backend.offline.phrases import lorem
+
+pytestmark = pytest.mark.typescript
+
+
+@pytest.fixture
+def pace() -> Pace:
+    return paced_agent.begin()
+
+
+@pytest.fixture
+async def chat_server(tmp_path: Path, pace: Pace) -> AsyncIterator[RunningServer]:
+    agents = [*ENTRIES, *approval_agents.ENTRIES, paced_agent.ENTRY]
+    async with running_server(tmp_path, agents=agents) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(consumer: Consumer, chat_server: RunningServer) -> AsyncIterator[TypescriptClient]:
+    async with typescript_client(consumer, chat_server.address) as client:
+        yield client
+
+
+@asynccontextmanager
+async def line_to(server: RunningServer | ServerProcess) -> AsyncIterator[TcpLine]:
+    async with tcp_line() as line:
+        line.target = urlsplit(server.address).port or 0
+        yield line
+
+
+async def assert_transcript_is_stored(client: TypescriptClient, server: RunningServer, session_id: str) -> None:
+    """What the events of a session add up to is what is stored, and nothing is still being written."""
+    exchanges = await exchanges_of(client)
+    shown = [message for exchange in exchanges for message in exchange["messages"]]
+    async with rest(server) as http:
+        assert shown == await messages_of(http, session_id)
+    assert all(exchange["final"] and not exchange["blocks"] for exchange in exchanges)
+
+
+async def exchanges_of(client: TypescriptClient) -> list[Line]:
+    told = await client.answer("transcript")
+    exchanges: list[Line] = told["transcript"]["exchanges"]
+    return exchanges
+
+
+async def written(client: TypescriptClient, reader: str, text: str) -> None:
+    """Wait until the reader has seen these words being written."""
+    await client.until(lambda _: client.written(reader).split() == text.split())
+
+
+async def test_an_answer_comes_event_by_event_and_adds_up_to_what_is_stored(
+    client: TypescriptClient, chat_server: RunningServer
+) -> None:
+    await client.tell("ask", **{"as": "first", "message": "my name is Zorblax"})
+    events = await client.ended("first")
+    check_exchange(events)
+    session_id = events[0]["session_id"]
+    await client.tell("ask", **{"as": "second", "message": "what is my name?", "fields": {"session_id": session_id}})
+    assert "Zorblax" in final_text(await client.ended("second"))
+    await assert_transcript_is_stored(client, chat_server, session_id)
+
+
+async def test_a_failed_exchange_adds_up_to_what_is_stored(
+    client: TypescriptClient, chat_server: RunningServer
+) -> None:
+    await client.tell("ask", **{"as": "it", "message": "hello", "fields": {"agent_id": "raising"}})
+    events = await client.ended("it")
+    check_exchange(events)
+    assert events[-1]["status"] == "error"
+    [exchange] = await exchanges_of(client)
+    assert exchange["error"]["code"] == events[-1]["error"]["code"]
+    await assert_transcript_is_stored(client, chat_server, events[0]["session_id"])
+
+
+async def test_exchanges_of_many_sessions_go_on_at_once(client: TypescriptClient) -> None:
+    asked = [f"my name is Zorblax{number}" for number in range(8)]
+    for message in asked:
+        await client.tell("ask", **{"as": message, "message": message})
+    exchanges = set()
+    for message in asked:
+        events = await client.ended(message)
+        check_exchange(events)
+        assert message.split()[-1] in final_text(events)
+        exchanges.update(event["exchange_id"] for event in events if "seq" in event)
+    assert len(exchanges) == len(asked)
+
+
+async def test_what_needs_approval_waits_for_its_decisions(
+    client: TypescriptClient, chat_server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(approval_agents.NOTES_VARIABLE, str(tmp_path / "notes"))
+    emails = [("send_email", {"to": name}) for name in ("ann", "bob", "cec")]
+    await client.tell("ask", **{"as": "it", "message": calls(*emails), "fields": {"agent_id": "approving"}})
+    waiting = await client.event("it", "awaiting_human")
+    first, second, third = [request for request in waiting["payload"]["requests"]]
+
+    forged = [{"request": {**first, "args_sha256": "0" * 64}, "decision": {"action": "approve"}}]
+    refused = await client.answer("decide", **{"as": "forged", "event": waiting, "made": forged})
+    assert (refused["failed"], refused["code"]) == ("Refused", "approval_mismatch")
+
+    made = [
+        {"request": first, "decision": {"action": "approve"}},
+        {"request": second, "decision": {"action": "reject", "message": "not bob"}},
+    ]
+    taken = await client.answer("decide", **{"as": "some", "event": waiting, "made": made})
+    assert "failed" not in taken
+    assert "ended" not in str(client.lines), "the exchange waits for the rest"
+    made = [{"request": third, "decision": {"action": "edit", "args": {"to": "dan"}}}]
+    taken = await client.answer("decide", **{"as": "rest", "event": waiting, "made": made})
+    assert "failed" not in taken
+    events = await client.ended("it")
+    assert events[-1]["status"] == "ok"
+    assert {args["to"] for _, args in approval_agents.runs(tmp_path / "notes")} == {"ann", "dan"}
+    await assert_transcript_is_stored(client, chat_server, events[0]["session_id"])
+
+
+async def test_a_question_gets_its_answer(client: TypescriptClient, chat_server: RunningServer) -> None:
+    await client.tell("ask", **{"as": "it", "message": "hello", "fields": {"agent_id": "inquiring"}})
+    waiting = await client.event("it", "awaiting_human")
+    [request] = waiting["payload"]["requests"]
+    made = [{"request": request, "decision": {"action": "answer", "answer": "Zorblax"}}]
+    await client.tell("decide", **{"as": "answer", "event": waiting, "made": made})
+    events = await client.ended("it")
+    assert "Zorblax" in final_text(events)
+    await assert_transcript_is_stored(client, chat_server, events[0]["session_id"])
+
+
+async def test_a_decision_that_was_on_its_way_when_the_connection_broke_counts_once(
+    consumer: Consumer, chat_server: RunningServer
+) -> None:
+    async with line_to(chat_server) as line, typescript_client(consumer, line.address) as client:
+        await client.tell("ask", **{"as": "it", "message": "hello", "fields": {"agent_id": "inquiring"}})
+        waiting = await client.event("it", "awaiting_human")
+        [request] = waiting["payload"]["requests"]
+        made = [{"request": request, "decision": {"action": "answer", "answer": "Zorblax"}}]
+        await line.hold()
+        await client.tell("decide", **{"as": "answer", "event": waiting, "made": made})
+        line.release()
+        assert "failed" not in await client.until(lambda line: line.get("decided"))
+        assert "Zorblax" in final_text(await client.ended("it"))
+
+
+async def test_an_exchange_can_be_stopped(client: TypescriptClient, chat_server: RunningServer, pace: Pace) -> None:
+    await client.tell("ask", **{"as": "it", "message": ASK, "fields": {"agent_id": "paced"}})
+    pace.write(3)
+    await written(client, "it", first_words(3))
+    await client.tell("stop", **{"as": "it"})
+    events = await client.ended("it")
+    assert (events[-1]["status"], final_text(events).split()) == ("stopped", first_words(3).split())
+    await assert_transcript_is_stored(client, chat_server, events[0]["session_id"])
+
+
+async def test_an_exchange_that_is_stopped_before_the_server_has_heard_of_it_stops(client: TypescriptClient) -> None:
+    await client.tell("ask", **{"as": "it", "message": ASK, "fields": {"agent_id": "paced"}})
+    await client.tell("stop", **{"as": "it"})
+    assert (await client.ended("it"))[-1]["status"] == "stopped"
+
+
+async def test_an_ask_that_the_server_does_not_take_fails_with_its_reason(client: TypescriptClient) -> None:
+    await client.tell("ask", **{"as": "it", "message": "hello", "fields": {"agent_id": "nobody"}})
+    failed = await client.failed("it")
+    assert (failed["failed"], failed["code"]) == ("Refused", "agent_not_found")
+
+
+async def test_an_answer_goes_on_where_the_connection_broke(
+    consumer: Consumer, chat_server: RunningServer, pace: Pace
+) -> None:
+    async with line_to(chat_server) as line, typescript_client(consumer, line.address) as client:
+        await client.tell("ask", **{"as": "it", "message": ASK, "fields": {"agent_id": "paced"}})
+        for words in (10, 20, 30):
+            pace.write(10)
+            await written(client, "it", first_words(words))
+            await line.cut()
+        pace.write(10)
+        await written(client, "it", first_words(40))
+        pace.finish()
+        events = await client.ended("it")
+        seqs = [event["seq"] for event in events]
+        assert seqs == sorted(set(seqs)), "nothing comes twice"
+        assert final_text(events) == client.written("it") == lorem(WORDS), "nothing is lost"
+        await assert_transcript_is_stored(client, chat_server, events[0]["session_id"])
+
+
+async def test_what_is_asked_while_there_is_no_connection_is_asked_once(
+    consumer: Consumer, chat_server: RunningServer
+) -> None:
+    async with line_to(chat_server) as line, typescript_client(consumer, line.address) as client:
+        await client.until(lambda line: line.get("phase") == "open")
+        await line.hold()
+        await client.until(lambda line: line.get("phase") == "reconnecting")
+        await client.tell("ask", **{"as": "it", "message": "my name is Zorblax"})
+        line.release()
+        check_exchange(await client.ended("it"))
+        async with rest(chat_server) as http:
+            assert len((await http.get("/sessions")).json()["sessions"]) == 1
+
+
+async def test_an_answer_whose_server_was_killed_ends_interrupted_with_what_was_kept(
+    consumer: Consumer, tmp_path: Path
+) -> None:
+    fault_agents.write_catalog(tmp_path)
+    port = free_port()
+    async with serving("--port", port, cwd=tmp_path) as first, typescript_client(consumer, first.address) as client:
+        await client.tell("ask", **{"as": "it", "message": "note a|words 400 50"})
+        await client.until(lambda _: len(client.written("it").split()) > 20)
+        await first.stop(signal.SIGKILL)
+        async with serving("--port", port, cwd=tmp_path) as second:
+            events = await client.ended("it")
+            assert events[-1]["status"] == "interrupted"
+            server = RunningServer(second.address, second.internal or "", tmp_path)
+            await assert_transcript_is_stored(client, server, events[0]["session_id"])
+            await client.tell("ask", **{"as": "next", "message": "words 5 0"})
+            assert final_text(await client.ended("next")) == fault_agents.words(5)
+
+
+async def test_a_session_is_followed_over_its_exchanges_and_over_broken_connections(
+    consumer: Consumer, chat_server: RunningServer, pace: Pace
+) -> None:
+    async with (
+        line_to(chat_server) as line,
+        typescript_client(consumer, line.address) as client,
+        chat(chat_server.address) as other,
+    ):
+        session_id = (await other.ask("my name is Zorblax"))[0]["session_id"]
+        await client.tell("follow_session", **{"as": "session", "session_id": session_id})
+        await client.event("session", "idle")
+        await other.send({"type": "ask", "session_id": session_id, "message": ASK, "agent_id": "paced"})
+        await other.until("error", "started")
+        for words in (5, 10):
+            pace.write(5)
+            await written(client, "session", first_words(words))
+            await line.cut()
+        pace.finish()
+        await client.event("session", "final")
+        await other.ask("what is my name?", session_id=session_id)
+        await client.until(lambda _: len(ends(client)) == 2)
+        assert [event["status"] for event in ends(client)] == ["ok", "ok"]
+        assert "Zorblax" in final_text(client.events("session"))
+
+
+def ends(client: TypescriptClient) -> list[Line]:
+    return [event for event in client.events("session") if event["type"] == "final"]
+
+
+async def test_an_exchange_is_followed_from_where_another_program_was(
+    consumer: Consumer, chat_server: RunningServer, pace: Pace
+) -> None:
+    async with typescript_client(consumer, chat_server.address) as first:
+        await first.tell("ask", **{"as": "it", "message": ASK, "fields": {"agent_id": "paced"}})
+        pace.write(10)
+        await written(first, "it", first_words(10))
+        place = await first.answer("place", **{"as": "it"})
+    async with typescript_client(consumer, chat_server.address) as second:
+        where = {"session_id": place["session_id"], "exchange_id": place["id"], "seq": place["seq"]}
+        await second.tell("follow_exchange", **{"as": "it", **where})
+        pace.finish()
+        events = await second.ended("it")
+        assert min(event["seq"] for event in events) > place["seq"]
+        assert first.written("it") + second.written("it") == lorem(WORDS)
+
+
+async def test_what_is_not_there_is_not_followed(client: TypescriptClient) -> None:
+    await client.tell("follow_exchange", **{"as": "exchange", "session_id": "none", "exchange_id": "none"})
+    await client.tell("follow_session", **{"as": "session", "session_id": "none"})
+    assert (await client.failed("session"))["code"] == "session_not_found"
+    assert (await client.failed("exchange"))["failed"] == "Refused"
+
+
+async def test_who_leaves_an_exchange_hears_no_more_and_it_goes_on(
+    client: TypescriptClient, chat_server: RunningServer, pace: Pace
+) -> None:
+    await client.tell("ask", **{"as": "it", "message": ASK, "fields": {"agent_id": "paced"}})
+    started = await client.event("it", "started")
+    await client.tell("leave", **{"as": "it"})
+    await client.ended("it")
+    pace.finish()
+    async with rest(chat_server) as http:
+        while (await http.get(f"/exchanges/{started['exchange_id']}")).json()["status"] == "running":
+            await asyncio.sleep(0.05)
+    assert {event["type"] for event in client.events("it")} <= {"started", "stream"}
+
+
+async def test_a_query_is_answered_and_leaves_no_session(client: TypescriptClient, chat_server: RunningServer) -> None:
+    await client.tell("ask", **{"as": "it", "message": "what is 2 + 3?", "fields": {"mode": "query"}})
+    events = await client.ended("it")
+    assert events[0]["session_id"] is None and final_text(events)
+    async with rest(chat_server) as http:
+        assert (await http.get("/sessions")).json()["sessions"] == []
+
+
+async def test_an_ask_beyond_the_limit_waits_until_it_may_be_asked(
+    consumer: Consumer, tmp_path: Path, pace: Pace
+) -> None:
+    async with (
+        running_server(tmp_path, agents=[paced_agent.ENTRY], settings={"limits": {"max_running": 1}}) as server,
+        typescript_client(consumer, server.address) as client,
+    ):
+        await client.tell("ask", **{"as": "first", "message": ASK, "fields": {"agent_id": "paced"}})
+        await client.event("first", "started")
+        await client.tell("ask", **{"as": "second", "message": "my name is Zorblax"})
+        pace.finish()
+        await client.ended("first")
+        check_exchange(await client.ended("second"))

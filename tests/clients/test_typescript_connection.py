@@ -1,0 +1,207 @@
+"""The TypeScript client and servers that end its connections, refuse its tokens, or are no such servers at all."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.chat_client import PATIENCE_S, check_exchange
+from support.running_server import running_server
+from support.signing_realm import SigningRealm, signing_realm
+from support.typescript_client import Consumer, Line, typescript_client
+from websockets.asyncio.server import ServerConnection, serve
+
+pytestmark = pytest.mark.typescript
+
+Talk = Callable[[ServerConnection], Awaitable[None]]
+PLACE = {"session_id": "s", "exchange_id": "e"}
+STARTED = {"type": "started", "agent_id": "a", "session": None, **PLACE, "seq": 1}
+FINAL = {"type": "final", "status": "ok", "messages": [], "session": None, "usage": {}, **PLACE, "seq": 9_999}
+
+
+@asynccontextmanager
+async def talking(*talks: Talk) -> AsyncIterator[str]:
+    """The address of a server that talks on each socket as told: the last way on all later ones."""
+    accepted = 0
+
+    async def talk(socket: ServerConnection) -> None:
+        nonlocal accepted
+        accepted += 1
+        await talks[min(accepted, len(talks)) - 1](socket)
+
+    async with serve(talk, "127.0.0.1", 0, subprotocols=["chat.v2"]) as server:  # type: ignore[list-item]
+        yield f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+
+
+async def received(socket: ServerConnection, type_: str) -> Line:
+    """The client's next frame of this type."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            frame: Line = json.loads(await socket.recv())
+            if frame["type"] == type_:
+                return frame
+
+
+async def send(socket: ServerConnection, *events: dict[str, Any]) -> None:
+    for event in events:
+        await socket.send(json.dumps(event))
+
+
+async def answering(socket: ServerConnection) -> None:
+    """Answers one ask, as a server does."""
+    frame = await received(socket, "ask")
+    await send(socket, {**STARTED, "client_exchange_id": frame["client_exchange_id"]}, FINAL)
+    await socket.wait_closed()
+
+
+def closing(code: int) -> Talk:
+    async def talk(socket: ServerConnection) -> None:
+        await received(socket, "ask")
+        await socket.close(code)
+
+    return talk
+
+
+def saying(*messages: str | bytes) -> Talk:
+    async def talk(socket: ServerConnection) -> None:
+        for message in messages:
+            await socket.send(message)
+        await socket.wait_closed()
+
+    return talk
+
+
+def realm_settings(realm: SigningRealm) -> dict[str, Any]:
+    return {"auth": {"mode": "keycloak", "keycloak": {"realm_url": realm.url}}}
+
+
+@pytest.mark.parametrize("code", [1001, 1011, 1012, 4008])
+async def test_it_comes_back_by_itself_after_a_code_that_says_so_and_asks_again(consumer: Consumer, code: int) -> None:
+    async with talking(closing(code), answering) as address, typescript_client(consumer, address) as client:
+        await client.tell("ask", **{"as": "it", "message": "hello"})
+        assert [event["type"] for event in await client.ended("it")] == ["started", "final"]
+        reconnecting = [line for line in client.lines if line.get("phase") == "reconnecting"]
+        assert {line["code"] for line in reconnecting} == {1012 if code == 1012 else None}
+
+
+@pytest.mark.parametrize("code", [1008, 1009, 4403])
+async def test_it_stays_away_after_a_code_that_says_so_until_it_is_told_to_connect(
+    consumer: Consumer, code: int
+) -> None:
+    async with talking(closing(code), answering) as address, typescript_client(consumer, address) as client:
+        await client.tell("ask", **{"as": "it", "message": "hello"})
+        failed = await client.failed("it")
+        assert (failed["failed"], failed["code"]) == ("Disconnected", code)
+        assert client.phases[-1] == "refused"
+        await client.tell("connect")
+        await client.tell("ask", **{"as": "again", "message": "hello"})
+        await client.ended("again")
+
+
+async def test_it_waits_where_too_many_connections_are_open_and_keeps_what_was_asked(consumer: Consumer) -> None:
+    async with talking(closing(4429), answering) as address, typescript_client(consumer, address) as client:
+        await client.tell("ask", **{"as": "it", "message": "hello"})
+        await client.until(lambda line: line.get("phase") == "refused")
+        assert client.phases == ["open", "refused"]
+        await client.tell("connect")
+        await client.ended("it")
+
+
+@pytest.mark.parametrize(
+    "rubbish", ["", "}{", "null", "[]", '"text"', "7", '{"type": 7}', b"\x00\xff", '{"type": "delta", "seq": 1e999}']
+)
+async def test_a_server_that_talks_rubbish_is_left_and_tried_again(consumer: Consumer, rubbish: str | bytes) -> None:
+    async with talking(saying(rubbish), answering) as address, typescript_client(consumer, address) as client:
+        await client.tell("ask", **{"as": "it", "message": "hello"})
+        await client.ended("it")
+        assert "reconnecting" in client.phases
+
+
+async def test_what_a_later_version_may_send_is_ignored(consumer: Consumer) -> None:
+    async def later(socket: ServerConnection) -> None:
+        frame = await received(socket, "ask")
+        news = {"type": "confetti", "colours": ["red"], **PLACE, "seq": 2}
+        delta = {"type": "delta", "block": 1, "channel": "final", "text": "hello", "loud": True, **PLACE, "seq": 3}
+        named = {"client_exchange_id": frame["client_exchange_id"], "mood": "good"}
+        await send(socket, {"type": "weather"}, {**STARTED, **named}, news, delta, FINAL)
+        await socket.wait_closed()
+
+    async with talking(later) as address, typescript_client(consumer, address) as client:
+        await client.tell("ask", **{"as": "it", "message": "hello"})
+        events = await client.ended("it")
+        assert [event["type"] for event in events] == ["started", "delta", "final"]
+        assert client.phases == ["open"]
+
+
+async def test_what_comes_again_is_dropped_and_a_reset_shows_the_exchange_anew(consumer: Consumer) -> None:
+    async def repeating(socket: ServerConnection) -> None:
+        frame = await received(socket, "ask")
+        started = {**STARTED, "client_exchange_id": frame["client_exchange_id"]}
+        first = {"type": "delta", "block": 1, "channel": "final", "text": "half ", **PLACE, "seq": 20}
+        partial = [{"block": 1, "channel": "final", "text": "a "}]
+        reset = {"type": "reset", "messages": [], "partial": partial, **PLACE, "seq": 10}
+        second = {"type": "delta", "block": 1, "channel": "final", "text": "whole", **PLACE, "seq": 11}
+        await send(socket, started, first, first, reset, second, second, FINAL, FINAL)
+        await socket.wait_closed()
+
+    async with talking(repeating) as address, typescript_client(consumer, address) as client:
+        await client.tell("ask", **{"as": "it", "message": "hello"})
+        events = await client.ended("it")
+        assert [event["type"] for event in events] == ["started", "delta", "reset", "delta", "final"]
+        assert client.written("it") == "a whole"
+
+
+async def test_a_reader_that_is_far_behind_gets_later_what_there_was_no_room_for(consumer: Consumer) -> None:
+    deltas = [
+        {"type": "delta", "block": 1, "channel": "final", "text": f"{seq} ", **PLACE, "seq": seq}
+        for seq in range(2, 1_502)
+    ]
+    follows: list[Line] = []
+
+    async def hasty(socket: ServerConnection) -> None:
+        frame = await received(socket, "ask")
+        await send(socket, {**STARTED, "client_exchange_id": frame["client_exchange_id"]}, *deltas, FINAL)
+        other = await received(socket, "ask")
+        names = {"session_id": "t", "exchange_id": "f"}
+        await send(socket, {**STARTED, **names, "client_exchange_id": other["client_exchange_id"]}, {**FINAL, **names})
+        follows.append(await received(socket, "follow"))
+        await send(socket, *(delta for delta in deltas if delta["seq"] > follows[0]["after_seq"]), FINAL)
+        await socket.wait_closed()
+
+    async with talking(hasty) as address, typescript_client(consumer, address) as client:
+        await client.tell("ask", **{"as": "slow", "message": "hello", "unread": True})
+        await client.tell("ask", **{"as": "quick", "message": "hello"})
+        await client.ended("quick")
+        await client.tell("read", **{"as": "slow"})
+        events = await client.ended("slow")
+        assert [event["seq"] for event in events] == [1, *range(2, 1_502), FINAL["seq"]]
+        assert follows == [{"type": "follow", **PLACE, "after_seq": 1_000}]
+
+
+async def test_a_token_that_is_refused_is_renewed_once(consumer: Consumer, tmp_path: Path) -> None:
+    async with signing_realm() as realm, running_server(tmp_path, settings=realm_settings(realm)) as server:
+        old, new = realm.sign(exp=1), realm.sign()
+        async with typescript_client(consumer, server.address, old, new) as client:
+            await client.tell("ask", **{"as": "it", "message": "my name is Zorblax"})
+            check_exchange(await client.ended("it"))
+        async with typescript_client(consumer, server.address, old, old) as client:
+            await client.tell("ask", **{"as": "it", "message": "hello"})
+            failed = await client.failed("it")
+            assert (failed["failed"], failed["code"], client.phases[-1]) == ("Disconnected", 4401, "signed_out")
+
+
+async def test_who_has_no_token_is_signed_out(consumer: Consumer, tmp_path: Path) -> None:
+    async with signing_realm() as realm, running_server(tmp_path, settings=realm_settings(realm)) as server:
+        async with typescript_client(consumer, server.address) as client:
+            await client.until(lambda line: line.get("phase") == "signed_out")
+
+
+async def test_a_program_whose_chat_is_closed_ends_and_its_readers_are_told(consumer: Consumer) -> None:
+    async with talking(saying()) as address, typescript_client(consumer, address) as client:
+        await client.tell("ask", **{"as": "it", "message": "hello"})
+        await client.tell("close")
+        assert (await client.failed("it"))["failed"] == "Disconnected"
+        assert client.phases[-1] == "closed"

@@ -118,6 +118,12 @@ DOORS: dict[str, Door] = {
     "session stream": partial(
         stream, path="/sessions/{session_id}/messages", body={"content": "hello"}, end=b'"type":"done"'
     ),
+    "chat runs": partial(
+        stream,
+        path="/api/chat",
+        body={"message": "hello", "conversationId": "{session_id}"},
+        end=b'"status":"succeeded"',
+    ),
 }
 
 

@@ -109,12 +109,6 @@ DOORS: dict[str, Door] = {
         body={"content": "hello"},
         end=b'"status":"ok"',
     ),
-    "chat runs": partial(
-        stream,
-        path="/api/chat",
-        body={"message": "hello", "conversationId": "{session_id}"},
-        end=b'"status":"succeeded"',
-    ),
     "query": partial(
         stream,
         path="/agentic/v1/query",
@@ -123,6 +117,12 @@ DOORS: dict[str, Door] = {
     ),
     "session stream": partial(
         stream, path="/sessions/{session_id}/messages", body={"content": "hello"}, end=b'"type":"done"'
+    ),
+    "chat runs": partial(
+        stream,
+        path="/api/chat",
+        body={"message": "hello", "conversationId": "{session_id}"},
+        end=b'"status":"succeeded"',
     ),
 }
 

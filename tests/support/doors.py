@@ -193,7 +193,7 @@ def _of_session_stream(events: Sequence[Event]) -> Outcome | None:
         return Outcome("failed", "", events[-1]["code"])
     if events[-1]["meta"].get("cancelled"):
         return Outcome("stopped", "")
-    return Outcome("ok", _put_together(events, "chunk", "content", "replaces"))
+    return Outcome("ok", _put_together(events, "chunk", "content"))
 
 
 def _of_chat_runs(events: Sequence[Event]) -> Outcome | None:
@@ -201,19 +201,19 @@ def _of_chat_runs(events: Sequence[Event]) -> Outcome | None:
         return None
     match done["status"]:
         case "succeeded":
-            return Outcome("ok", _put_together(events, "text_delta", "text", "replace"))
+            return Outcome("ok", _put_together(events, "text_delta", "text"))
         case "canceled":
             return Outcome("stopped", "")
     [error] = [event["error"] for event in events if event["type"] == "error"]
     return Outcome("failed", "", error["code"])
 
 
-def _put_together(events: Sequence[Event], kind: str, text: str, replaces: str) -> str:
+def _put_together(events: Sequence[Event], kind: str, text: str) -> str:
     """The answer's text, as a client gets it piece by piece."""
     answer = ""
     for event in events:
         if event["type"] == kind:
-            answer = event[text] if event.get(replaces) else answer + event[text]
+            answer = event[text] if event.get("replaces") else answer + event[text]
     return answer
 
 

@@ -41,10 +41,15 @@ class ExchangeEvent(Event):
     """The event's place in its exchange. It rises, perhaps with gaps; `started` and `reset` may set it lower again."""
 
 
-Code = Annotated[str, Field(description="What went wrong: one of the error codes.")]
-Content = Annotated[str, Field(description="What went wrong, in words for the user.")]
+Code = Annotated[str, Field(description="What went wrong: one of the error codes.", examples=["model_timeout"])]
+Content = Annotated[
+    str,
+    Field(
+        description="What went wrong, in words for the user.", examples=["The language model did not answer in time."]
+    ),
+]
 Retryable = Annotated[bool, Field(description="Whether the same may be sent again.")]
-RequestId = Annotated[str, Field(description="Finds the error in the server's log.")]
+RequestId = Annotated[str, Field(description="Finds the error in the server's log.", examples=["4f7c19"])]
 
 
 def whose() -> Any:

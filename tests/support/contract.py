@@ -29,5 +29,5 @@ def declared() -> list[Operation]:
 if __name__ == "__main__":
     for path, document in documents(declared()).items():
         file = DOCS / path
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(document)

@@ -7,17 +7,18 @@ from jsonschema.protocols import Validator
 from referencing import Registry
 
 from agentic_backend.transports.contract.asyncapi import asyncapi
-from agentic_backend.transports.contract.protocol_schemas import BASE, schema_files
+from agentic_backend.transports.contract.door_schemas import door_schema_files
+from agentic_backend.transports.contract.protocol_schemas import schema_files
 
-SCHEMAS = schema_files()
-"""Every schema, by its file's name."""
+SCHEMAS = schema_files() | door_schema_files()
+"""Every schema, by its path below docs/schemas."""
 
 
 def validator(name: str, *, closed: bool = False) -> Validator:
-    """Checks JSON against the schema of this name; `closed` also refuses fields that no schema has."""
+    """Checks JSON against the schema at this path, without `.json`; `closed` also refuses fields that no schema has."""
     schemas = _closed(SCHEMAS) if closed else SCHEMAS
     registry: Registry[Any] = Registry().with_contents((schema["$id"], schema) for schema in schemas.values())
-    return Draft202012Validator({"$ref": f"{BASE}{name}.json"}, registry=registry)
+    return Draft202012Validator({"$ref": SCHEMAS[f"{name}.json"]["$id"]}, registry=registry)
 
 
 def sent_on(channel: str) -> Validator:

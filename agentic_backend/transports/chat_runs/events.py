@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from agentic_backend.errors import ContentFiltered
-from agentic_backend.protocol.events import ErrorInfo
+from agentic_backend.protocol.events import Code, Content, ErrorInfo, RequestId, Retryable
 from agentic_backend.protocol.parts import absent
 from agentic_backend.protocol.trust import TrustSummary
 from agentic_backend.transports.camel_case import CamelValue
@@ -19,30 +19,45 @@ RunStatus = Literal["running", "awaiting_approval", "succeeded", "failed", "canc
 
 
 class TextDelta(CamelValue):
-    """New text of the answer. With `replaces` it takes the place of all text before it, and may be empty."""
+    """New text of the answer."""
 
     type: Literal["text_delta"] = "text_delta"
     text: str
+    """What to add to the text before it."""
     replaces: Literal[True] | None = absent()
+    """It takes the place of all text before it, and may be empty."""
 
 
 class AgentSwitch(CamelValue):
+    """Another agent goes on."""
+
     type: Literal["agent_switch"] = "agent_switch"
     agent_name: str
+    """The agent."""
 
 
 class Handoff(CamelValue):
+    """An agent has given the run to another."""
+
     type: Literal["handoff"] = "handoff"
     origin: str = Field(alias="from")
+    """The agent that gives it."""
     to: str
+    """The agent that takes it."""
 
 
 class ToolApprovalRequested(CamelValue):
+    """The run waits for a person's decision about a tool call."""
+
     type: Literal["tool_approval_requested"] = "tool_approval_requested"
     name: str
+    """The tool."""
     args: dict[str, Any] | None = absent()
+    """The arguments that it would get."""
     tool_call_id: str
+    """Names the call in the decision."""
     run_id: str
+    """The run that waits."""
 
 
 class ToolStart(CamelValue):
@@ -50,55 +65,70 @@ class ToolStart(CamelValue):
 
     type: Literal["tool_start"] = "tool_start"
     name: str
+    """The tool."""
     args: dict[str, Any] | None = absent()
+    """Its arguments."""
     tool_call_id: str | None = absent()
+    """The call's id; its `tool_end` has the same."""
 
 
 class ToolEnd(CamelValue):
-    """`failed`: the tool failed, was rejected or was cancelled."""
+    """A tool has answered, or was stopped."""
 
     type: Literal["tool_end"] = "tool_end"
     name: str
+    """The tool."""
     result: str | None = absent()
+    """What it has answered, as text."""
     status: Literal["succeeded", "failed"] | None = absent()
+    """`failed`: the tool failed, was rejected or was cancelled."""
     tool_call_id: str | None = absent()
+    """The call's id."""
 
 
 class AgentProgress(CamelValue):
-    """`partialOutput` is the end of the answer's text so far, `toolsInvoked` names the last tools.
-
-    `runState` is what the agent itself tells of its progress or, while the run waits, what else it asks a person.
-    """
+    """How far the run is."""
 
     type: Literal["agent_progress"] = "agent_progress"
     run_id: str
+    """The run."""
     status: Literal["running", "awaiting_approval"]
+    """Whether it waits for a person."""
     partial_output: str
+    """The end of the answer's text so far."""
     tools_invoked: list[str] | None = absent()
+    """The last tools."""
     run_state: dict[str, Any] | None = absent()
+    """What the agent itself tells of its progress or, while the run waits, what else it asks a person."""
     correlation_id: str | None = absent()
+    """That of the request that began the run."""
 
 
 class AgentSummary(CamelValue):
+    """What the answer rests on."""
+
     type: Literal["agent_summary"] = "agent_summary"
     run_id: str
+    """The run."""
     trust: TrustSummary
+    """The summary."""
 
 
 class RunFailure(CamelValue):
-    """`guardrail`: a module or the filter of the model's provider objected; `stage` and `module` say where and which.
-
-    `stage` is that of the user's message, of a tool's result, or of the agent's answer.
-    """
+    """Why a run failed."""
 
     type: Literal["runtime", "guardrail"]
-    code: str
-    message: str
-    retryable: bool
-    request_id: str
+    """`guardrail`: a module or the filter of the model's provider objected."""
+    code: Code
+    message: Content
+    retryable: Retryable
+    request_id: RequestId
     retry_after_s: float | None = absent()
+    """How long to wait before, in seconds."""
     stage: Literal["input", "tool_result", "output"] | None = absent()
+    """What the guardrail objected to: the user's message, a tool's result, or the agent's answer."""
     module: str | None = absent()
+    """The module that objected."""
 
     @classmethod
     def of(cls, info: ErrorInfo) -> Self:
@@ -113,15 +143,23 @@ class RunFailure(CamelValue):
 
 
 class RunError(CamelValue):
+    """The run failed."""
+
     type: Literal["error"] = "error"
     error: RunFailure
+    """Why."""
 
 
 class Done(CamelValue):
+    """The end of the stream: always its last event, exactly once."""
+
     type: Literal["done"] = "done"
     run_id: str
+    """The run."""
     status: RunStatus
+    """How the run ended, or that it goes on without this stream."""
     conversation_id: str | None = absent()
+    """The session of the run."""
 
 
 RunEvent = (

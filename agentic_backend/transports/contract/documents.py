@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from agentic_backend.transports.contract.asyncapi import asyncapi
+from agentic_backend.transports.contract.door_schemas import door_schema_files
 from agentic_backend.transports.contract.openapi import openapi
 from agentic_backend.transports.contract.protocol_schemas import schema_files
 from agentic_backend.transports.operation import Operation
@@ -16,7 +17,7 @@ def documents(operations: Sequence[Operation]) -> dict[str, bytes]:
     made = {
         "openapi.json": openapi(operations),
         "asyncapi.json": asyncapi(),
-        **{f"schemas/{name}": schema for name, schema in schema_files().items()},
+        **{f"schemas/{path}": schema for path, schema in (schema_files() | door_schema_files()).items()},
     }
     return {path: _encoded(document) for path, document in made.items()}
 

@@ -16,8 +16,9 @@ from agentic_backend.transports.contract.examples import examples
 from agentic_backend.transports.contract.schemas import schemas_of
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-BASE = "https://agentic-backend.example/chat.v2/"
+BASE = "https://agentic-backend.example/"
 """What the schemas' ids begin with. Nothing is fetched from there."""
+_FOLDER = "chat.v2/"
 
 _TYPES: tuple[tuple[str, JsonSchemaMode, Any], ...] = (
     ("ClientFrame", "validation", ClientFrame),
@@ -47,6 +48,10 @@ def protocol_schemas(ref_template: str) -> dict[str, JsonSchemaValue]:
 def schema_files() -> dict[str, JsonSchemaValue]:
     """Each schema as a document of its own, by its file's name; it names others by theirs."""
     return {
-        f"{name}.json": {"$schema": _DIALECT, "$id": f"{BASE}{name}.json", "title": name} | schema
-        for name, schema in protocol_schemas("{model}.json").items()
+        f"{name}.json": document(_FOLDER, name, schema) for name, schema in protocol_schemas("{model}.json").items()
     }
+
+
+def document(folder: str, name: str, schema: JsonSchemaValue) -> JsonSchemaValue:
+    """A schema as a document of its own, beside the others of its folder."""
+    return {"$schema": _DIALECT, "$id": f"{BASE}{folder}{name}.json", "title": name} | schema

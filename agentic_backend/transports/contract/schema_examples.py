@@ -1,6 +1,7 @@
 """Examples of what schemas describe: those of the protocol and of the models, else values of the usual names."""
 
 import json
+import re
 from typing import Any
 
 from pydantic.json_schema import JsonSchemaValue
@@ -16,6 +17,13 @@ _NAMED: dict[str, Any] = {
     "request_id": "4f7c19",
     "interrupt_id": "i_2",
     "call_id": "call_1",
+    "tool_call_id": "call_1",
+    "run_id": "my-run-1",
+    "agent_name": "assistant",
+    "from": "assistant",
+    "to": "documentation",
+    "partial_output": "It is sunny",
+    "result": "18 °C, sunny",
     "user_id": "ada",
     "agent_id": "assistant",
     "name": "weather",
@@ -48,6 +56,8 @@ _NAMED: dict[str, Any] = {
     "method": "GET",
     "path": "/agentic/v1/sessions",
 }
+# Some doors have names in camelCase.
+_CAPITAL = re.compile("[A-Z]")
 _TIME = "2026-11-23T09:30:00.000000Z"
 _OF_TYPES: dict[str, Any] = {"string": "text", "number": 0.5, "boolean": True, "object": {}, "null": None}
 _PYTHON: dict[str, type] = {"string": str, "integer": int, "number": float, "object": dict, "array": list}
@@ -77,7 +87,10 @@ class SchemaExamples:
             return self.of(branches[0], name)
         if "properties" in schema:
             return self._of_object(schema)
-        named, expected = _NAMED.get(name), _PYTHON.get(schema.get("type", "string"))
+        named, expected = (
+            _NAMED.get(_CAPITAL.sub(lambda capital: f"_{capital[0].lower()}", name)),
+            _PYTHON.get(schema.get("type", "string")),
+        )
         if expected is not None and isinstance(named, expected) and "$ref" not in schema.get("items", {}):
             return named
         return self._of_value(schema)

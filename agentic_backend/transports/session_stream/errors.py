@@ -3,7 +3,7 @@
 from typing import Literal, Self
 
 from agentic_backend.errors import class_of
-from agentic_backend.protocol.events import ErrorInfo
+from agentic_backend.protocol.events import Code, Content, ErrorInfo, RequestId, Retryable
 from agentic_backend.protocol.parts import absent
 from agentic_backend.transports.camel_case import CamelValue
 from agentic_backend.transports.operation import ErrorForm
@@ -29,14 +29,16 @@ CATEGORIES: dict[int, Category] = {
 
 
 class SessionStreamError(CamelValue, ErrorForm):
-    """A refused request. `error` says why in words; `code` is the cause, which is the same on every door."""
+    """A refused request."""
 
-    error: str
+    error: Content
     category: Category
-    code: str
-    retryable: bool
-    request_id: str
+    """The kind of error; several codes have the same."""
+    code: Code
+    retryable: Retryable
+    request_id: RequestId
     retry_after_s: float | None = absent()
+    """How long to wait before, in seconds."""
 
     @classmethod
     def of(cls, info: ErrorInfo) -> Self:

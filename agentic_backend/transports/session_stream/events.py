@@ -15,8 +15,11 @@ class ToolCall(CamelValue):
     """A call of a tool."""
 
     id: str
+    """Unique in its exchange; the result has the same."""
     name: str
+    """The tool."""
     args: dict[str, Any]
+    """Its arguments."""
 
     @classmethod
     def of(cls, part: ToolCallPart) -> "ToolCall":
@@ -24,11 +27,14 @@ class ToolCall(CamelValue):
 
 
 class ToolResult(CamelValue):
-    """What a tool has answered; `id` is the call's. `ok` is false if the tool failed or was stopped."""
+    """What a tool has answered."""
 
     id: str
+    """That of the call."""
     result: str
+    """The answer as text, or the error."""
     ok: bool | None = absent()
+    """False if the tool failed or was stopped."""
 
     @classmethod
     def of(cls, part: ToolResultPart) -> "ToolResult":
@@ -39,8 +45,11 @@ class Tokens(CamelValue):
     """How many tokens the models took. A count that no model has told is absent."""
 
     input: int | None = absent()
+    """Tokens that the models have read."""
     output: int | None = absent()
+    """Tokens that the models have written."""
     total: int | None = absent()
+    """Both, as the provider counts them."""
 
     @classmethod
     def of(cls, usage: TokenUsage) -> "Tokens":
@@ -48,18 +57,20 @@ class Tokens(CamelValue):
 
 
 class DoneMeta(CamelValue):
-    """What the answer took. `model` is the one that answered, null if none did.
-
-    `latencyMs` runs from the message to the stored answer. `seq` is the answer's place in the session, absent if there
-    is no answer.
-    """
+    """What the answer took."""
 
     model: str | None
+    """The one that answered, null if none did."""
     tokens: Tokens
+    """Those of all model calls."""
     latency_ms: int
+    """The time from the message to the stored answer, in milliseconds."""
     exchange_id: str
+    """The exchange."""
     seq: int | None = absent()
+    """The answer's place in the session, absent if there is no answer."""
     finish_reason: FinishReason | None = absent()
+    """Why the model ended its answer."""
     blocked: Literal[True] | None = absent()
     """A module has blocked the message or the answer; what it says instead is the answer."""
     cancelled: Literal[True] | None = absent()
@@ -67,11 +78,13 @@ class DoneMeta(CamelValue):
 
 
 class Chunk(CamelValue):
-    """New text of the answer. With `replaces` it takes the place of all text before it."""
+    """New text of the answer."""
 
     type: Literal["chunk"] = "chunk"
     content: str
+    """What to add to the text before it."""
     replaces: Literal[True] | None = absent()
+    """It takes the place of all text before it."""
 
 
 class ToolCalled(CamelValue):
@@ -79,6 +92,7 @@ class ToolCalled(CamelValue):
 
     type: Literal["tool_call"] = "tool_call"
     tool_call: ToolCall
+    """The call."""
 
 
 class ToolReturned(CamelValue):
@@ -86,6 +100,7 @@ class ToolReturned(CamelValue):
 
     type: Literal["tool_result"] = "tool_result"
     tool_result: ToolResult
+    """The answer."""
 
 
 class Done(CamelValue):
@@ -93,6 +108,7 @@ class Done(CamelValue):
 
     type: Literal["done"] = "done"
     meta: DoneMeta
+    """What it took."""
 
 
 class StreamError(SessionStreamError):
@@ -100,6 +116,7 @@ class StreamError(SessionStreamError):
 
     type: Literal["error"] = "error"
     exchange_id: str | None = absent()
+    """The exchange, where one has begun."""
 
 
 StreamEvent = Annotated[Chunk | ToolCalled | ToolReturned | Done | StreamError, Field(discriminator="type")]

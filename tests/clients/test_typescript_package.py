@@ -54,6 +54,14 @@ def test_it_has_the_servers_version() -> None:
     assert json.loads((PACKAGE / "package-lock.json").read_text())["version"] == version
 
 
+def test_the_guide_to_the_doors_names_the_versions_that_are_tested() -> None:
+    package = json.loads((PACKAGE / "package.json").read_text())
+    [row] = [
+        line for line in (CHECKOUT / "docs" / "doors.md").read_text().splitlines() if f"`{package['name']}`" in line
+    ]
+    assert f"| {package['version']}, " in row and f"`ws` {package['devDependencies']['ws']} " in row
+
+
 def test_the_lock_file_names_no_host() -> None:
     assert "://" not in (PACKAGE / "package-lock.json").read_text()
 

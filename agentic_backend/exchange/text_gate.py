@@ -4,6 +4,8 @@ Owned by the exchange. Texts are those that models write: finals, observations, 
 blocked one, no other text of the exchange is stored as it was said.
 """
 
+from typing import Any, Literal
+
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.policy.exchange_modules import BLOCKED_TEXT, ExchangeModules
 from agentic_backend.policy.hook_checks import replaced
@@ -30,6 +32,8 @@ class TextGate:
         policy = record.policy
         self.blocked_response = policy.blocked_response if policy is not None else None
         """What the user is shown as the final, once a module has blocked their message or a text of the agent."""
+        self._blocked = _blocked(policy.blocked_by, "input") if policy is not None else {}
+        """Which module has blocked what, as the extras of the final."""
         self.has_changed = False
         """Whether the graph's own messages have a text that models must not be given later."""
 
@@ -63,7 +67,7 @@ class TextGate:
         if self.blocked_response is not None:
             if self._modules is not None and text.strip() and text != self.blocked_response:
                 trail += self._modules.also_blocked(text, rank)
-            return self._blocked(draft, self.blocked_response)
+            return self._replaced(draft, self.blocked_response)
         if self._modules is None or not text.strip():
             return draft
         return await self._reviewed(self._modules, draft, text, rank, within_s, trail)
@@ -82,7 +86,8 @@ class TextGate:
         trail += reviewed.trail
         if reviewed.blocked_response is not None:
             self.blocked_response, self.has_changed = reviewed.blocked_response, True
-            return self._blocked(draft, reviewed.blocked_response)
+            self._blocked = _blocked(reviewed.blocked_by, "output")
+            return self._replaced(draft, reviewed.blocked_response)
         if reviewed.text == reviewed.for_model == text:
             return draft
         if reviewed.for_model != text:
@@ -94,16 +99,17 @@ class TextGate:
 
     def final(self, response: str) -> CompleteDraft:
         """The final of an exchange whose agent has said nothing that can be its final."""
-        metadata = MessageMetadata(agent_id=self._agent_id)
+        metadata = MessageMetadata(agent_id=self._agent_id, extras=self._blocked)
         parts = [TextPart(text=response)]
         return CompleteDraft(
             MessageDraft(role=Role.ASSISTANT, channel=Channel.FINAL, parts=[*parts], metadata=metadata), None
         )
 
-    def _blocked(self, draft: CompleteDraft, response: str) -> CompleteDraft:
+    def _replaced(self, draft: CompleteDraft, response: str) -> CompleteDraft:
         is_final = draft.message.channel is Channel.FINAL
         # The metadata may quote what was said, such as the sources that it cites.
-        metadata = draft.message.metadata.model_copy(update={"sources": [], "extras": {}})
+        extras = self._blocked if is_final else {}
+        metadata = draft.message.metadata.model_copy(update={"sources": [], "extras": extras})
         return draft.changed(parts=[TextPart(text=response if is_final else BLOCKED_TEXT)], metadata=metadata)
 
 
@@ -119,3 +125,7 @@ def gate_of(
     gate = TextGate(record, agent, opening, modules)
     looks = modules is not None and modules.has(Point.AFTER_AI)
     return gate if looks or gate.hides_text else None
+
+
+def _blocked(module: str | None, stage: Literal["input", "output"]) -> dict[str, Any]:
+    return {} if module is None else {"blocked": {"module": module, "stage": stage}}

@@ -40,6 +40,8 @@ class LookedAt:
     prompt_additions: list[PromptAddition] = field(default_factory=list)
     blocked_response: str | None = field(default=None, repr=False)
     """What the user is shown instead of an answer, if a module has blocked the message."""
+    blocked_by: str | None = None
+    """The name of that module."""
     trail: list[TrailRecord] = field(default_factory=list, repr=False)
 
 
@@ -51,6 +53,8 @@ class Reviewed:
     for_model: str = field(repr=False)
     """What models are later given instead of `text`."""
     blocked_response: str | None = field(default=None, repr=False)
+    blocked_by: str | None = None
+    """The name of the module that has blocked it."""
     trail: list[TrailRecord] = field(default_factory=list, repr=False)
 
 
@@ -128,7 +132,7 @@ class ExchangeModules:
 
     def _blocked_look(self, look: LookedAt, module: SupervisedModule, before: str, result: HookResult) -> LookedAt:
         look.trail.append(self._audit(module, Point.BEFORE_AI, before, result, None))
-        return replace(look, blocked_response=result.direct_response.strip() or _NO_ANSWER)
+        return replace(look, blocked_response=_response_of(result), blocked_by=module.name)
 
     async def after_ai(
         self, text: str, channel: Channel, parts: Sequence[Part], rank: int | None, within_s: float | None = None
@@ -192,7 +196,7 @@ class ExchangeModules:
                 if point is Point.AFTER_AI:
                     self._blocked_by = module, result
                 review.trail.append(self._audit(module, point, review.text, result, rank))
-                return replace(review, blocked_response=result.direct_response.strip() or _NO_ANSWER)
+                return replace(review, blocked_response=_response_of(result), blocked_by=module.name)
             response = result.modifications.response
             if response is None or response == review.text:
                 continue
@@ -207,7 +211,7 @@ class ExchangeModules:
                 again = await self._call_again(module, told, ends_at, len(review.for_model), review.trail)
                 if again.action == "block":
                     review.trail.append(self._audit(module, point, review.for_model, again, rank))
-                    return replace(review, blocked_response=again.direct_response.strip() or _NO_ANSWER)
+                    return replace(review, blocked_response=_response_of(again), blocked_by=module.name)
                 new = again.modifications.response
                 for_model = review.for_model if new is None else new
             review = replace(review, text=response, for_model=for_model)
@@ -302,3 +306,8 @@ class ExchangeModules:
             reason=reason,
             patterns=list(result.audit.patterns) if result.audit is not None else [],
         )
+
+
+def _response_of(result: HookResult) -> str:
+    """What the user is shown instead of a text that the module has blocked."""
+    return result.direct_response.strip() or _NO_ANSWER

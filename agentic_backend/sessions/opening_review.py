@@ -55,7 +55,11 @@ class OpeningReview:
         await self._check(record, session, is_new)
         look = await modules.before_ai(message.parts)
         policy = record.policy or ExchangePolicy()
-        told = {"prompt_additions": look.prompt_additions, "blocked_response": look.blocked_response}
+        told = {
+            "prompt_additions": look.prompt_additions,
+            "blocked_response": look.blocked_response,
+            "blocked_by": look.blocked_by,
+        }
         record = replace(record, policy=policy.model_copy(update=told))
         if look.blocked_response is None:
             message = replace(message, parts=look.parts, model_parts=look.model_parts)

@@ -203,6 +203,8 @@ class ExchangePolicy(Value):
     prompt_additions: list[PromptAddition] = Field(default_factory=list)
     blocked_response: str | None = None
     """What the user is shown instead of an answer, because a module has blocked their message."""
+    blocked_by: str | None = None
+    """The name of that module."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,3 +108,22 @@ async def test_the_filter_of_a_provider_objects_to_what_its_model_says(serve: Se
     async with serve({"agent": agent("No.", finish_reason="content_filter")}) as own:
         found = await trust(own)
     assert found.objections == [Objection(by="provider", stage="output", action="blocked")]
+
+
+@pytest.mark.parametrize(
+    ("settings", "stage"), [({"before": "block_word"}, "input"), ({"after": "block_word"}, "output")]
+)
+@pytest.mark.parametrize("mode", ["chat", "query"])
+async def test_the_final_of_a_blocked_exchange_names_the_module_and_what_it_has_blocked(
+    serve: Serve, tmp_path: Path, settings: dict[str, str], stage: str, mode: Any
+) -> None:
+    async with serve({"agent": agent("a secret")}, modules=specs(tmp_path, entry(settings=settings))) as own:
+        log = await own.begin("my secret", mode=mode)
+        await log.wait_ended()
+        assert log.final is not None and log.final.status is ExchangeStatus.BLOCKED
+        *others, shown = log.final.messages
+        assert shown.metadata.extras == {"blocked": {"module": "acting", "stage": stage}}
+        assert not any("blocked" in other.metadata.extras for other in others)
+        if mode == "chat":
+            [*_, stored] = await own.stored(log.session_id)
+            assert stored["metadata"]["extras"] == shown.metadata.extras

@@ -271,6 +271,9 @@ class Idle(Event):
 class FrameRefused(Event):
     """Refuses a client frame, and repeats its ids."""
 
+    # An error with a `seq` is an ExchangeError.
+    model_config = ConfigDict(json_schema_extra={"not": {"required": ["seq"]}})
+
     type: Literal["error"] = "error"
     code: Code
     content: Content

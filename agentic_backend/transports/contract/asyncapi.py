@@ -18,7 +18,7 @@ from agentic_backend.protocol.close_codes import CloseCode
 from agentic_backend.protocol.frames import LONGEST_TOKEN
 from agentic_backend.transports.chatbot_controller import PATH, SUBPROTOCOL
 from agentic_backend.transports.contract.classic_schemas import classic_schemas
-from agentic_backend.transports.contract.protocol_schemas import UNIONS, protocol_schemas
+from agentic_backend.transports.contract.protocol_schemas import ON_SOCKET, UNIONS, protocol_schemas
 from agentic_backend.transports.contract.schemas import COMPONENTS
 
 Json = dict[str, Any]
@@ -72,7 +72,9 @@ _CHAT = _Channel(
     description=(
         f"A socket that offers the subprotocol `{SUBPROTOCOL}`. It carries any number of sessions and exchanges at "
         "once, and frames and events are JSON texts. Clients ignore events, fields and values that they don't know; "
-        "the server refuses frames with unknown fields."
+        "the server refuses frames with unknown fields. A handshake is refused with 400 if it offers other "
+        "subprotocols only, and with 403 if its `Origin` is not allowed. What is wrong with a token is told by a close "
+        "code, because browsers can't read the status of a refused handshake."
     ),
     handshake={"Sec-WebSocket-Protocol": {"type": "string", "const": SUBPROTOCOL, "description": "This form."}},
     frames=_FRAMES,
@@ -114,7 +116,7 @@ _CHANNELS = (_CHAT, _CLASSIC)
 
 def asyncapi() -> Json:
     """The document. It depends on no setting: every server of this version has this socket."""
-    models = protocol_schemas(COMPONENTS)
+    models = protocol_schemas(ON_SOCKET, COMPONENTS)
     schemas = {name: schema for name, schema in (models | classic_schemas(models)).items() if name not in UNIONS}
     return {
         "asyncapi": "3.0.0",

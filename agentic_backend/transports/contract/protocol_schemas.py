@@ -20,12 +20,11 @@ BASE = "https://agentic-backend.example/"
 """What the schemas' ids begin with. Nothing is fetched from there."""
 _FOLDER = "chat.v2/"
 
-_TYPES: tuple[tuple[str, JsonSchemaMode, Any], ...] = (
-    ("ClientFrame", "validation", ClientFrame),
-    ("ServerEvent", "serialization", ServerEvent),
-    ("Part", "serialization", Part),
-    ("TrustSummary", "serialization", TrustSummary),
-)
+Types = tuple[tuple[str, JsonSchemaMode, Any], ...]
+
+ON_SOCKET: Types = (("ClientFrame", "validation", ClientFrame), ("ServerEvent", "serialization", ServerEvent))
+"""What a WebSocket carries."""
+_ALL: Types = (*ON_SOCKET, ("Part", "serialization", Part), ("TrustSummary", "serialization", TrustSummary))
 UNIONS = {
     "ClientFrame": "Every frame that a client may send. One without `type` is an ask.",
     "ServerEvent": "Every event that a client may receive. An `error` with `seq` tells of an exchange, one without "
@@ -34,10 +33,12 @@ UNIONS = {
 }
 
 
-def protocol_schemas(ref_template: str) -> dict[str, JsonSchemaValue]:
-    """The schemas by name. `ref_template` is how one names another, with `{model}` for the name."""
-    by_key, models = schemas_of(_TYPES, ref_template)
-    unions = {name: {"title": name, "description": text} | by_key[name] for name, text in UNIONS.items()}
+def protocol_schemas(types: Types, ref_template: str) -> dict[str, JsonSchemaValue]:
+    """The schemas of `types` and of all within them, by name. `ref_template` is how one names another, with `{model}`
+    for the name.
+    """
+    by_key, models = schemas_of(types, ref_template)
+    unions = {name: {"description": UNIONS[name]} | union for name, union in by_key.items() if name in UNIONS}
     shown = examples()
     return {
         name: schema | ({"examples": shown[name]} if name in shown else {})
@@ -48,7 +49,8 @@ def protocol_schemas(ref_template: str) -> dict[str, JsonSchemaValue]:
 def schema_files() -> dict[str, JsonSchemaValue]:
     """Each schema as a document of its own, by its file's name; it names others by theirs."""
     return {
-        f"{name}.json": document(_FOLDER, name, schema) for name, schema in protocol_schemas("{model}.json").items()
+        f"{name}.json": document(_FOLDER, name, schema)
+        for name, schema in protocol_schemas(_ALL, "{model}.json").items()
     }
 
 

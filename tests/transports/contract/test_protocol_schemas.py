@@ -82,6 +82,13 @@ def test_what_is_left_out_of_an_event_is_never_null_there() -> None:
     assert problems(validator("ServerEvent", closed=True), sent | {"of": "a later version"})
 
 
+def test_an_error_of_an_exchange_is_no_refusal_of_a_frame() -> None:
+    [error, refusal] = (MODELS[name]["examples"][0] for name in ("ExchangeError", "FrameRefused"))
+    assert (problems(EVENT, error), problems(EVENT, refusal)) == ([], [])
+    assert problems(validator("FrameRefused"), error)
+    assert problems(EVENT, {name: value for name, value in error.items() if name != "exchange_id"})
+
+
 # Whatever is put in the place of a value. The server takes no number with a fraction of zero for a whole one.
 _VALUES = (None, True, -1, 0, 7, 0.5, "", "x", "query", "chat", "stop", "x" * 129, "x" * 16_385, [], ["x"], [None], {})
 _OBJECTS = ({"class": "5b"}, {"class": ""}, {"colour": "red"}, {"decisions": [{}]}, {"answers": {"i": None}}, {"x": 1})

@@ -1,10 +1,13 @@
-"""Writes the published documents of the contract to docs/.
+"""The published documents of the contract.
 
-A program: `python -m support.contract`, in tests/, writes each document that has changed.
+A program: `python -m support.contract`, in tests/, writes them to docs/.
 """
 
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
+
+import orjson
 
 from agentic_backend.app import operations
 from agentic_backend.transports.contract.documents import documents
@@ -24,6 +27,23 @@ class _NoServices:
 def declared() -> list[Operation]:
     """The operations of all doors."""
     return operations(cast(DoorServices, _NoServices()))
+
+
+@cache
+def openapi_document() -> dict[str, Any]:
+    document: dict[str, Any] = orjson.loads(documents(declared())["openapi.json"])
+    return document
+
+
+def example_body(operation: Operation) -> dict[str, Any] | None:
+    """The body that the OpenAPI document shows for an operation; None if it has none."""
+    document = openapi_document()
+    described = document["paths"][operation.path][operation.method.lower()]
+    if "requestBody" not in described:
+        return None
+    reference: str = described["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+    example: dict[str, Any] = document["components"]["schemas"][reference.rpartition("/")[2]]["examples"][0]
+    return example
 
 
 if __name__ == "__main__":

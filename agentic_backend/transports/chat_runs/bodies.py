@@ -24,7 +24,7 @@ class StartRun(CamelBody):
     run that is started again under the same name is shown, not repeated.
     """
 
-    message: str | None = Field(default=None, min_length=1, repr=False)
+    message: str | None = Field(default=None, min_length=1, repr=False, examples=["What is the weather in Bern?"])
     messages: list[GivenMessage] = Field(default_factory=list, max_length=1_000, repr=False)
     conversation_id: Id | None = None
     agent_id: Id | None = Field(default=None, validation_alias=AliasChoices("agentId", "agentName"))

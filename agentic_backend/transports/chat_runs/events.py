@@ -150,7 +150,7 @@ class RunError(CamelValue):
     """Why."""
 
 
-class Done(CamelValue):
+class RunDone(CamelValue):
     """The end of the stream: always its last event, exactly once."""
 
     type: Literal["done"] = "done"
@@ -172,7 +172,7 @@ RunEvent = (
     | AgentProgress
     | AgentSummary
     | RunError
-    | Done
+    | RunDone
 )
 
 

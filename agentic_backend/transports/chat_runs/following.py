@@ -21,7 +21,7 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed
 from agentic_backend.transports.chat_runs.events import (
     AgentSummary,
-    Done,
+    RunDone,
     RunError,
     RunEvent,
     RunFailure,
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 _WAIT_S, _LISTED_BYTES = 60, 1024 * 1024
 _BLOCKED = "A guardrail objected; the run's text is what it answers instead."
 _ENDS: dict[ExchangeStatus, RunStatus] = {ExchangeStatus.OK: "succeeded", ExchangeStatus.STOPPED: "canceled"}
-_MUST_HAVE = ToolApprovalRequested | AgentSummary | RunError | Done
+_MUST_HAVE = ToolApprovalRequested | AgentSummary | RunError | RunDone
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class FollowedRun:
     after_seq: int = 0
     known: Sequence[ChatMessage] = ()
 
-    def done(self, status: RunStatus) -> Done:
-        return Done(run_id=self.run_id, status=status, conversation_id=self.exchange.session_id)
+    def done(self, status: RunStatus) -> RunDone:
+        return RunDone(run_id=self.run_id, status=status, conversation_id=self.exchange.session_id)
 
 
 class EventList:
@@ -74,7 +74,7 @@ class EventList:
     @property
     def status(self) -> RunStatus:
         last = self.events[-1]
-        assert isinstance(last, Done), "`done` comes last"
+        assert isinstance(last, RunDone), "`done` comes last"
         return last.status
 
 

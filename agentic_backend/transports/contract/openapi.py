@@ -1,5 +1,6 @@
 """The OpenAPI 3.1 document of the REST calls, made of the operations themselves."""
 
+import re
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -85,7 +86,7 @@ class _Described:
     def operation(self, operation: Operation) -> Json:
         described: Json = {
             "operationId": operation.id,
-            "summary": operation.description.partition(". ")[0].rstrip("."),
+            "summary": _first_sentence(operation.description),
             "description": operation.description,
             "tags": [door_of(operation.path).name],
         }
@@ -175,6 +176,10 @@ def _event_of(data: JsonSchemaValue) -> JsonSchemaValue:
         },
         "required": ["data"],
     }
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"\.(?=\s|$)", text, maxsplit=1)[0]
 
 
 def _path(operation: Operation) -> Iterable[Json]:

@@ -2,13 +2,18 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic.json_schema import JsonSchemaValue
 
+from agentic_backend.stores.cursors import cursor_at
 from agentic_backend.transports.contract.examples import examples
 from agentic_backend.transports.contract.schemas import COMPONENTS
 
+_AT = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
+_CURSOR = cursor_at(_AT, "5b1f0c")
+# By names in snake_case, which stand for those in camelCase too.
 _NAMED: dict[str, Any] = {
     "id": "5b1f0c",
     "session_id": "5b1f0c",
@@ -26,6 +31,7 @@ _NAMED: dict[str, Any] = {
     "result": "18 °C, sunny",
     "user_id": "ada",
     "agent_id": "assistant",
+    "tool_id": "assistant",
     "name": "weather",
     "title": "Weather in Bern",
     "text": "It is sunny in Bern, at 18 °C.",
@@ -37,9 +43,9 @@ _NAMED: dict[str, Any] = {
     "chat_profile": "default",
     "args": {"city": "Bern"},
     "model": "openai:gpt-5-mini",
-    "next_cursor": "eyJhdCI6MX0",
-    "next_cursors": {"tool_calls": "eyJhdCI6MX0"},
-    "cursor": "eyJhdCI6MX0",
+    "next_cursor": _CURSOR,
+    "next_cursors": {"tool_calls": _CURSOR},
+    "cursor": _CURSOR,
     "q": "Bern",
     "limit": 50,
     "currency": "EUR",
@@ -56,8 +62,6 @@ _NAMED: dict[str, Any] = {
     "method": "GET",
     "path": "/agentic/v1/sessions",
 }
-# Some doors have names in camelCase.
-_CAPITAL = re.compile("[A-Z]")
 _TIME = "2026-11-23T09:30:00.000000Z"
 _OF_TYPES: dict[str, Any] = {"string": "text", "number": 0.5, "boolean": True, "object": {}, "null": None}
 _PYTHON: dict[str, type] = {"string": str, "integer": int, "number": float, "object": dict, "array": list}
@@ -87,10 +91,7 @@ class SchemaExamples:
             return self.of(branches[0], name)
         if "properties" in schema:
             return self._of_object(schema)
-        named, expected = (
-            _NAMED.get(_CAPITAL.sub(lambda capital: f"_{capital[0].lower()}", name)),
-            _PYTHON.get(schema.get("type", "string")),
-        )
+        named, expected = _NAMED.get(_snake_case(name)), _PYTHON.get(schema.get("type", "string"))
         if expected is not None and isinstance(named, expected) and "$ref" not in schema.get("items", {}):
             return named
         return self._of_value(schema)
@@ -120,6 +121,10 @@ class SchemaExamples:
         if type_of == "integer":
             return schema.get("minimum", 1)
         return _OF_TYPES[type_of]
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"([A-Z])", r"_\1", name).lower()
 
 
 def _name(reference: JsonSchemaValue) -> str:

@@ -1,80 +1,135 @@
-"""Every REST call does what the OpenAPI document says of it, whatever is sent: schemathesis calls them all."""
+"""Every REST call does what the OpenAPI document says of it, and never shows what is another user's.
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+schemathesis calls them all, with what fits the document and what does not.
+"""
+
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+import httpx
 import orjson
 import pytest
 import schemathesis
-from support.contract import declared
+from schemathesis.core.failures import FailureGroup
+from support.contract import declared, example_body, openapi_document
+from support.described_server import DescribedServer, Owned, described_server
 from support.in_thread import in_thread
-from support.running_server import running_server
-from support.signing_realm import CLIENT, SigningRealm, signing_realm
-from support.test_agents import ENTRIES
 
 from agentic_backend.transports.admin_gate import is_for_admins
-from agentic_backend.transports.contract.documents import documents
+from agentic_backend.transports.operation import Operation
 
-DOCUMENT = orjson.loads(documents(declared())["openapi.json"])
-CONFIG = schemathesis.Config.from_dict(
-    {
+OPERATIONS = {operation.id: operation for operation in declared()}
+DOCUMENT = openapi_document()
+
+
+def described(examples: int, mode: str) -> Any:
+    """The document for schemathesis, which makes so many examples of each call."""
+    config = {
         "seed": 1,
         "max-stream-events": 5,
         "request-timeout": 10,
         "generation": {
-            "max-examples": 15,
+            "mode": mode,
+            "max-examples": examples,
             "deterministic": True,
             "database": "none",
             # Unknown ones are ignored.
             "allow-extra-parameters": False,
         },
-        # Rules between two values, and names that a server gives, are beyond a schema: see the examples below.
+        # Rules between two values, and names that a server gives, are beyond a schema; see the examples below.
         "checks": {"positive_data_acceptance": {"enabled": False}},
+        # Its stream has no end.
+        "operations": [{"include-operation-id": "follow_session", "request-timeout": 0.5}],
     }
-)
-# A user's calls are not what is bounded here.
-LIMITS = dict.fromkeys(
-    [
-        "running_per_user",
-        "waiting_per_user",
-        "asks_per_minute",
-        "sockets_per_user",
-        "requests_per_user",
-        "empty_sessions_per_user",
-    ]
-)
-api = schemathesis.openapi.from_dict(DOCUMENT, config=CONFIG)
+    return schemathesis.openapi.from_dict(DOCUMENT, config=schemathesis.Config.from_dict(config))
 
 
-@dataclass(frozen=True)
-class Served:
-    address: str
-    realm: SigningRealm
-
-    def headers(self, user: str, *roles: str) -> dict[str, str]:
-        token = self.realm.sign(sub=user, preferred_username=user, resource_access={CLIENT: {"roles": list(roles)}})
-        return {"Authorization": f"Bearer {token}"}
-
-
-@asynccontextmanager
-async def serving(directory: Path) -> AsyncIterator[Served]:
-    async with signing_realm() as realm:
-        auth = {"mode": "keycloak", "keycloak": {"realm_url": realm.url}}
-        async with running_server(directory, agents=ENTRIES, settings={"auth": auth, "limits": LIMITS}) as server:
-            yield Served(server.address, realm)
+anything = described(examples=15, mode="all")
+what_fits = described(examples=4, mode="positive")
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with in_thread(partial(serving, tmp_path_factory.mktemp("server"))) as served:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DescribedServer]:
+    with in_thread(partial(described_server, tmp_path_factory.mktemp("server"))) as served:
         yield served
 
 
-@api.parametrize()
-def test_a_call_is_answered_as_described(case: Any, served: Served) -> None:
-    roles = ["admin"] if is_for_admins(case.operation.path) else []
-    case.call_and_validate(base_url=served.address, headers=served.headers("alice", *roles))
+def id_in(path: str, owned: Owned) -> str:
+    return owned.exchange_id if "/exchanges/" in path else owned.session_id
+
+
+def operation_of(case: Any) -> Operation:
+    return OPERATIONS[case.operation.definition.raw["operationId"]]
+
+
+@anything.parametrize()
+def test_a_call_is_answered_as_described(case: Any, served: DescribedServer) -> None:
+    operation = operation_of(case)
+    # Each with a user of its own: some delete all that there is.
+    user = operation.id
+    roles = ["admin"] if is_for_admins(operation.path) else []
+    if case.path_parameters and case.meta.generation.mode.is_positive and not operation.path.endswith("/events"):
+        case.path_parameters["id"] = id_in(operation.path, served.owned_by(user))
+    case.call_and_validate(base_url=served.address, headers=served.headers(user, *roles))
+
+
+def example_of(operation: Operation, owned: Owned) -> dict[str, Any]:
+    """The request that the document shows, with ids that are there."""
+    shown = DOCUMENT["paths"][operation.path][operation.method.lower()]
+    parameters = {each["name"]: each["example"] for each in shown.get("parameters", ()) if each["in"] == "query"}
+    body = example_body(operation)
+    if body is not None and "runId" in body:
+        body = {**body, "runId": owned.exchange_id}
+    return {"params": parameters, "json": body}
+
+
+# They need an exchange that waits or is interrupted, and a stream without end.
+@pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - {"resume_exchange", "decide_tool_call", "follow_session"}))
+def test_the_example_of_a_call_is_accepted(name: str, served: DescribedServer) -> None:
+    operation, user = OPERATIONS[name], f"{name} as shown"
+    owned = served.owned_by(user)
+    roles = ["admin"] if is_for_admins(operation.path) else []
+    path = operation.path.replace("{id}", id_in(operation.path, owned))
+    with httpx.Client(base_url=served.address, headers=served.headers(user, *roles), verify=False) as http:
+        response = http.request(operation.method, path, **example_of(operation, owned))
+    assert response.status_code == operation.success, response.text
+
+
+def put_ids(case: Any, theirs: Owned) -> None:
+    """Name what is another user's wherever the call takes an id."""
+    ids = {
+        "id": theirs.exchange_id if "/exchanges/" in case.operation.path else theirs.session_id,
+        "session_id": theirs.session_id,
+        "conversationId": theirs.session_id,
+        "exchange_id": theirs.exchange_id,
+        "runId": theirs.exchange_id,
+    }
+    for values in (case.path_parameters, case.query, case.body):
+        if isinstance(values, dict):
+            values.update({name: ids[name] for name in values.keys() & ids.keys()})
+
+
+@pytest.mark.parametrize(("user", "other"), [("ada", "bob"), ("bob", "ada")])
+@what_fits.exclude(operation_id="delete_own_data").parametrize()
+def test_no_call_shows_or_changes_what_is_anothers(case: Any, user: str, other: str, served: DescribedServer) -> None:
+    operation, theirs = operation_of(case), served.owned_by(other)
+    served.owned_by(user)
+    put_ids(case, theirs)
+    response = case.call(base_url=served.address, headers=served.headers(user))
+    assert theirs.canary not in response.text and theirs.waiting_session_id not in response.text
+    if is_for_admins(operation.path):
+        assert response.status_code in (403, 400)
+    elif operation.path_parameters:
+        assert response.status_code in (404, 400)
+    if operation.method != "GET":
+        assert served.seen_by(other) == theirs.seen
+
+
+def test_a_wrong_status_is_found(served: DescribedServer) -> None:
+    wrong = orjson.loads(orjson.dumps(DOCUMENT))
+    responses = wrong["paths"]["/agentic/v1/agents"]["get"]["responses"]
+    responses["201"] = responses.pop("200")
+    case = schemathesis.openapi.from_dict(wrong)["/agentic/v1/agents"]["GET"].Case()
+    with pytest.raises(FailureGroup, match="status"):
+        case.call_and_validate(base_url=served.address, headers=served.headers("ada"))

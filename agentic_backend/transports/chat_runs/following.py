@@ -14,7 +14,7 @@ from sse_starlette import ServerSentEvent
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError
-from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, Event, Final
+from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, Final
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
 from agentic_backend.protocol.trust import TrustSummary
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -114,7 +114,8 @@ class RunFollower:
                 for last in await self._ending(run, event):
                     yield last
                 return
-            if isinstance(event, AwaitingHuman) and _still_waits(run.exchange, event):
+            # Of a run that is shown from its beginning, a person may have decided since.
+            if isinstance(event, AwaitingHuman) and event.seq == run.exchange.last_seq:
                 for rendered in renderer.pause(event):
                     yield rendered
                 yield run.done("awaiting_approval")
@@ -165,8 +166,3 @@ class RunFollower:
             return (await self._door.sessions.exchange(self._user, exchange_id)).request_id
         except AgenticError:
             return ""
-
-
-def _still_waits(exchange: ExchangeLog, event: Event) -> bool:
-    """Whether nothing has followed `event`: of a run that is shown from its beginning, a person may have decided."""
-    return isinstance(event, AwaitingHuman) and event.seq == exchange.last_seq

@@ -33,11 +33,10 @@ class RunRenderer:
         self._next_rank = 0
         """The lowest rank of a message that the client lacks."""
         self._names: dict[str, str] = {}
-        """The tools of the calls without a result, by call id."""
+        """The tools that were called, by call id."""
         self._invoked: deque[str] = deque(maxlen=_TOOLS_INVOKED)
         for message in known:
-            for _ in self._tools(message):
-                pass
+            self._know(message)
 
     def render(self, event: Event) -> Iterator[RunEvent]:
         match event:
@@ -63,16 +62,21 @@ class RunRenderer:
                 )
         yield self._progress("awaiting_approval", _asked(event.exchange_id, event.payload))
 
-    def _tools(self, message: ChatMessage) -> Iterator[RunEvent]:
-        """The calls and the results of a message that the client lacks."""
-        if message.rank < self._next_rank:
-            return
+    def _know(self, message: ChatMessage) -> None:
         self._next_rank = message.rank + 1
-        has_result = False
         for part in message.parts:
             if isinstance(part, ToolCallPart):
                 self._names[part.call_id] = part.name
                 self._invoked.append(part.name)
+
+    def _tools(self, message: ChatMessage) -> Iterator[RunEvent]:
+        """The calls and the results of a message that the client lacks."""
+        if message.rank < self._next_rank:
+            return
+        self._know(message)
+        has_result = False
+        for part in message.parts:
+            if isinstance(part, ToolCallPart):
                 yield ToolStart(name=part.name, args=part.args, tool_call_id=part.call_id)
             elif isinstance(part, ToolResultPart):
                 has_result = True
@@ -82,7 +86,7 @@ class RunRenderer:
 
     def _tool_end(self, result: ToolResultPart) -> ToolEnd:
         return ToolEnd(
-            name=self._names.pop(result.call_id, ""),
+            name=self._names.get(result.call_id, ""),
             result=result.content,
             status="failed" if result.ok is False else "succeeded",
             tool_call_id=result.call_id,

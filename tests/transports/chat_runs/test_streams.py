@@ -11,7 +11,7 @@ import pytest
 import yaml
 from support import paced_agent
 from support.hostile_modules import MADE, Acting, entry
-from support.recorded_agents import eventually
+from support.recorded_agents import eventually, one_node
 from support.rest_client import metric_at
 from support.run_client import (
     CHAT,
@@ -27,11 +27,19 @@ from support.run_client import (
 )
 from support.running_server import RunningServer, running_server
 
+from agentic_backend.errors import ContentFiltered
 from agentic_backend.sessions.trust_reports import TrustReports
 from agentic_backend.transports import credentials
 from tests.transports.chat_runs.conftest import AGENTS
 
 SLOW = {"message": "words 2 0 | pause 1 | words 3 0", "agentId": "scripted", "runId": "slow"}
+
+
+def _filter(state: Any) -> Any:
+    raise ContentFiltered
+
+
+filtered_graph = one_node(_filter)
 
 
 @pytest.fixture
@@ -66,6 +74,15 @@ async def test_a_guardrail_that_blocks_is_named(guarded: RunningServer, at: str,
         assert error["requestId"]
         # The text is what the server answers instead.
         assert text_of_run(events) == "That is not said here."
+
+
+async def test_a_text_that_the_provider_filters_is_a_guardrails_error(tmp_path: Path) -> None:
+    entries = [{"id": "filtered", "class_path": f"{__name__}:filtered_graph"}]
+    async with running_server(tmp_path, agents=entries) as server, run_client(server.address) as http:
+        events = await run(http, "hello", agentId="filtered")
+    error = events[-2]["error"]
+    assert (error["type"], error["code"], events[-1]["status"]) == ("guardrail", "content_filtered", "failed")
+    assert "module" not in error
 
 
 @pytest.mark.parametrize("agent_id", ["scripted", "held"])

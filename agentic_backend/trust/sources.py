@@ -46,8 +46,9 @@ class Source:
     @property
     def names(self) -> list[str]:
         """What a statement that cites it may contain, case-folded."""
-        names = [name.casefold() for name in (self.title, self.file_name) if name and len(name) >= _SHORTEST_NAME]
-        return [*names, self.href.casefold()] if self.href else names
+        names = [name for name in (self.title, self.file_name) if name and len(name) >= _SHORTEST_NAME]
+        names += [self.href] if self.href else []
+        return [name.casefold() for name in names if len(name) <= _LONGEST_HREF]
 
 
 def cited_sources(answer: MessageRecord) -> Iterator[Source]:
@@ -74,23 +75,29 @@ def linked_sources(messages: Iterable[MessageRecord], tool_ids: Mapping[str, str
 
 
 def distinct(sources: Iterable[Source]) -> list[Source]:
-    """Each source once, in order of appearance, with the tool that found it."""
-    kept: dict[object, Source] = {}
+    """Each source once, and once for each of its numbers, in order of appearance, with the tool that found it."""
+    first: dict[object, Source] = {}
+    kept: list[Source] = []
     for source in sources:
-        same = kept.setdefault(source.href or (source.file_name, source.title), source)
+        same = first.setdefault(source.href or (source.file_name, source.title), source)
         same.found_by = same.found_by or source.found_by
-    return list(kept.values())
+        if same is source or source.number is not None:
+            kept.append(source)
+    return kept
 
 
-def citations(statement: str, sources: Sequence[tuple[str, Source]]) -> list[str]:
-    """The ids of those of the `sources` (id, source) that the statement cites by number, URL, file name or title."""
-    folded = statement.casefold()
-    numbers = {int(number) for mark in _MARK.findall(folded) for number in mark.split(",")}
-    return [
-        id
-        for id, source in sources
-        if (source.number is not None and source.number in numbers) or any(name in folded for name in source.names)
-    ]
+class Citations:
+    """Finds what statements cite, by number, URL, file name or title."""
+
+    def __init__(self, sources: Sequence[tuple[str, Source]]) -> None:
+        """`sources` with their ids."""
+        self._sources = [(id, source.number, source.names) for id, source in sources]
+
+    def of(self, statement: str) -> list[str]:
+        """The ids of the sources that the statement cites."""
+        folded = statement.casefold()
+        marked = {int(number) for mark in _MARK.findall(folded) for number in mark.split(",")}
+        return [id for id, number, names in self._sources if number in marked or any(name in folded for name in names)]
 
 
 def _text(told: Mapping[str, Any], *names: str) -> str | None:

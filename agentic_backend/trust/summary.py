@@ -11,7 +11,7 @@ from agentic_backend.stores.records import MessageRecord
 from agentic_backend.trust.matching import Evidence, matches
 from agentic_backend.trust.objections import objections_of
 from agentic_backend.trust.rows import TrustRows
-from agentic_backend.trust.sources import Source, citations, cited_sources, distinct, linked_sources
+from agentic_backend.trust.sources import Citations, Source, cited_sources, distinct, linked_sources
 from agentic_backend.trust.statements import Span, statements_of
 from agentic_backend.trust.tool_trust import tools_of
 
@@ -93,9 +93,10 @@ def _statements(
     text: str, spans: Sequence[Span], sources: Sequence[tuple[str, Source]], evidence: Iterator[Evidence], asked: str
 ) -> list[Statement]:
     texts = [text[span.start : span.end] for span in spans]
+    citations = Citations(sources)
     statements = []
     for said, span, matched in zip(texts, spans, matches(texts, list(evidence), asked), strict=True):
-        cited = [] if span.is_code else citations(said, sources)
+        cited = [] if span.is_code else citations.of(said)
         grounds = [Ground(id=id, by="citation") for id in cited]
         grounds += [Ground(id=id, by="match") for id in matched if id not in cited]
         statements.append(Statement(text=said, start=span.start, end=span.end, rests_on=grounds))

@@ -23,6 +23,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import CheckpointMissing, ExchangeNotFound, StoreUnavailable
 from agentic_backend.protocol.messages import Channel, ExchangeStatus
 from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.sessions.trust_reports import TrustReports
 from agentic_backend.stores.base import Checkpoint
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord
 from agentic_backend.stores.sqlite import SqliteStore
@@ -100,6 +101,22 @@ async def test_it_goes_on_behind_the_last_tool_that_has_ended(tmp_path: Path) ->
             check_exchange(thanks)
             with pytest.raises(CheckpointMissing):
                 await resume(sessions, log.exchange_id)
+
+
+async def test_the_trust_summary_of_a_resumed_exchange_has_the_tools_of_the_interrupted_one(tmp_path: Path) -> None:
+    workshop, again = Workshop(), Workshop()
+    again.hold.released.set()
+    async with (
+        interrupted(tmp_path, workshop.entry(), workshop) as log,
+        open_sessions(tmp_path, {"maker": again.entry()}) as sessions,
+    ):
+        events = await events_of(await resume(sessions, log.exchange_id))
+        found = await TrustReports(sessions.store.real).of(USER, events[0]["exchange_id"])
+        assert [(tool.id, tool.call_id, tool.outcome, tool.approval) for tool in found.tools] == [
+            ("t1", "c1", "ok", "not_required"),
+            ("t2", "c2", "cancelled", "not_recorded"),
+            ("t3", "c2", "ok", "not_required"),
+        ]
 
 
 async def test_a_resumed_exchange_has_its_modules(tmp_path: Path) -> None:

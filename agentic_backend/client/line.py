@@ -33,6 +33,8 @@ _OPEN_TIMEOUT_S = 10
 _ANSWER_TIMEOUT_S = 10
 _SEND_TIMEOUT_S = 30
 _CLOSE_TIMEOUT_S = 1
+_PING_EVERY_S = 20
+"""How often websockets asks whether the other end is still there, and how long it waits for the answer."""
 _EVENT_BYTES_AT_MOST = 64 * 1024 * 1024
 _RECONNECT_S = 0.2, 30.0
 _RETURN_S = 5.0, 60.0
@@ -167,6 +169,8 @@ class Line:
                 additional_headers=headers,
                 open_timeout=_OPEN_TIMEOUT_S,
                 close_timeout=_CLOSE_TIMEOUT_S,
+                ping_interval=_PING_EVERY_S,
+                ping_timeout=_PING_EVERY_S,
                 max_size=_EVENT_BYTES_AT_MOST,
                 ssl=self._ssl,
             ) as socket:

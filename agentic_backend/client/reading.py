@@ -39,7 +39,7 @@ Model = TypeVar("Model", bound=BaseModel)
 def json_object(data: str | bytes) -> dict[str, Any]:
     """The JSON object in `data`. Raises Unreadable."""
     try:
-        raw = from_json(data)
+        raw = from_json(data, allow_inf_nan=False)
     except ValueError:
         raise Unreadable("The server sent something that is not JSON.") from None
     if not isinstance(raw, dict):

@@ -55,7 +55,7 @@ class Tokens:
 def _expiry_of(token: str) -> float | None:
     """The `exp` of a JWT, unverified; None if `token` is none or has none."""
     try:
-        claims = from_json(urlsafe_b64decode(token.split(".")[1] + "=="))
+        claims = from_json(urlsafe_b64decode(token.split(".")[1] + "=="), allow_inf_nan=False)
         expiry = claims["exp"]
     except (IndexError, KeyError, TypeError, ValueError):
         return None

@@ -51,6 +51,9 @@ class Recording:
 
     async def call(self, method: str, path: str, *, params: Json | None = None, body: Json | None = None) -> Any:
         """The JSON answer of a REST call; the events where it is a stream."""
+        for name in ("client_exchange_id", "runId"):
+            if body is not None and name in body:
+                self._masks.keep(body[name])
         step: Json = {"call": method, "path": path, "params": params, "body": body}
         step = {name: self._masks.of(value) for name, value in step.items() if value is not None}
         async with plain_http(base_url=self._address, headers={"authorization": f"Bearer {self._token}"}) as http:

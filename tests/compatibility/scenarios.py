@@ -227,6 +227,30 @@ async def sessions_and_messages(talk: Recording) -> None:
     await talk.call("GET", "/agentic/v1/agents")
 
 
+async def session_stream(talk: Recording) -> None:
+    session = await talk.call("POST", "/sessions", body={"toolId": "assistant"})
+    path = f"/sessions/{session['id']}"
+    await talk.call("POST", f"{path}/messages", body={"content": "what is 12*34?"})
+    await talk.call("POST", f"{path}/messages", body={"content": "fail after 20 tokens"})
+    await talk.call("GET", path)
+    await talk.call("GET", "/sessions")
+    await talk.call("GET", f"{path}/messages")
+    await talk.call("POST", f"{path}/cancel", body={})
+    await talk.call("POST", f"{path}/complete", body={})
+    await talk.call("POST", f"{path}/messages", body={"content": "more"})
+
+
+async def chat_run(talk: Recording) -> None:
+    await talk.call("POST", "/api/chat", body={"message": "what is 12*34?", "agentId": "assistant", "runId": "run-1"})
+    await talk.call("POST", "/api/chat", body={"message": "fail after 20 tokens", "agentId": "assistant"})
+    message = calls(("send_email", MAIL))
+    events = await talk.call("POST", "/api/chat", body={"message": message, "agentId": "approving", "runId": "run-2"})
+    [asked] = [event for event in events if event["type"] == "tool_approval_requested"]
+    decision = {"runId": "run-2", "toolCallId": asked["toolCallId"], "action": "approve"}
+    await talk.call("POST", "/api/chat/tool-approval", body=decision)
+    await talk.call("POST", "/api/chat/resume", body={"runId": "run-2"})
+
+
 SCENARIOS: dict[str, Scenario] = {
     scenario.__name__: scenario
     for scenario in (
@@ -250,5 +274,7 @@ SCENARIOS: dict[str, Scenario] = {
         classic_approval,
         asked_over_sse,
         sessions_and_messages,
+        session_stream,
+        chat_run,
     )
 }

@@ -10,7 +10,7 @@ import pytest
 from compatibility.replaying import Changed, replay
 from compatibility.scenarios import SCENARIOS
 from compatibility.served import served
-from compatibility.transcripts import FOLDER, Json, Masks, Names, joined, known_events
+from compatibility.transcripts import FOLDER, Json, Masks, Names, chat_events, joined
 from support.running_server import RunningServer
 from support.schema_checks import problems, sent_on
 
@@ -40,7 +40,7 @@ def test_every_scenario_is_recorded_and_every_event_is_in_one() -> None:
     assert {path.stem for path in TRANSCRIPTS.values() if path.parent.name == LATEST} == SCENARIOS.keys()
     transcripts = [transcript_of(name) for name in TRANSCRIPTS]
     said = {step["event"]["type"] for each in transcripts for step in each["steps"] if "event" in step}
-    assert said == known_events()
+    assert said == chat_events()
 
 
 def received(transcript: Json, event_type: str) -> Json:

@@ -7,11 +7,13 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from agentic_backend.protocol.events import Event as ServerEvent
+from agentic_backend.protocol.events import ServerEvent
+from agentic_backend.transports.chat_runs.events import RunEvent
+from agentic_backend.transports.session_stream.events import StreamEvent
 
 Json = dict[str, Any]
 
@@ -19,32 +21,47 @@ FOLDER = Path(__file__).parent / "transcripts"
 """Has a folder for each version that was recorded."""
 
 _IDS = {
+    "id": "id",
     "session_id": "session",
+    "conversation_id": "session",
     "exchange_id": "exchange",
     "active_exchange_id": "exchange",
     "interrupt_id": "interrupt",
     "call_id": "call",
+    "tool_call_id": "call",
+    "run_id": "exchange",
     "request_id": "request",
     "next_cursor": "cursor",
 }
-_TIMES = {"timestamp", "created_at", "updated_at", "ended_at", "expires_at"}
+_TIMES = {"timestamp", "created_at", "started_at", "updated_at", "ended_at", "expires_at"}
 _NUMBERS = {"seq", "latency_ms", "retry_after_s"}
+_WORDS_OF_ERRORS = {"content", "message", "error"}
+# The texts of events that add to a text. Where the event replaces the text before it, it is a piece of its own.
+_PIECES = {"delta": "text", "text_delta": "text", "chunk": "content"}
+# Some doors have names in camelCase.
+_CAPITAL = re.compile("[A-Z]")
 _PLACEHOLDER = re.compile(r"<[a-z]+_[0-9]+>")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-# Shorter ids are an agent's own, and the same each time.
-_SHORTEST_ID = 12
+# Other ids are the catalog's or an agent's own, and the same each time.
+_RANDOM = re.compile("[0-9a-f]{16}|[A-Za-z0-9_-]{40}")
+
+
+def chat_events() -> set[str]:
+    """The types of events that Chat Protocol v2 has in this version."""
+    events, *others = get_args(ServerEvent)
+    of_exchange, _ = get_args(events)
+    return _types(of_exchange, *others)
 
 
 def known_events() -> set[str]:
-    """The types of events that this version has."""
-    types = (kind.model_fields["type"].default for kind in _leaves(ServerEvent))
-    return {each for each in types if isinstance(each, str)}
+    """The types of events of all doors."""
+    of_session_stream, _ = get_args(StreamEvent)
+    return chat_events() | _types(of_session_stream, RunEvent)
 
 
-def _leaves(kind: type[ServerEvent]) -> Iterator[type[ServerEvent]]:
-    yield kind
-    for each in kind.__subclasses__():
-        yield from _leaves(each)
+def _types(*events: Any) -> set[str]:
+    models = [model for each in events for model in get_args(each) or (each,)]
+    return {model.model_fields["type"].default for model in models}
 
 
 def write(path: Path, transcript: Json) -> None:
@@ -72,14 +89,15 @@ class Masks:
     def _learn(self, value: Any) -> None:
         if isinstance(value, dict):
             for name, each in value.items():
-                kind = "session" if name == "id" and _is_session(value) else _IDS.get(name)
-                if kind is not None and isinstance(each, str) and len(each) >= _SHORTEST_ID:
+                kind = "session" if name == "id" and _is_session(value) else _IDS.get(_snake(name))
+                if kind is not None and isinstance(each, str) and _RANDOM.search(each):
                     self._name(each, kind)
         for each in _within(value):
             self._learn(each)
 
     def _name(self, id: str, kind: str) -> None:
-        if id not in self._placeholders:
+        # An id may be made of others.
+        if not any(known in id for known in self._placeholders):
             self._counts[kind] += 1
             self._placeholders[id] = f"<{kind}_{self._counts[kind]}>"
 
@@ -102,6 +120,7 @@ def _volatile(values: Json, name: str) -> str | None:
     """The placeholder of a value that differs each time, or whose words are for people only."""
     if values[name] is None:
         return None
+    name, given = _snake(name), values[name]
     if name in _TIMES:
         return "<time>"
     # The schema is LangChain's or the agent's own; the details of an error name lines of code.
@@ -109,8 +128,13 @@ def _volatile(values: Json, name: str) -> str | None:
         return "<object>"
     if name in _NUMBERS:
         return "<number>"
-    words = (name == "content" and "retryable" in values) or (name == "title" and _is_session(values))
+    of_error = name in _WORDS_OF_ERRORS and "retryable" in values and isinstance(given, str)
+    words = of_error or name == "allowed_because" or (name == "title" and _is_session(values))
     return "<text>" if words else None
+
+
+def _snake(name: str) -> str:
+    return _CAPITAL.sub(lambda capital: f"_{capital[0].lower()}", name)
 
 
 def _is_session(value: Json) -> bool:
@@ -179,7 +203,7 @@ class Names:
 
 
 class Piece:
-    """Text that is being written, in the form of either protocol: several events of it are one."""
+    """Text that is being written, in the form of any door: several events of it are one."""
 
     def __init__(self, event: Json) -> None:
         self.event = event
@@ -187,23 +211,26 @@ class Piece:
     @property
     def key(self) -> tuple[Any, ...] | None:
         """Of the text that the event adds to; None if it adds to none."""
-        if self.event["type"] == "delta":
-            return self.event["exchange_id"], self.event["block"]
+        if self.event["type"] in _PIECES and not self.event.get("replaces"):
+            return self.event["type"], self.event.get("exchange_id"), self.event.get("block")
         if self.event["type"] == "stream" and self.event["message"]["metadata"]["extras"].get("streaming_delta"):
             return self.event["exchange_id"], self.event["message"]["rank"], self.event["message"]["channel"]
         return None
 
     @property
-    def _holder(self) -> Json:
-        holder: Json = self.event if self.event["type"] == "delta" else self.event["message"]["parts"][0]
-        return holder
-
-    @property
     def text(self) -> str:
-        return str(self._holder["text"])
+        holder, name = self._place
+        return str(holder[name])
 
     def add(self, text: str) -> None:
-        self._holder["text"] += text
+        holder, name = self._place
+        holder[name] += text
+
+    @property
+    def _place(self) -> tuple[Json, str]:
+        """The object that has the text, and its name there."""
+        name = _PIECES.get(self.event["type"])
+        return (self.event, name) if name is not None else (self.event["message"]["parts"][0], "text")
 
 
 def joined(events: Iterable[Json]) -> list[Json]:

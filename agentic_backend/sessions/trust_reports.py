@@ -49,17 +49,20 @@ class TrustReports:
         stored, is_cut = await self._records(ToolCallRecord, exchange)
         audits, lacks_audits = await self._records(AuditRecord, exchange)
         failures, lacks_failures = await self._records(ModuleErrorRecord, exchange)
-        # Records may be kept for a shorter time than messages.
-        told = ToolCalls(exchange, (), lambda: exchange.started_at).add(messages)
-        calls = {call.id: call for call in told} | {call.id: call for call in stored}
+        lacks_messages = bool(messages) and messages[-1].rank - messages[0].rank >= len(messages)
+        calls = {call.id: call for call in stored}
+        if not stored or not lacks_messages:
+            # Records may be kept for a shorter time than messages, which number the calls only if none is missing.
+            told = ToolCalls(exchange, (), lambda: exchange.started_at).add(messages)
+            calls = {call.id: call for call in told} | calls
         in_order = sorted(calls.values(), key=lambda call: int(call.id.rpartition(".")[2]))
         return TrustRows(
             exchange=exchange,
             messages=messages,
-            calls=in_order,
+            calls=in_order[-_RECORDS:],
             audits=audits,
             failures=failures,
-            cut=is_cut or lacks_audits or lacks_failures,
+            cut=is_cut or lacks_messages or lacks_audits or lacks_failures or len(in_order) > _RECORDS,
         )
 
     async def _records(self, record: type[R], exchange: ExchangeRecord) -> tuple[list[R], bool]:

@@ -4,13 +4,14 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import StructuredTool, ToolException, tool
 from langgraph.graph import START, MessagesState, StateGraph
 from support.held_agents import Hold
@@ -33,6 +34,7 @@ from agentic_backend.protocol.messages import Channel, ExchangeStatus
 from agentic_backend.protocol.trust import Ground, ToolTrust, TrustSummary
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.trust_reports import TrustReports
+from agentic_backend.stores.tables import TOOL_CALLS
 from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
 
 ROLES = PermissionsSettings(roles={"student": ("todos:*",)})
@@ -322,3 +324,31 @@ async def test_a_foreign_an_unknown_and_a_deleted_exchange_are_not_found(serve: 
         query = await ended(own, mode="query")
         with pytest.raises(ExchangeNotFound):
             await trust(own, query)
+
+
+@pytest.mark.parametrize("size", [10, 20_000])
+async def test_of_a_large_exchange_some_calls_are_told_each_once(serve: Serve, size: int) -> None:
+    ids = [f"c{number}" for number in range(250)]
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        made = AIMessage("", tool_calls=[call("look", call_id) for call_id in ids])
+        results = [ToolMessage("x" * size, tool_call_id=call_id) for call_id in ids]
+        return {"messages": [made, *results, AIMessage("done")]}
+
+    graph = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").compile()
+    async with serve({"agent": graph}) as own:
+        found = await trust(own, await ended(own))
+    assert found.cut
+    told = [tool.call_id for tool in found.tools]
+    assert len(told) == 200 and told == [call_id for call_id in ids if call_id in told]
+    assert {tool.outcome for tool in found.tools} == {"ok"}
+
+
+async def test_what_retention_has_deleted_is_told_by_the_messages(serve: Serve) -> None:
+    turns = [Turn(calls=[call("weather", "c1", city="Paris")]), Turn("It is 21 degrees and sunny in Paris.")]
+    async with serve({"agent": calling(*turns)}) as own:
+        log = await ended(own)
+        assert await own.store.real.delete_old(TOOL_CALLS, own.store.now() + timedelta(days=1), 10) == 1
+        found = await trust(own, log)
+    assert [facts(one) for one in found.tools] == [("weather", "ok", "not_recorded")]
+    assert found.statements[0].rests_on == [Ground(id="t1", by="match")]

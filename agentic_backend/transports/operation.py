@@ -28,7 +28,6 @@ from agentic_backend.errors import (
     ExchangeNotFound,
     Forbidden,
     Internal,
-    LimitReached,
     MessageTooLarge,
     NotFound,
     RateLimited,
@@ -80,17 +79,10 @@ class Streamed:
 
 OPENING = (AgentNotFound, AgentUnavailable)
 """The errors of an operation that opens a session."""
-ASKING = (
-    *OPENING,
-    SessionNotFound,
-    SessionCompleted,
-    SessionBusy,
-    LimitReached,
-    TooManyRuns,
-    BudgetExceeded,
-    ShuttingDown,
-)
-"""The errors of an operation that begins an exchange, before it has begun."""
+QUERYING = (*OPENING, TooManyRuns, BudgetExceeded, ShuttingDown)
+"""The errors of an operation that begins an exchange without a session, before it has begun."""
+ASKING = (*QUERYING, SessionNotFound, SessionCompleted, SessionBusy)
+"""The errors of an operation that begins an exchange in a session, before it has begun."""
 RESUMING = (ExchangeNotFound, ApprovalNotFound, ApprovalMismatch, CheckpointMissing)
 """The errors of an operation that continues an exchange, beside those of asking."""
 # A foreign origin and an unknown host are refused before an operation is reached.

@@ -6,7 +6,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.operation import ASKING, Operation
+from agentic_backend.transports.operation import QUERYING, Operation
 from agentic_backend.transports.rest import PREFIX
 from agentic_backend.transports.rest_input import AskQuery
 from agentic_backend.transports.sse import EVENTS, EventStream, ask_streamed
@@ -18,7 +18,7 @@ class QueryApi:
 
     def operations(self) -> list[Operation]:
         path = f"{PREFIX}/query"
-        return [Operation("POST", path, self.ask_query, answer=EVENTS, errors=ASKING, refused_as="ask")]
+        return [Operation("POST", path, self.ask_query, answer=EVENTS, errors=QUERYING, refused_as="ask")]
 
     async def ask_query(self, request: Request, user: User, body: AskQuery) -> EventStream:
         """Ask without a session: nothing of it is stored, and it stops when the client goes."""

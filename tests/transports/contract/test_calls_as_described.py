@@ -126,6 +126,13 @@ def test_no_call_shows_or_changes_what_is_anothers(case: Any, user: str, other: 
         assert served.seen_by(other) == theirs.seen
 
 
+def test_the_canaries_are_where_their_owner_looks(served: DescribedServer) -> None:
+    owned = served.owned_by("ada")
+    session, messages, exchange = served.seen_by("ada")[:3]
+    assert session["title"] == owned.canary
+    assert owned.canary in str(messages) and owned.canary in str(exchange)
+
+
 def test_a_wrong_status_is_found(served: DescribedServer) -> None:
     wrong = orjson.loads(orjson.dumps(DOCUMENT))
     responses = wrong["paths"]["/agentic/v1/agents"]["get"]["responses"]

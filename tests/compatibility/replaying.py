@@ -3,7 +3,8 @@
 import asyncio
 import json
 from contextlib import AsyncExitStack
-from typing import Any
+from copy import deepcopy
+from typing import Any, NamedTuple
 
 from compatibility.recording import answer_of
 from compatibility.transcripts import Json, Names, Piece
@@ -17,8 +18,16 @@ class Changed(AssertionError):
     """The server says something else than it said when the transcript was recorded."""
 
 
-async def replay(transcript: Json, address: str, user: str) -> list[tuple[str, Json]]:
-    """All that the server said on sockets, each with its channel of the AsyncAPI document. Raises Changed."""
+class Said(NamedTuple):
+    """A frame or an event, with its place in the AsyncAPI document. It tells of the server: it receives frames."""
+
+    channel: str
+    action: str
+    message: Json
+
+
+async def replay(transcript: Json, address: str, user: str) -> list[Said]:
+    """All that was said on sockets. Raises Changed."""
     async with AsyncExitStack() as stack:
         replaying = _Replay(address, user, frozenset(transcript["events"]), stack)
         for number, step in enumerate(transcript["steps"]):
@@ -26,19 +35,20 @@ async def replay(transcript: Json, address: str, user: str) -> list[tuple[str, J
                 await replaying.take(step)
             except Changed as changed:
                 raise Changed(f"step {number}: {changed}") from None
-        return [(socket.channel, event) for socket in replaying.sockets.values() for event in socket.said]
+        return [said for socket in replaying.sockets.values() for said in socket.said]
 
 
 class _Socket:
     def __init__(self, client: ChatClient, known: frozenset[str], channel: str) -> None:
-        self.channel = channel
-        self.said: list[Json] = []
+        self.said: list[Said] = []
+        self._channel = channel
         self._client = client
         self._known = known
         """The types of events that the client knows: it ignores others."""
         self._next: Json | None = None
 
     async def send(self, frame: Json) -> None:
+        self.said.append(Said(self._channel, "receive", frame))
         await self._client.send(json.dumps(frame))
 
     async def event_like(self, expected: Json) -> Json:
@@ -66,7 +76,8 @@ class _Socket:
 
     async def _receive(self) -> Json:
         event = await self._client.receive(_PATIENCE_S)
-        self.said.append(json.loads(json.dumps(event)))
+        # Pieces of text are put together in the event itself.
+        self.said.append(Said(self._channel, "send", deepcopy(event)))
         return event
 
 

@@ -1,6 +1,6 @@
 """Validators of what a server sends, by the published documents."""
 
-from typing import Any
+from typing import Any, Literal
 
 from jsonschema import Draft7Validator, Draft202012Validator
 from jsonschema.protocols import Validator
@@ -21,16 +21,26 @@ def validator(name: str, *, closed: bool = False) -> Validator:
     return Draft202012Validator({"$ref": SCHEMAS[f"{name}.json"]["$id"]}, registry=registry)
 
 
-def sent_on(channel: str) -> Validator:
-    """Checks JSON against all that the server sends on a channel of the AsyncAPI document, and refuses other fields."""
+def on_channel(channel: str, action: Literal["send", "receive"]) -> Validator:
+    """Checks JSON against all that the server sends or receives on a channel of the AsyncAPI document.
+
+    It refuses other fields.
+    """
     document = asyncapi()
-    components = document["components"]
-    operations = document["operations"].values()
+    components, messages = document["components"], document["channels"][channel]["messages"]
     here = {"$ref": f"#/channels/{channel}"}
-    sent = [each["messages"][0] for each in operations if each["action"] == "send" and each["channel"] == here]
-    messages = [document["channels"][channel]["messages"][each["$ref"].split("/")[-1]]["$ref"] for each in sent]
-    payloads = [components["messages"][each.split("/")[-1]]["payload"] for each in messages]
+    payloads = [
+        components["messages"][_last(messages[_last(message)])]["payload"]
+        for operation in document["operations"].values()
+        if operation["action"] == action and operation["channel"] == here
+        for message in operation["messages"]
+    ]
     return Draft7Validator({"anyOf": payloads, "components": {"schemas": _closed(components["schemas"])}})
+
+
+def _last(reference: dict[str, str]) -> str:
+    """The name that a reference ends with."""
+    return reference["$ref"].rpartition("/")[2]
 
 
 def problems(checks: Validator, value: Any) -> list[str]:

@@ -6,13 +6,13 @@ before it where that turns out to be something else. Invariant: what a client ha
 has ended, the text of its final message.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agentic_backend.growing_text import GrowingText
-from agentic_backend.protocol.events import Delta, Event, Final, Reset, Stream
+from agentic_backend.protocol.events import Delta, Event, Final, PartialText, Reset, Stream
 from agentic_backend.protocol.messages import Channel, ChatMessage, Role
-from agentic_backend.protocol.parts import text_of
+from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart, text_of
 
 
 class Piece(NamedTuple):
@@ -22,12 +22,23 @@ class Piece(NamedTuple):
 
 
 class AnswerText:
-    def __init__(self) -> None:
+    """Of texts that are written at the same time, only one is shown: the one that began last, the agent's own before
+    those of graphs within it. What a graph within a tool says is the tool's affair.
+    """
+
+    def __init__(self, known: Iterable[ChatMessage] = ()) -> None:
+        """`known` are the messages before the first event."""
         self._text = GrowingText()
         """What the client has put together."""
         self._is_empty = True
         self._block: int | None = None
-        """The block in which that text is being written."""
+        """The block in which that text is being written; None if it is not."""
+        self._is_own = False
+        """Whether that is a text of the agent's own graph."""
+        self._newest_block = -1
+        self._open_calls: set[str] = set()
+        """The ids of the tool calls that have no result yet."""
+        self._note_calls(known)
 
     @property
     def text(self) -> str:
@@ -36,36 +47,59 @@ class AnswerText:
     def take(self, event: Event) -> Piece | None:
         """What `event` changes in the client's text, if anything."""
         match event:
-            case Delta(channel=Channel.FINAL):
-                return self._written(event.block, event.text)
-            case Stream() if _is_answer(event.message):
-                return self._become(text_of(event.message.parts))
-            case Stream() if event.block is not None and event.block == self._block:
-                return self._become("")
+            case Delta():
+                return self._written(event)
+            case Stream():
+                return self._stored(event.message, event.block)
             case Reset():
-                return self._begin_anew(event)
+                self._note_calls(event.messages)
+                return self._begin_anew(_text_in(event.messages), event.partial)
             case Final():
-                answer = answer_in(event.messages)
-                return self._become("" if answer is None else text_of(answer.parts))
+                return self._become(_text_in(event.messages) or "")
         return None
 
-    def _written(self, block: int, text: str) -> Piece | None:
-        """Of texts that are written at the same time, only the one that began last is shown."""
-        if self._block is None or block > self._block:
-            self._block = block
-            return self._replace(text)
-        return self._add(text) if block == self._block else None
+    def _written(self, delta: Delta) -> Piece | None:
+        is_new, self._newest_block = delta.block > self._newest_block, max(self._newest_block, delta.block)
+        if delta.block == self._block:
+            return self._add(delta.text)
+        # Of a block that has begun before, the beginning is missing.
+        if not is_new or not self._may_show(delta.channel):
+            return None
+        self._block, self._is_own = delta.block, delta.channel is Channel.FINAL
+        return self._replace(delta.text)
 
-    def _begin_anew(self, reset: Reset) -> Piece | None:
-        unfinished = max(
-            (text for text in reset.partial if text.channel is Channel.FINAL), key=lambda text: text.block, default=None
-        )
-        if (answer := answer_in(reset.messages)) is not None:
-            return self._become(text_of(answer.parts))
-        if unfinished is None:
-            return self._become("")
-        self._block = unfinished.block
-        return self._become(unfinished.text)
+    def _may_show(self, channel: Channel) -> bool:
+        """Whether a text on this channel may take the place of the one that is being written."""
+        if channel is Channel.OBSERVATION:
+            is_own_in_the_way = self._block is not None and self._is_own
+            return not self._open_calls and not is_own_in_the_way
+        return channel is Channel.FINAL
+
+    def _stored(self, message: ChatMessage, block: int | None) -> Piece | None:
+        self._note_calls([message])
+        is_shown = block is not None and block == self._block
+        if is_shown:
+            self._block = None
+        if _is_answer(message):
+            return self._become(text_of(message.parts))
+        return self._become("") if is_shown else None
+
+    def _begin_anew(self, answer: str | None, partial: Sequence[PartialText]) -> Piece | None:
+        self._block = None
+        shown = [text for text in partial if self._may_show(text.channel)]
+        if answer is None and shown:
+            last = max(shown, key=lambda text: (text.channel is Channel.FINAL, text.block))
+            self._block, self._is_own, answer = last.block, last.channel is Channel.FINAL, last.text
+        self._newest_block = max((text.block for text in partial), default=self._newest_block)
+        return self._become(answer or "")
+
+    def _note_calls(self, messages: Iterable[ChatMessage]) -> None:
+        for message in messages:
+            for part in message.parts:
+                if isinstance(part, ToolCallPart):
+                    self._open_calls.add(part.call_id)
+                elif isinstance(part, ToolResultPart):
+                    self._open_calls.discard(part.call_id)
 
     def _become(self, text: str) -> Piece | None:
         shown = self._text.joined()
@@ -92,3 +126,8 @@ def _is_answer(message: ChatMessage) -> bool:
 def answer_in(messages: Sequence[ChatMessage]) -> ChatMessage | None:
     """The answer among the messages of an exchange, if it has one."""
     return next(filter(_is_answer, reversed(messages)), None)
+
+
+def _text_in(messages: Sequence[ChatMessage]) -> str | None:
+    answer = answer_in(messages)
+    return text_of(answer.parts) if answer is not None else None

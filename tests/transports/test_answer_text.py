@@ -44,6 +44,11 @@ def stream(text: str, channel: str = "final", block: int | None = None, role: st
     return {"type": "stream", "message": message(text, channel, role), "block": block}
 
 
+def tool_row(kind: str, **fields: Any) -> dict[str, Any]:
+    row = message("", kind) | {"parts": [{"type": kind, "call_id": "c", **fields}]}
+    return {"type": "stream", "message": row}
+
+
 def final(*messages: dict[str, Any]) -> dict[str, Any]:
     return {"type": "final", "status": "ok", "messages": list(messages), "usage": {}}
 
@@ -57,9 +62,32 @@ def test_the_question_is_no_part_of_the_answer() -> None:
     assert put_together([stream("What time is it?", role="user"), final(message("?", role="user"))])[1] == []
 
 
-def test_thoughts_and_texts_of_inner_graphs_are_no_part_of_the_answer() -> None:
-    events = [delta(0, "Hm.", "thought"), delta(1, "Inside.", "observation"), stream("Inside.", "observation", 1)]
-    assert put_together(events)[1] == []
+def test_thoughts_are_no_part_of_the_answer() -> None:
+    assert put_together([delta(0, "Hm.", "thought"), stream("Hm.", "thought", 0)])[1] == []
+
+
+def test_a_text_of_a_graph_within_the_agent_is_given_as_it_is_written() -> None:
+    events = [delta(0, "It is ", "observation"), delta(0, "noon.", "observation"), stream("It is noon.", block=0)]
+    assert put_together([*events, final(message("It is noon."))])[1] == [("It is ", False), ("noon.", False)]
+
+
+def test_it_is_taken_back_if_it_was_no_answer() -> None:
+    events = [delta(0, "Inside.", "observation"), stream("Inside.", "observation", 0), stream("Noon.")]
+    assert put_together(events)[1] == [("Inside.", False), ("", True), ("Noon.", False)]
+
+
+def test_it_never_takes_the_place_of_what_the_agent_itself_writes() -> None:
+    events = [delta(0, "It is "), delta(1, "Inside.", "observation"), delta(0, "noon."), stream("It is noon.", block=0)]
+    assert put_together(events)[1] == [("It is ", False), ("noon.", False)]
+
+
+def test_what_a_graph_within_a_tool_says_is_no_part_of_the_answer() -> None:
+    called, answered = tool_row("tool_call", name="ask", args={}), tool_row("tool_result", content="Inside.")
+    inside = [delta(0, "In", "observation"), delta(0, "side.", "observation")]
+    assert put_together([called, *inside, stream("Inside.", "observation", 0), answered])[1] == []
+    assert put_together([called, inside[0], answered, inside[1]])[1] == [], "its beginning is missing"
+    after = [called, answered, delta(1, "Noon.", "observation")]
+    assert put_together(after)[1] == [("Noon.", False)]
 
 
 def test_a_text_before_a_tool_call_is_taken_back() -> None:

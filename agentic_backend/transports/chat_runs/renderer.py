@@ -1,7 +1,7 @@
 """RunRenderer: renders the events of an exchange as those of a run, but for its last ones. Pure."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from agentic_backend.protocol.events import Activity, AwaitingHuman, Event, Final, HumanRequests, Reset, Started, Stream
@@ -25,11 +25,11 @@ _TOOLS_INVOKED = 50
 
 
 class RunRenderer:
-    def __init__(self, run_id: str, correlation_id: str | None = None, known: Iterable[ChatMessage] = ()) -> None:
+    def __init__(self, run_id: str, correlation_id: str | None = None, known: Sequence[ChatMessage] = ()) -> None:
         """The client has the messages `known` already."""
         self._run_id = run_id
         self._correlation_id = correlation_id
-        self._answer = AnswerText()
+        self._answer = AnswerText(known)
         self._next_rank = 0
         """The lowest rank of a message that the client lacks."""
         self._names: dict[str, str] = {}

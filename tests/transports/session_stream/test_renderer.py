@@ -88,9 +88,8 @@ def test_thoughts_and_activities_are_not_shown() -> None:
     assert (
         rendered(
             Delta(**place, seq=2, block=0, channel=Channel.THOUGHT, text="hm"),
-            Delta(**place, seq=3, block=1, channel=Channel.OBSERVATION, text="inside"),
-            stream(4, thought, 0),
-            Activity(**place, seq=5, kind="progress", data={}),
+            stream(3, thought, 0),
+            Activity(**place, seq=4, kind="progress", data={}),
             Pong(),
         )
         == []

@@ -1,10 +1,11 @@
 """Finds the sources and results of tools whose content has a statement's figures and words. Pure and deterministic.
 
-A text is looked at in passages of some 600 characters. A passage supports a statement if it has all of its figures, and
-beside that
+A text is looked at in passages of some 600 characters. A passage supports a statement if it has all of its figures,
+except those that the tool was given, and beside that
 
-- one that tells something and a word; or two that do; or one with four digits or more, which is no year; or
-- half of its words, and three of them at least; two are enough if one is a name.
+- a telling figure and a word; or two telling figures; or one that has four digits or more and is no year; or one in a
+  text without words;
+- or half of its words, and three of them at least; two are enough if one is a name.
 
 What the user has said in the message proves nothing: a figure that is in it does not tell, and one of the words must
 not be in it. Nor do figures of one digit tell. Words count from four letters on, names from three, without those that
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from agentic_backend.trust.common_words import COMMON_WORDS
-from agentic_backend.trust.tokens import Figure, Tokens, Wanted, is_pair, names_of, plain, tokens_of
+from agentic_backend.trust.tokens import Figure, Tokens, Wanted, has_only_figures, is_pair, names_of, plain, tokens_of
 
 _BLOCK = 300
 """Characters of a block; two neighbours are a passage. A block ends with a word, unless that is very long."""
@@ -31,10 +32,14 @@ _ENOUGH, _ENOUGH_WITH_NAME = 6, 4
 
 
 class Evidence(NamedTuple):
-    """A text that statements may rest on, and the id of the tool call or of the source that it is of."""
+    """A text that statements may rest on, and the id of the tool call or of the source that it is of.
+
+    `given` is what the tool was called with.
+    """
 
     id: str
     text: str
+    given: str = ""
 
 
 class _Claim(NamedTuple):
@@ -79,8 +84,16 @@ class _Blocks:
         """The id of each block's text, by the block's number; None between two texts."""
         self._places: dict[str, list[int]] = defaultdict(list)
         """The numbers of the blocks that have a wanted token, by the token; one more than _EVERYWHERE at most."""
-        for id, text in evidence:
-            for block in _blocks(plain(text).casefold()):
+        self._given: dict[str, set[str]] = {}
+        """The wanted tokens that each tool was given, by the id of its call."""
+        self._bare: set[str] = set()
+        """The ids of the texts that have only figures."""
+        for id, text, given in evidence:
+            folded = plain(text).casefold()
+            self._given[id] = wanted.among(plain(given).casefold())
+            if has_only_figures(folded):
+                self._bare.add(id)
+            for block in _blocks(folded):
                 for token in wanted.among(block):
                     if len(places := self._places[token]) <= _EVERYWHERE:
                         places.append(len(self._ids))
@@ -99,9 +112,22 @@ class _Blocks:
         ids: dict[str, None] = {}
         for place, found in sorted(self._passages(claim)):
             id = self._ids[place]
-            if id is not None and id not in ids and _supports(found, claim, half, said):
+            if id is not None and id not in ids and self._supports(id, found, claim, half, said):
                 ids[id] = None
         return list(ids)[:_MOST_GROUNDS]
+
+    def _supports(self, id: str, found: set[str], claim: _Claim, half: float, said: Tokens) -> bool:
+        """Whether a passage with these tokens supports the claim, half of whose words weigh `half`."""
+        there = found | self._given[id]
+        if any(figure.isdisjoint(there) for figure in claim.figures):
+            return False
+        words = claim.words & found
+        telling = [one for one in claim.figures - said.figures if _digits(one) > 1 and not one.isdisjoint(found)]
+        if telling and (words or len(telling) > 1 or id in self._bare or any(map(_tells_alone, telling))):
+            return True
+        enough = _ENOUGH_WITH_NAME if words & claim.names - said.words else _ENOUGH
+        weight = claim.weight(words)
+        return weight >= max(enough, half) and not words <= said.words
 
     def _passages(self, claim: _Claim) -> Iterator[tuple[int, set[str]]]:
         """The passages that have a token of the claim: the number of the first block, and the tokens."""
@@ -121,19 +147,6 @@ def _blocks(text: str) -> Iterator[str]:
         end = rest.end() if rest is not None else len(text)
         yield text[start:end]
         start = end
-
-
-def _supports(found: set[str], claim: _Claim, half: float, said: Tokens) -> bool:
-    """Whether a passage with these tokens supports the claim, half of whose words weigh `half`."""
-    if any(figure.isdisjoint(found) for figure in claim.figures):
-        return False
-    words = claim.words & found
-    telling = [figure for figure in claim.figures - said.figures if _digits(figure) > 1]
-    if telling and (words or len(telling) > 1 or any(map(_tells_alone, telling))):
-        return True
-    enough = _ENOUGH_WITH_NAME if words & claim.names - said.words else _ENOUGH
-    weight = claim.weight(words)
-    return weight >= max(enough, half) and not words <= said.words
 
 
 def _digits(figure: Figure) -> int:

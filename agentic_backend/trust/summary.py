@@ -1,5 +1,6 @@
 """The trust summary of an exchange, computed from its rows. Pure."""
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -15,8 +16,9 @@ from agentic_backend.trust.sources import Citations, Source, cited_sources, dist
 from agentic_backend.trust.statements import Span, statements_of
 from agentic_backend.trust.tool_trust import tools_of
 
-# So much is looked at: characters of the answer, of the question, and of all that the answer may rest on.
-_ANSWER, _QUESTION, _EVIDENCE = 32_768, 16_384, 262_144
+# So much is looked at: characters of the answer, of the question, of a call's arguments, and of all that the answer may
+# rest on.
+_ANSWER, _QUESTION, _ARGUMENTS, _EVIDENCE = 32_768, 16_384, 2_000, 262_144
 _STATEMENTS, _SOURCES = 500, 100
 
 
@@ -75,13 +77,13 @@ def _results(runs: Sequence[TrustRows], tools: Sequence[Sequence[ToolTrust]]) ->
         for call, tool in zip(run.calls, own, strict=True):
             is_said = call.allowance is not None and call.allowance.asks_agent
             if tool.outcome == "ok" and call.result and not is_said:
-                yield Evidence(tool.id, call.result)
+                yield Evidence(tool.id, call.result, json.dumps(call.args)[:_ARGUMENTS])
 
 
 def _bounded(evidence: Sequence[Evidence]) -> Iterator[Evidence]:
     room = _EVIDENCE
     for each in evidence:
-        yield Evidence(each.id, each.text[:room])
+        yield each._replace(text=each.text[:room])
         room -= min(room, len(each.text))
 
 

@@ -28,6 +28,7 @@ _SPACED_GROUP = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3})")
 _GROUPED = re.compile(r"\d{1,3}(?P<sign>[.,'\u2019])\d{3}(?:(?P=sign)\d{3})*(?:(?!(?P=sign))[.,](?P<rest>\d+))?")
 _DECIMAL = re.compile(r"(\d+)[.,](\d+)")
 _DIGITS = re.compile(r"\d+")
+_SHORT = 100
 # In JSON texts.
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrt])")
 
@@ -67,6 +68,11 @@ def names_of(text: str) -> set[str]:
 def is_pair(word: str) -> bool:
     """Whether it stands for a part of a word only."""
     return len(word) == 2 and _is_unspaced(word)
+
+
+def has_only_figures(text: str) -> bool:
+    """Whether a text is short and has no word, as a calculator's result."""
+    return len(text) <= _SHORT and all(token[0].isdecimal() for token in _TOKEN.findall(text))
 
 
 class Wanted:

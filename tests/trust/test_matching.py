@@ -94,6 +94,21 @@ def test_a_passage_of_one_text_supports_a_statement_and_not_the_text_as_a_whole(
     assert rests("At Zama, Hannibal had elephants.", "At Zama, Hannibal led eighty elephants.", far_apart) == ["1"]
 
 
+def given(statement: str, text: str, args: str, asked: str = "") -> bool:
+    [found] = matches([statement], [Evidence("1", text, args)], asked)
+    return bool(found)
+
+
+def test_figures_that_a_tool_was_given_need_not_be_in_its_result() -> None:
+    asked = "What is 17 * 23?"
+    assert given("17 * 23 = 391.", "391", '{"expression": "17 * 23"}', asked)
+    assert given("17 * 23 = 391.", "17 * 23 = 391", '{"expression": "17 * 23"}', asked)
+    assert not given("17 * 24 = 391.", "391", '{"expression": "17 * 23"}', asked)
+    assert not given("17 * 23 = 391.", "391 rows", '{"expression": "17 * 23"}', asked)
+    assert not given("17 * 23 = 392.", "391", '{"expression": "17 * 23"}', asked)
+    assert not given("I take 17 of them.", "ok", '{"count": 17}')
+
+
 def test_each_text_that_supports_a_statement_is_named_once() -> None:
     assert rests("Paris has 21 degrees.", WEATHER, HANNIBAL, WEATHER + " " * 900 + WEATHER) == ["1", "3"]
 

@@ -1,12 +1,10 @@
 """The AsyncAPI 3.0 document of the WebSocket, made of the protocol's models.
 
-As AsyncAPI has it, the server receives frames and sends events. The two forms of the protocol are two channels with one
-address, which a client chooses between by the subprotocol that it offers.
+As AsyncAPI has it, the server receives frames and sends events.
 """
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -16,102 +14,13 @@ from agentic_backend import errors
 from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.close_codes import CloseCode
 from agentic_backend.protocol.frames import LONGEST_TOKEN
-from agentic_backend.transports.chatbot_controller import PATH, SUBPROTOCOL
+from agentic_backend.transports.chatbot_controller import PATH
+from agentic_backend.transports.contract.channels import CHANNELS, Channel
 from agentic_backend.transports.contract.classic_schemas import classic_schemas
 from agentic_backend.transports.contract.protocol_schemas import ON_SOCKET, UNIONS, protocol_schemas
 from agentic_backend.transports.contract.schemas import COMPONENTS
 
 Json = dict[str, Any]
-
-_FRAMES = {
-    "authenticate": "Authenticate",
-    "ask": "Ask",
-    "human_resume": "HumanResume",
-    "stop": "Stop",
-    "follow": "Follow",
-    "unfollow": "Unfollow",
-    "ping": "Ping",
-}
-_OF_EXCHANGE = {
-    "started": "Started",
-    "stream": "Stream",
-    "delta": "Delta",
-    "activity": "Activity",
-    "awaiting_human": "AwaitingHuman",
-    "exchange_error": "ExchangeError",
-    "reset": "Reset",
-    "final": "Final",
-}
-_OTHER_EVENTS = {"session": "SessionChanged", "idle": "Idle", "frame_refused": "FrameRefused", "pong": "Pong"}
-
-
-@dataclass(frozen=True)
-class _Channel:
-    """One form of the protocol. Frames and events have the names of their schemas, by the names of their messages."""
-
-    name: str
-    title: str
-    description: str
-    handshake: Json
-    """The schema of the header that chooses this form."""
-    frames: Mapping[str, str]
-    events: Mapping[str, str]
-    replies: Mapping[str, Sequence[str]]
-    """The events that answer a frame; any frame may be refused."""
-    prefix: str = ""
-    """Of the operations' ids."""
-
-    @property
-    def all(self) -> dict[str, str]:
-        return {**self.frames, **self.events}
-
-
-_CHAT = _Channel(
-    name="chat",
-    title="Chat Protocol v2",
-    description=(
-        f"A socket that offers the subprotocol `{SUBPROTOCOL}`. It carries any number of sessions and exchanges at "
-        "once, and frames and events are JSON texts. Clients ignore events, fields and values that they don't know; "
-        "the server refuses frames with unknown fields. A handshake is refused with 400 if it offers other "
-        "subprotocols only, and with 403 if its `Origin` is not allowed. What is wrong with a token is told by a close "
-        "code, because browsers can't read the status of a refused handshake."
-    ),
-    handshake={"Sec-WebSocket-Protocol": {"type": "string", "const": SUBPROTOCOL, "description": "This form."}},
-    frames=_FRAMES,
-    events={**_OF_EXCHANGE, **_OTHER_EVENTS},
-    replies={
-        "ask": tuple(_OF_EXCHANGE),
-        "human_resume": tuple(_OF_EXCHANGE),
-        "stop": ("final", "idle"),
-        "follow": (*_OF_EXCHANGE, "idle"),
-        "ping": ("pong",),
-    },
-)
-_CLASSIC = _Channel(
-    name="classic",
-    title="The classic form, for older clients",
-    description=(
-        "Deprecated; newer clients use the channel `chat`. A socket that offers no subprotocol. Text that is being "
-        "written comes as `stream` events whose message has `metadata.extras.streaming_delta: true`; the unflagged "
-        "message of the same rank takes its place. An exchange has the id that its client gave it. Any field of a "
-        "frame may be null."
-    ),
-    handshake={},
-    frames=_FRAMES | {"human_resume": "ClassicHumanResume"},
-    events={
-        "stream": "ClassicStream",
-        "awaiting_human": "ClassicAwaitingHuman",
-        "exchange_error": "ClassicError",
-        "final": "ClassicFinal",
-        "frame_refused": "FrameRefused",
-    },
-    replies={
-        "stop": ("final",),
-        **dict.fromkeys(("ask", "human_resume", "follow"), ("stream", "awaiting_human", "exchange_error", "final")),
-    },
-    prefix="classic_",
-)
-_CHANNELS = (_CHAT, _CLASSIC)
 
 
 def asyncapi() -> Json:
@@ -128,13 +37,13 @@ def asyncapi() -> Json:
         },
         "defaultContentType": "application/json",
         "servers": _servers(),
-        "channels": {channel.name: _channel(channel) for channel in _CHANNELS},
+        "channels": {channel.name: _channel(channel) for channel in CHANNELS},
         "operations": {
-            name: operation for channel in _CHANNELS for name, operation in _operations(channel, schemas).items()
+            name: operation for channel in CHANNELS for name, operation in _operations(channel, schemas).items()
         },
         "components": {
             "messages": _messages(schemas),
-            "schemas": {name: _in_draft_7(schema) for name, schema in schemas.items()},
+            "schemas": {name: _component(schema) for name, schema in schemas.items()},
             "securitySchemes": {
                 "bearer": {
                     "type": "http",
@@ -171,7 +80,7 @@ def _servers() -> Json:
     }
 
 
-def _channel(channel: _Channel) -> Json:
+def _channel(channel: Channel) -> Json:
     token = {"type": "string", "maxLength": LONGEST_TOKEN, "description": "An access token."}
     bearer = {"type": "string", "description": "`Bearer` and an access token."}
     return {
@@ -190,7 +99,7 @@ def _channel(channel: _Channel) -> Json:
     }
 
 
-def _operations(channel: _Channel, schemas: Mapping[str, JsonSchemaValue]) -> Json:
+def _operations(channel: Channel, schemas: Mapping[str, JsonSchemaValue]) -> Json:
     def operation(action: str, name: str) -> Json:
         return {
             "action": action,
@@ -214,13 +123,13 @@ def _operations(channel: _Channel, schemas: Mapping[str, JsonSchemaValue]) -> Js
     return {f"{channel.prefix}{name}": each for name, each in (received | sent).items()}
 
 
-def _of_channel(channel: _Channel, names: Iterable[str]) -> list[Json]:
+def _of_channel(channel: Channel, names: Iterable[str]) -> list[Json]:
     return [{"$ref": f"#/channels/{channel.name}/messages/{name}"} for name in names]
 
 
 def _messages(schemas: Mapping[str, JsonSchemaValue]) -> Json:
     """The messages of both channels, by the names of their schemas."""
-    kinds = {schema: name for channel in _CHANNELS for name, schema in channel.all.items()}
+    kinds = {schema: name for channel in CHANNELS for name, schema in channel.all.items()}
     return {
         name: {
             "name": kinds[name],
@@ -261,13 +170,14 @@ def _close_codes() -> list[Json]:
     return [{"code": code.value, "name": code.name.lower(), "client": code.advice.value} for code in CloseCode]
 
 
-def _in_draft_7(schema: Any) -> Any:
-    """The schema as AsyncAPI has it: a `discriminator` is the name of a property."""
+def _component(schema: Any) -> Any:
+    """The schema as AsyncAPI has it: a `discriminator` is the name of a property. The examples are at the messages."""
     if isinstance(schema, list):
-        return [_in_draft_7(each) for each in schema]
+        return [_component(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        name: value["propertyName"] if name == "discriminator" and isinstance(value, dict) else _in_draft_7(value)
+        name: value["propertyName"] if name == "discriminator" else _component(value)
         for name, value in schema.items()
+        if name != "examples"
     }

@@ -1,8 +1,11 @@
-"""From JSON to the protocol's models, leniently: what a later server may add is left out.
+"""From JSON to the protocol's models, leniently, as docs/protocol.md asks of clients ("What may change").
 
-Unknown types of events, of activities and of parts are ignored, and so are unknown fields at any depth.
+Unknown types of events, of activities, of parts and of links are ignored, and so are unknown fields at any depth. An
+unknown channel is an `observation`, an unknown finish reason `other`, and the status of a `final` that is unknown an
+`error`.
 """
 
+from collections.abc import Iterable
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -24,13 +27,15 @@ from agentic_backend.protocol.events import (
     Started,
     Stream,
 )
-from agentic_backend.protocol.parts import Part
+from agentic_backend.protocol.messages import Channel, ExchangeStatus, FinishReason
+from agentic_backend.protocol.parts import LinkPart, Part
 
 _EVENTS: dict[str, type[Event]] = {
     model.model_fields["type"].default: model
     for model in (Started, Stream, Delta, Activity, AwaitingHuman, Final, Reset, SessionChanged, Idle, Pong)
 }
 _ACTIVITIES = get_args(Activity.model_fields["kind"].annotation)
+_LINKS = get_args(LinkPart.model_fields["kind"].annotation)
 _PARTS = frozenset(part.model_fields["type"].default for part in get_args(get_args(Part)[0]))
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -61,28 +66,51 @@ def event_in(raw: dict[str, Any]) -> Event | None:
 def value_in(raw: dict[str, Any], model: type[Model]) -> Model:
     """Raises Unreadable, which names the field but not its value."""
     try:
-        return model.model_validate(_with_known_parts(raw), extra="ignore")
+        return model.model_validate(_with_known_values(raw), extra="ignore")
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = ".".join(map(str, problem["loc"])) or "all of it"
         raise Unreadable(f"The server sent a {model.__name__} that can't be read: {field}: {problem['msg']}") from None
 
 
-def _with_known_parts(raw: dict[str, Any]) -> dict[str, Any]:
-    """`raw` whose messages have only parts of known types."""
-    known = dict(raw)
+def _with_known_values(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw`, with a known value in the place of each that a later server may have added."""
+    known = dict(_with_known_channel(raw))
     if "message" in raw:
-        known["message"] = _known_parts_of(raw["message"])
-    if isinstance(raw.get("messages"), list):
-        known["messages"] = [_known_parts_of(message) for message in raw["messages"]]
+        known["message"] = _known_message(raw["message"])
+    for name, each in (("messages", _known_message), ("partial", _with_known_channel)):
+        if isinstance(raw.get(name), list):
+            known[name] = [each(value) for value in raw[name]]
+    if raw.get("type") == "final" and _is_unknown(raw.get("status"), ExchangeStatus):
+        known["status"] = ExchangeStatus.ERROR
     return known
 
 
-def _known_parts_of(message: Any) -> Any:
-    if not isinstance(message, dict) or not isinstance(message.get("parts"), list):
-        return message
-    return message | {"parts": [part for part in message["parts"] if not _is_unknown(part)]}
+def _known_message(message: Any) -> Any:
+    known = _with_known_channel(message)
+    if not isinstance(known, dict):
+        return known
+    if isinstance(known.get("parts"), list):
+        known["parts"] = [part for part in known["parts"] if not _is_unknown_part(part)]
+    metadata = known.get("metadata")
+    if isinstance(metadata, dict) and _is_unknown(metadata.get("finish_reason"), FinishReason):
+        known["metadata"] = metadata | {"finish_reason": FinishReason.OTHER}
+    return known
 
 
-def _is_unknown(part: Any) -> bool:
-    return isinstance(part, dict) and isinstance(part.get("type"), str) and part["type"] not in _PARTS
+def _with_known_channel(value: Any) -> Any:
+    """A copy of a message, a delta or a partial text."""
+    if not isinstance(value, dict):
+        return value
+    return value | ({"channel": Channel.OBSERVATION} if _is_unknown(value.get("channel"), Channel) else {})
+
+
+def _is_unknown_part(part: Any) -> bool:
+    if not isinstance(part, dict):
+        return False
+    is_link = part.get("type") == "link"
+    return _is_unknown(part.get("kind"), _LINKS) if is_link else _is_unknown(part.get("type"), _PARTS)
+
+
+def _is_unknown(value: Any, known: Iterable[str]) -> bool:
+    return isinstance(value, str) and value not in set(known)

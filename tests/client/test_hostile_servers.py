@@ -83,10 +83,10 @@ async def test_rubbish_ends_the_client_with_a_typed_error(rubbish: str | bytes) 
 @pytest.mark.parametrize(
     "wrong",
     [
-        delta(2, "x") | {"channel": "loudspeaker"},
+        delta(2, "x") | {"channel": ["loudspeaker"]},
         delta(2, "x") | {"text": None},
         delta(2, "x") | {"block": {"of": "wood"}},
-        {**FINAL, "status": "fine"},
+        {**FINAL, "status": 5},
         {**FINAL, "messages": "all"},
         {**FINAL, "messages": [5]},
         {**FINAL, "messages": [{**MESSAGE, "parts": "none"}]},
@@ -120,16 +120,26 @@ async def test_what_a_later_server_adds_is_ignored() -> None:
         await socket.send({**STARTED, "mood": "good", "session": {**SESSION, "colour": "red"}})
         await socket.send({"type": "activity", **PLACE, "seq": 2, "kind": "daydream", "data": {}})
         await socket.send({"type": "sound", **PLACE, "seq": 3, "of": "bells"})
-        parts = [{"type": "hologram", "of": 1}, {"type": "text", "text": "done", "font": "large"}]
-        message = {**MESSAGE, "parts": parts, "mood": "good", "metadata": {"more": {"deep": 1}}}
+        text = {"type": "text", "text": "done", "font": "large"}
+        parts = [{"type": "hologram", "of": 1}, {"type": "link", "kind": "portal", "href": "/"}, text]
+        metadata = {"more": {"deep": 1}, "finish_reason": "bored"}
+        message = {**MESSAGE, "parts": parts, "mood": "good", "channel": "loudspeaker", "metadata": metadata}
+        await socket.send(delta(3, "x") | {"channel": "loudspeaker"})
         await socket.send({"type": "stream", **PLACE, "seq": 4, "message": message, "block": None, "x": 1})
-        await socket.send({**FINAL, "messages": [message], "usage": {"smiles": 3}})
+        partial = [{"block": 1, "channel": "loudspeaker", "text": "x"}]
+        await socket.send({"type": "reset", **PLACE, "seq": 5, "messages": [message], "partial": partial})
+        await socket.send({**FINAL, "status": "bored", "messages": [message], "usage": {"smiles": 3}})
         await socket.gone()
 
-    async with hostile_server(behave) as address:
-        events = await asked(address)
-    assert [type(event) for event in events] == [Started, Stream, Final]
-    assert isinstance(events[1], Stream) and [part.type for part in events[1].message.parts] == ["text"]
+    async with hostile_server(behave) as address, connect(address) as chat:
+        exchange = chat.ask("hi", client_exchange_id="x1")
+        started, written, stream, reset, final = [event async for event in exchange]
+    assert isinstance(started, Started) and isinstance(written, Delta) and written.channel == "observation"
+    assert isinstance(stream, Stream) and isinstance(reset, Reset) and isinstance(final, Final)
+    assert [part.type for part in stream.message.parts] == ["text"]
+    assert (stream.message.channel, stream.message.metadata.finish_reason) == ("observation", "other")
+    assert reset.messages == final.messages == [stream.message]
+    assert (reset.partial[0].channel, final.status) == ("observation", "error")
 
 
 SESSION = {

@@ -182,3 +182,14 @@ async def test_what_comes_before_the_handshake_is_answered_waits_for_it(server: 
     assert await client.receive() == (PONG, b"early")
     assert await client.receive() == (TEXT, b'{"type":"pong"}')
     writer.transport.abort()
+
+
+async def test_frames_are_answered_in_their_order(server: RunningServer) -> None:
+    async with chat(server.address, token="dev:ann") as client:
+        for number in range(20):
+            await client.send({"type": "stop", "session_id": f"none-{number}"})
+            await client.send({"type": "ping"})
+        answers = [await client.receive() for _ in range(40)]
+    assert [answer.get("session_id", answer["type"]) for answer in answers] == [
+        told for number in range(20) for told in (f"none-{number}", "pong")
+    ]

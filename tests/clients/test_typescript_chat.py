@@ -79,6 +79,9 @@ async def test_an_answer_comes_event_by_event_and_adds_up_to_what_is_stored(
     session_id = events[0]["session_id"]
     await client.tell("ask", **{"as": "second", "message": "what is my name?", "fields": {"session_id": session_id}})
     assert "Zorblax" in final_text(await client.ended("second"))
+    calling = "What time is it in Tokyo, and what is 12*34?"
+    await client.tell("ask", **{"as": "third", "message": calling, "fields": {"session_id": session_id}})
+    assert "408" in final_text(await client.ended("third"))
     await assert_transcript_is_stored(client, chat_server, session_id)
 
 

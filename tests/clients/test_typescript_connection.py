@@ -19,6 +19,7 @@ pytestmark = pytest.mark.typescript
 Talk = Callable[[ServerConnection], Awaitable[None]]
 PLACE = {"session_id": "s", "exchange_id": "e"}
 STARTED = {"type": "started", "agent_id": "a", "session": None, **PLACE, "seq": 1}
+MESSAGE = {"role": "user", "channel": "final", "metadata": {}, "rank": 0, **PLACE}
 FINAL = {"type": "final", "status": "ok", "messages": [], "session": None, "usage": {}, **PLACE, "seq": 9_999}
 
 
@@ -152,6 +153,40 @@ async def test_what_comes_again_is_dropped_and_a_reset_shows_the_exchange_anew(c
         events = await client.ended("it")
         assert [event["type"] for event in events] == ["started", "delta", "reset", "delta", "final"]
         assert client.written("it") == "a whole"
+
+
+async def test_asks_of_the_same_words_get_their_own_answers(consumer: Consumer) -> None:
+    """Where an ask was sent again, its words are all that tells that a `final` is its answer."""
+
+    async def twice(socket: ServerConnection) -> None:
+        first, second = await received(socket, "ask"), await received(socket, "ask")
+        for ask, names in ((first, PLACE), (second, {"session_id": "t", "exchange_id": "f"})):
+            messages = [{**MESSAGE, **names, "parts": [{"type": "text", "text": ask["message"]}]}]
+            started = {**STARTED, **names, "client_exchange_id": ask["client_exchange_id"]}
+            await send(socket, started, {**FINAL, **names, "messages": messages})
+        await socket.wait_closed()
+
+    async with talking(twice) as address, typescript_client(consumer, address) as client:
+        for reader in ("one", "other"):
+            await client.tell("ask", **{"as": reader, "message": "hello"})
+        for reader, exchange_id in (("one", "e"), ("other", "f")):
+            events = await client.ended(reader)
+            assert [event["type"] for event in events] == ["started", "final"]
+            assert {event["exchange_id"] for event in events} == {exchange_id}
+
+
+async def test_an_ask_whose_exchange_has_ended_when_it_is_sent_again_gets_its_final(consumer: Consumer) -> None:
+    async def late(socket: ServerConnection) -> None:
+        ask = await received(socket, "ask")
+        other = {**FINAL, "exchange_id": "f", "messages": [{**MESSAGE, "parts": [{"type": "text", "text": "bye"}]}]}
+        own = {**FINAL, "messages": [{**MESSAGE, "parts": [{"type": "text", "text": ask["message"]}]}]}
+        await send(socket, other, own)
+        await socket.wait_closed()
+
+    async with talking(closing(1011), late) as address, typescript_client(consumer, address) as client:
+        await client.tell("ask", **{"as": "it", "message": "hello"})
+        [final] = await client.ended("it")
+        assert final["exchange_id"] == "e"
 
 
 async def test_a_reader_that_is_far_behind_gets_later_what_there_was_no_room_for(consumer: Consumer) -> None:

@@ -117,6 +117,17 @@ async def test_the_example_runs_word_for_word(consumer: Consumer, tmp_path: Path
         assert said.endswith("\nok\n") and "Zorblax" in said
 
 
+@pytest.mark.typescript
+async def test_a_runtime_without_sockets_is_told_what_to_give(consumer: Consumer) -> None:
+    program = """
+      import { connect } from "@agentic-backend/client";
+      delete globalThis.WebSocket;
+      try { connect("http://127.0.0.1:1"); } catch (error) { console.log(error.message); }
+    """
+    (consumer.directory / "bare.mjs").write_text(program)
+    assert "give its class" in await output_of(consumer.directory, "bare.mjs")
+
+
 async def output_of(directory: Path, *arguments: str) -> str:
     process = await asyncio.create_subprocess_exec(
         "node", *arguments, cwd=directory, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE

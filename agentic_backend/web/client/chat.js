@@ -74,6 +74,9 @@ export function connect(server, options) {
   return chat;
 }
 
+/** @param {Follower} follower */
+const isUnanswered = (follower) => follower instanceof Exchange && follower.id === null;
+
 export class Chat {
   #connection;
   /** @type {Set<Follower>} */
@@ -83,6 +86,8 @@ export class Chat {
   #decisions = new DecisionQueue((decisions) => {
     if (this.#connection.send(decisions.frame)) decisions.timesSent += 1;
   });
+  /** The exchanges of which this socket has told, until they end. @type {Set<string>} */
+  #begun = new Set();
   #onEvent;
   #onState;
   /** @type {Line} */
@@ -202,6 +207,7 @@ export class Chat {
   }
 
   #opened() {
+    this.#begun.clear();
     this.#asks.sendAll();
     this.#decisions.sendFirst();
     for (const follower of this.#followers) follower.follow();
@@ -209,12 +215,34 @@ export class Chat {
 
   /** @type {(event: ServerEvent, size: number) => void} */
   #received(event, size) {
+    if (event.type === "error" && "refused" in event) this.#refused(event);
+    else if (Object.hasOwn(KNOWN_TYPES, event.type)) this.#told(event, size);
     this.#onEvent(event);
-    if (!Object.hasOwn(KNOWN_TYPES, event.type)) return;
-    if (event.type === "error" && "refused" in event) return this.#refused(event);
+  }
+
+  /** @type {(event: ServerEvent, size: number) => void} */
+  #told(event, size) {
     if (event.type === "started") this.#asks.forget(event.client_exchange_id);
-    for (const follower of this.#followers) follower.received(event, size);
-    if (isOfExchange(event)) this.#settle(event);
+    const mayAnswerAsk = isOfExchange(event) && !this.#isKnown(event.exchange_id);
+    for (const follower of this.#followers) {
+      if (mayAnswerAsk || !isUnanswered(follower)) follower.received(event, size);
+    }
+    if (!isOfExchange(event)) return;
+    this.#settle(event);
+    if (event.type === "final") this.#begun.delete(event.exchange_id);
+    else this.#begun.add(event.exchange_id);
+  }
+
+  /**
+   * Whether the exchange is known not to be that of an ask whose first event has not come.
+   *
+   * @param {string} exchangeId
+   */
+  #isKnown(exchangeId) {
+    const isFollowed = [...this.#followers].some(
+      (follower) => follower instanceof Exchange && follower.id === exchangeId,
+    );
+    return isFollowed || this.#begun.has(exchangeId);
   }
 
   /**

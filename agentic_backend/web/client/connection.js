@@ -110,6 +110,9 @@ export class Connection {
 
   /** @param {ConnectionOptions} options */
   constructor(options) {
+    if (!options.WebSocket && !globalThis.WebSocket) {
+      throw new TypeError("this runtime has no WebSocket: give its class in the options");
+    }
     this.#options = options;
   }
 

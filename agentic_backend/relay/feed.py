@@ -10,9 +10,9 @@ feed, a repeated stop is answered by `idle`, unsent answers are limited, and an 
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from itertools import repeat
+from itertools import islice, repeat
 
 from agentic_backend.protocol.close_codes import CloseCode
 from agentic_backend.protocol.events import Event, Final, Idle, SessionChanged
@@ -27,6 +27,7 @@ _ANSWERS_AT_MOST = 256
 # Finals from the store may have a MiB each.
 _STORED_FINALS_AT_MOST = 4
 _WATCHED_AT_MOST = 1_000
+_AT_ONCE = 16
 
 
 @contextmanager
@@ -94,6 +95,11 @@ class Feed:
             self._is_last_round = self.close_code is not None
             self._round = self._due()
         return event
+
+    async def batches(self) -> AsyncIterator[list[Event]]:
+        """The same events in lists of those that come at once, at most _AT_ONCE each."""
+        async for event in self:
+            yield [event, *islice(self._round, _AT_ONCE - 1)]
 
     def follow(self, log: ExchangeLog, after_seq: int) -> Replay:
         """Show an exchange's events after `after_seq`; return what comes first. Another call moves the cursor.

@@ -1,9 +1,8 @@
 """REST calls about exchanges: get one or its checkpoint, resume one, and stream the events of a session."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from uuid import uuid4
 
-from sse_starlette import ServerSentEvent
 from starlette.requests import Request
 
 from agentic_backend.auth.user import User
@@ -17,12 +16,12 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.approvals import remaining
 from agentic_backend.sessions.exchange_kpi import ExchangeKpi
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
-from agentic_backend.transports.credentials import seconds_left, tokens_of
+from agentic_backend.transports.credentials import tokens_of
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import ASKING, RESUMING, Header, Operation
 from agentic_backend.transports.rest import PREFIX
 from agentic_backend.transports.rest_input import ResumeExchange
-from agentic_backend.transports.sse import EVENTS, ChatV2Renderer, EventStream, exchange_stream, session_events
+from agentic_backend.transports.sse import EVENTS, ChatV2Renderer, EventStream, exchange_stream, session_stream
 
 _DECISIONS_BYTES = 1024 * 1024
 _LAST_EVENT_ID = Header(
@@ -126,21 +125,15 @@ class ExchangesApi:
     async def follow_session(self, request: Request, user: User, id: str) -> EventStream:
         """The events of a session: what runs, and all that begins later. Continues after `Last-Event-ID`."""
         with self._door.connections.stream(user.id) as place:
-            events = await self._events_of(request, user, id)
-            return EventStream(events, place.pop_all(), self._door.limits.send_timeout_s)
-
-    async def _events_of(self, request: Request, user: User, session_id: str) -> AsyncIterator[ServerSentEvent]:
-        last_id = _last_event_id(request)
-        session, running = await self._door.orchestrator.running_in(user, session_id)
-        seen: tuple[ExchangeLog, int] | None = None
-        if last_id is not None:
-            try:
-                seen = await self._door.orchestrator.view(user, last_id[0], session.id), last_id[1]
-            except ExchangeNotFound:
-                raise BadFrame("Last-Event-ID: names no exchange of this session") from None
-        return session_events(
-            self._door.relay, session, running, seen, seconds_left(user), followed=self._door.kpi.followed
-        )
+            last_id = _last_event_id(request)
+            session, running = await self._door.orchestrator.running_in(user, id)
+            seen: tuple[ExchangeLog, int] | None = None
+            if last_id is not None:
+                try:
+                    seen = await self._door.orchestrator.view(user, last_id[0], session.id), last_id[1]
+                except ExchangeNotFound:
+                    raise BadFrame("Last-Event-ID: names no exchange of this session") from None
+            return session_stream(self._door, user, session, running, seen, place)
 
 
 def _last_event_id(request: Request) -> tuple[str, int] | None:

@@ -19,7 +19,7 @@ from agentic_backend.transports.admin_gate import AdminGate, Call, is_for_admins
 from agentic_backend.transports.credentials import tokens_of, user_of
 from agentic_backend.transports.operation import ErrorForm, Operation
 from agentic_backend.transports.operation_call import OperationCall
-from agentic_backend.transports.sse import EventStream, drop_client
+from agentic_backend.transports.sse import EventStream
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class _Endpoint:
             if not isinstance(response, EventStream):
                 await _answer(response, self._send_timeout_s, scope, receive, send)
                 return
-        await response(scope, receive, send)
+        await _answer(response, self._send_timeout_s, scope, receive, send)
 
 
 async def _answer(response: Response, timeout_s: float, scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,7 +124,15 @@ async def _answer(response: Response, timeout_s: float, scope: Scope, receive: R
         log.warning("response incomplete", extra={"path": scope["path"], "code": error.code})
     else:
         return
-    await drop_client(scope, receive)
+    await _drop_client(scope, receive)
+
+
+async def _drop_client(scope: Scope, receive: Receive) -> None:
+    """Drop the client of an incomplete response. Returns after the disconnect."""
+    scope["state"]["abort"]()
+    # uvicorn treats an incomplete response as an error, unless it has seen the disconnect.
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 class _TooSlow(Exception):

@@ -3,16 +3,16 @@
 Chat Protocol v2: `event:` the type, `id:` `exchange_id:seq` if the event has one, `data:` the event.
 """
 
-import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from typing import Protocol
 from uuid import uuid4
 
 from pydantic import RootModel
-from sse_starlette import EventSourceResponse, ServerSentEvent
-from sse_starlette.sse import SendTimeoutError
 from starlette.requests import Request
+from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from agentic_backend.auth.user import User
@@ -20,17 +20,14 @@ from agentic_backend.errors import AgenticError, ShuttingDown, TokenExpired
 from agentic_backend.protocol.close_codes import CloseCode
 from agentic_backend.protocol.events import Event, ExchangeEvent, ServerEvent
 from agentic_backend.protocol.messages import Session
-from agentic_backend.relay.exchange_log import ExchangeLog, Replay
+from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed, open_feed
-from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.transports.credentials import seconds_left, tokens_of
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import Streamed
 
-log = logging.getLogger(__name__)
-
-_TEXT_INTERVAL_S = 0.05
+_TEXT_INTERVAL_S, _COMMENT_EVERY_S = 0.05, 15.0
 
 
 class AnyEvent(RootModel[ServerEvent]):
@@ -41,36 +38,77 @@ EVENTS = Streamed("text/event-stream", AnyEvent)
 """The answer of an operation that streams events."""
 
 
-class EventStream(EventSourceResponse):
-    """Holds its `place` among the open connections until it ends.
+@dataclass(frozen=True, slots=True)
+class ServerSentEvent:
+    """`data` is one line, as JSON is."""
 
-    It drops a client that doesn't read; this is not a server error.
+    data: str
+    event: str
+    id: str | None = None
+
+    def encode(self) -> bytes:
+        place = "" if self.id is None else f"id: {self.id}\r\n"
+        return f"{place}event: {self.event}\r\ndata: {self.data}\r\n\r\n".encode()
+
+
+class EventStream(StreamingResponse):
+    """Holds its `place` among the open connections until its events end or its client has gone.
+
+    What comes at once is one list of `events`, and is sent as one chunk: each chunk costs the process a system call.
     """
 
-    def __init__(
-        self, events: AsyncIterator[ServerSentEvent], place: AbstractContextManager[object], send_timeout_s: float
-    ) -> None:
-        super().__init__(events, send_timeout=send_timeout_s, headers={"cache-control": "no-store"})
+    def __init__(self, events: AsyncIterator[Sequence[ServerSentEvent]], place: AbstractContextManager[object]) -> None:
+        # Proxies that buffer would keep the events back.
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        super().__init__((), headers=headers, media_type="text/event-stream")
+        self._events = events
         self._place = place
+        self._sending = asyncio.Lock()
+        self._has_ended = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._place:
-            await self._stream(scope, receive, send)
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            if scope["method"] == "HEAD":
+                await send({"type": "http.response.body", "body": b""})
+            else:
+                await self._stream(receive, send)
 
-    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _stream(self, receive: Receive, send: Send) -> None:
+        tasks = [asyncio.create_task(self._send_events(send)), asyncio.create_task(self._keep_alive(receive, send))]
         try:
-            await super().__call__(scope, receive, send)
-        except SendTimeoutError:
-            log.info("client too slow", extra={"path": scope["path"]})
-            await drop_client(scope, receive)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        for task in tasks:
+            if not task.cancelled():
+                task.result()
 
+    async def _send_events(self, send: Send) -> None:
+        async for events in self._events:
+            if events:
+                await self._send_chunk(send, b"".join(event.encode() for event in events))
+        await self._send_chunk(send, b"", is_last=True)
 
-async def drop_client(scope: Scope, receive: Receive) -> None:
-    """Drop the client of an incomplete response. Returns after the disconnect."""
-    scope["state"]["abort"]()
-    # uvicorn treats an incomplete response as an error, unless it has seen the disconnect.
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    async def _keep_alive(self, receive: Receive, send: Send) -> None:
+        """Send comments, so that proxies don't take the connection for dead, until the client has gone."""
+        while True:
+            try:
+                async with asyncio.timeout(_COMMENT_EVERY_S):
+                    message = await receive()
+            except TimeoutError:
+                await self._send_chunk(send, b": ping\r\n\r\n")
+            else:
+                if message["type"] == "http.disconnect":
+                    return
+
+    async def _send_chunk(self, send: Send, chunk: bytes, *, is_last: bool = False) -> None:
+        async with self._sending:
+            if not self._has_ended:
+                self._has_ended = is_last
+                await send({"type": "http.response.body", "body": chunk, "more_body": not is_last})
 
 
 class Renderer(Protocol):
@@ -128,7 +166,7 @@ def exchange_stream(
     takes over `place`, and its feed is part of that: it is closed even if the client is gone before the first event.
     """
     feed = followed(door, user, exchange, place, stops_with_client=stops_with_client)
-    return EventStream(_exchange_events(feed, renderer), place.pop_all(), door.limits.send_timeout_s)
+    return EventStream(_exchange_events(feed, renderer), place.pop_all())
 
 
 def followed(
@@ -154,33 +192,39 @@ def why_cut(feed: Feed) -> AgenticError | None:
     return TokenExpired() if feed.close_code is CloseCode.SIGN_IN_AGAIN else ShuttingDown()
 
 
-async def _exchange_events(feed: Feed, renderer: Renderer) -> AsyncIterator[ServerSentEvent]:
-    async for event in feed:
-        for rendered in renderer.render(event):
-            yield rendered
-        if renderer.is_over:
-            return
+async def _exchange_events(feed: Feed, renderer: Renderer) -> AsyncIterator[Sequence[ServerSentEvent]]:
+    async for events in feed.batches():
+        rendered: list[ServerSentEvent] = []
+        for event in events:
+            rendered += renderer.render(event)
+            if renderer.is_over:
+                yield rendered
+                return
+        yield rendered
     if (error := why_cut(feed)) is not None:
-        for rendered in renderer.cut(error):
-            yield rendered
+        yield list(renderer.cut(error))
 
 
-async def session_events(
-    relay: Relay,
+def session_stream(
+    door: DoorServices,
+    user: User,
     session: Session,
     running: ExchangeLog | None,
     seen: tuple[ExchangeLog, int] | None,
-    at_most_s: float | None,
-    followed: Callable[[Replay], None],
-) -> AsyncIterator[ServerSentEvent]:
-    """The events of a session: its running exchange, later exchanges, and its changes, for at most `at_most_s` seconds.
+    place: ExitStack,
+) -> EventStream:
+    """The events of a session: its running exchange, later exchanges, and its changes, for as long as the user's token
+    is valid.
 
     `session` has the state in which `running` was found. `seen` is an exchange and the last seq that the client has of
-    it. `followed` is called with what comes first. When the server stops, the stream ends once no exchange of the
-    session runs here.
+    it. When the server stops, the stream ends once no exchange of the session runs here. The stream takes over `place`.
     """
-    with open_feed(relay, _TEXT_INTERVAL_S) as feed:
-        feed.end_after(at_most_s)
-        followed(feed.follow_session(session, running, seen))
-        async for event in feed:
-            yield chat_v2(event)
+    feed = place.enter_context(open_feed(door.relay, _TEXT_INTERVAL_S))
+    feed.end_after(seconds_left(user))
+    door.kpi.followed(feed.follow_session(session, running, seen))
+    return EventStream(_session_events(feed), place.pop_all())
+
+
+async def _session_events(feed: Feed) -> AsyncIterator[Sequence[ServerSentEvent]]:
+    async for events in feed.batches():
+        yield [chat_v2(event) for event in events]

@@ -10,8 +10,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from uuid import uuid4
 
-from sse_starlette import ServerSentEvent
-
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, Final
@@ -30,7 +28,7 @@ from agentic_backend.transports.chat_runs.events import (
 )
 from agentic_backend.transports.chat_runs.renderer import RunRenderer
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.sse import EventStream, followed, why_cut
+from agentic_backend.transports.sse import EventStream, ServerSentEvent, followed, why_cut
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +84,7 @@ class RunFollower:
     def streamed(self, run: FollowedRun, place: ExitStack) -> EventStream:
         """The run's events as they come, for as long as the user's token is valid. The stream takes over `place`."""
         feed = followed(self._door, self._user, run.exchange, place)
-        return EventStream(self._sent(run, feed), place.pop_all(), self._door.limits.send_timeout_s)
+        return EventStream(self._sent(run, feed), place.pop_all())
 
     async def listed(self, run: FollowedRun) -> EventList:
         """The run's events up to its end or its next pause, unless that takes too long: then the run goes on."""
@@ -95,34 +93,36 @@ class RunFollower:
             feed = followed(self._door, self._user, run.exchange, place, after_seq=run.after_seq)
             try:
                 async with asyncio.timeout(_WAIT_S):
-                    async for event in self._events(run, feed):
-                        listed.add(event)
+                    async for events in self._events(run, feed):
+                        for event in events:
+                            listed.add(event)
             except TimeoutError:
                 listed.add(run.done("running"))
         return listed
 
-    async def _sent(self, run: FollowedRun, feed: Feed) -> AsyncIterator[ServerSentEvent]:
-        async for event in self._events(run, feed):
-            yield ServerSentEvent(data=event.model_dump_json(), event=event.type)
+    async def _sent(self, run: FollowedRun, feed: Feed) -> AsyncIterator[Sequence[ServerSentEvent]]:
+        async for events in self._events(run, feed):
+            yield [ServerSentEvent(data=event.model_dump_json(), event=event.type) for event in events]
 
-    async def _events(self, run: FollowedRun, feed: Feed) -> AsyncIterator[RunEvent]:
+    async def _events(self, run: FollowedRun, feed: Feed) -> AsyncIterator[Sequence[RunEvent]]:
+        """The run's events in lists of those that come at once."""
         renderer = RunRenderer(run.run_id, run.correlation_id, run.known)
-        async for event in feed:
-            for rendered in renderer.render(event):
-                yield rendered
-            if isinstance(event, Final):
-                for last in await self._ending(run, event):
-                    yield last
-                return
-            # Of a run that is shown from its beginning, a person may have decided since.
-            if isinstance(event, AwaitingHuman) and event.seq == run.exchange.last_seq:
-                for rendered in renderer.pause(event):
+        async for events in feed.batches():
+            rendered: list[RunEvent] = []
+            for event in events:
+                rendered += renderer.render(event)
+                if isinstance(event, Final):
                     yield rendered
-                yield run.done("awaiting_approval")
-                return
+                    yield await self._ending(run, event)
+                    return
+                # Of a run that is shown from its beginning, a person may have decided since.
+                if isinstance(event, AwaitingHuman) and event.seq == run.exchange.last_seq:
+                    yield [*rendered, *renderer.pause(event), run.done("awaiting_approval")]
+                    return
+            yield rendered
         if (error := why_cut(feed)) is not None:
-            yield RunError(error=RunFailure.of(ErrorInfo.of(error, uuid4().hex)))
-        yield run.done("running")
+            yield [RunError(error=RunFailure.of(ErrorInfo.of(error, uuid4().hex)))]
+        yield [run.done("running")]
 
     async def _ending(self, run: FollowedRun, final: Final) -> list[RunEvent]:
         trust = await self._trust(final.exchange_id)

@@ -3,12 +3,12 @@
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from sse_starlette import ServerSentEvent
 
 from agentic_backend.protocol.messages import FinishReason, TokenUsage
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart, absent
 from agentic_backend.transports.camel_case import CamelValue
 from agentic_backend.transports.session_stream.errors import SessionStreamError
+from agentic_backend.transports.sse import ServerSentEvent
 
 
 class ToolCall(CamelValue):

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from sse_starlette import ServerSentEvent
-
 from agentic_backend.errors import AgenticError, Internal
 from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, Event, ExchangeEvent, Final, Reset, Stream
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
@@ -22,6 +20,7 @@ from agentic_backend.transports.session_stream.events import (
     ToolReturned,
     server_sent,
 )
+from agentic_backend.transports.sse import ServerSentEvent
 
 _FAILED = (ExchangeStatus.ERROR, ExchangeStatus.INTERRUPTED)
 

@@ -4,8 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+import yaml
 from playwright.async_api import Browser, expect
 from support.chat_page import ChatPage, chat_page
+from support.hostile_modules import entry
 from support.running_server import running_server
 from support.trust_agents import ENTRIES
 
@@ -62,6 +64,17 @@ async def test_nothing_that_a_model_says_is_html_there(browser: Browser, tmp_pat
         await expect(page.by("trust-statements")).to_contain_text("<img src=x onerror=")
         await expect(page.by("trust").locator("img")).to_have_count(0)
         assert await page.tab.title() != "hacked"
+
+
+async def test_a_blocked_message_says_which_module_objected(browser: Browser, tmp_path: Path) -> None:
+    modules = tmp_path / "modules.yaml"
+    modules.write_text(yaml.safe_dump({"modules": [entry("words", settings={"before": "block_word"})]}))
+    settings = {"modules": {"file": str(modules)}}
+    async with running_server(tmp_path, settings=settings) as server, chat_page(browser, server.address) as page:
+        await page.asked("my secret", status="blocked")
+        await page.by("trust").get_by_role("button", name="What this rests on").click()
+        await expect(page.by("trust-objections")).to_have_text("The module words blocked the message.")
+        await expect(page.by("trust-statements")).to_have_count(0)
 
 
 async def test_an_answer_without_tools_and_sources_has_no_such_line(browser: Browser, tmp_path: Path) -> None:

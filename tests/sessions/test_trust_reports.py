@@ -28,7 +28,7 @@ from agentic_backend.agents.permissions import needs
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.permissions import PermissionsSettings
-from agentic_backend.errors import ExchangeNotFound
+from agentic_backend.errors import ExchangeNotFound, RateLimited
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import Channel, ExchangeStatus
 from agentic_backend.protocol.trust import Ground, ToolTrust, TrustSummary
@@ -352,3 +352,17 @@ async def test_what_retention_has_deleted_is_told_by_the_messages(serve: Serve) 
         found = await trust(own, log)
     assert [facts(one) for one in found.tools] == [("weather", "ok", "not_recorded")]
     assert found.statements[0].rests_on == [Ground(id="t1", by="match")]
+
+
+async def test_few_summaries_are_computed_at_once_and_too_many_are_refused(serve: Serve) -> None:
+    async with serve({"agent": calling(Turn("done"))}) as own:
+        log = await ended(own)
+        reports = TrustReports(own.store.as_store)
+        released = own.store.hold("exchange_messages")
+        asked_for = [asyncio.create_task(reports.of(USER, log.exchange_id)) for _ in range(10)]
+        await eventually(lambda: own.store.waiting.count("exchange_messages") == 2)
+        with pytest.raises(RateLimited):
+            await reports.of(USER, log.exchange_id)
+        assert own.store.waiting.count("exchange_messages") == 2
+        released.set()
+        assert {found.exchange_id for found in await asyncio.gather(*asked_for)} == {log.exchange_id}

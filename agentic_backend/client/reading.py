@@ -18,6 +18,7 @@ from agentic_backend.protocol.events import (
     Delta,
     Event,
     ExchangeError,
+    ExchangeEvent,
     Final,
     FrameRefused,
     Idle,
@@ -27,8 +28,10 @@ from agentic_backend.protocol.events import (
     Started,
     Stream,
 )
+from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, FinishReason
 from agentic_backend.protocol.parts import LinkPart, Part
+from agentic_backend.protocol.seq import HIGHEST_SEQ
 
 _EVENTS: dict[str, type[Event]] = {
     model.model_fields["type"].default: model
@@ -56,11 +59,15 @@ def event_in(raw: dict[str, Any]) -> Event | None:
     """The event in a JSON object; None if the protocol does not know its type. Raises Unreadable."""
     kind = raw.get("type")
     if kind == "error":
-        return value_in(raw, ExchangeError if "seq" in raw else FrameRefused)
-    model = _EVENTS.get(kind) if isinstance(kind, str) else None
+        model: type[Event] | None = ExchangeError if "seq" in raw else FrameRefused
+    else:
+        model = _EVENTS.get(kind) if isinstance(kind, str) else None
     if model is None or (model is Activity and raw.get("kind") not in _ACTIVITIES):
         return None
-    return value_in(raw, model)
+    event = value_in(raw, model)
+    if isinstance(event, ExchangeEvent) and not _can_be_followed(event):
+        raise Unreadable(f"The server sent a {model.__name__} whose place nobody can follow.")
+    return event
 
 
 def value_in(raw: dict[str, Any], model: type[Model]) -> Model:
@@ -71,6 +78,12 @@ def value_in(raw: dict[str, Any], model: type[Model]) -> Model:
         problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = ".".join(map(str, problem["loc"])) or "all of it"
         raise Unreadable(f"The server sent a {model.__name__} that can't be read: {field}: {problem['msg']}") from None
+
+
+def _can_be_followed(event: ExchangeEvent) -> bool:
+    """Whether a `follow` may name its place."""
+    ids = [event.exchange_id] if event.session_id is None else [event.exchange_id, event.session_id]
+    return 0 < event.seq <= HIGHEST_SEQ and all(0 < len(each) <= LONGEST_ID for each in ids)
 
 
 def _with_known_values(raw: dict[str, Any]) -> dict[str, Any]:

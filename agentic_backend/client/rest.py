@@ -15,6 +15,7 @@ from agentic_backend.client.reading import event_in, json_object, value_in
 from agentic_backend.client.tokens import Tokens
 from agentic_backend.protocol.events import ErrorInfo, Started
 from agentic_backend.protocol.messages import ChatMessage, Session, SessionState
+from agentic_backend.protocol.trust import TrustSummary
 from agentic_backend.protocol.views import (
     AgentsView,
     AgentView,
@@ -119,6 +120,10 @@ class Rest:
             after_rank = page.messages[-1].rank
             if after_rank + 1 >= page.next_rank:
                 return
+
+    async def trust(self, exchange_id: str) -> TrustSummary:
+        """What the answer of an exchange rests on."""
+        return await self._call(TrustSummary, "GET", f"/exchanges/{_segment(exchange_id)}/trust")
 
     async def resume(self, exchange_id: str) -> str:
         """Continue an interrupted exchange from its last checkpoint; return the id of the new exchange."""

@@ -32,6 +32,7 @@ from agentic_backend.client import (
     approve,
     connect,
     edit,
+    places,
     reject,
 )
 from agentic_backend.offline.phrases import lorem
@@ -315,6 +316,42 @@ async def test_the_rest_calls_are_typed(ann: Chat) -> None:
         await ann.rest.session(sessions[1].id)
     with pytest.raises(NotFound):
         await ann.rest.session("../agents?x=/")
+
+
+async def test_the_trust_summary_tells_what_an_answer_rests_on(ann: Chat) -> None:
+    exchange = ann.ask("what is 12*34?")
+    await exchange.answer()
+    summary = await ann.rest.trust(exchange.exchange_id or "")
+    assert [(tool.name, tool.outcome) for tool in summary.tools] == [("calculate", "ok")]
+
+
+async def test_a_reader_that_is_too_slow_reads_the_whole_answer_once(
+    ann: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_WAITING_AT_MOST", 4)
+    pace = paced_agent.begin()
+    slow, quick = ann.ask(paced_agent.ASK, agent_id="paced"), ann.ask("hi", agent_id="echo")
+    await until(slow, Started)
+    for _ in range(8):
+        pace.write(5)
+        await asyncio.sleep(0.1)
+    assert await quick.answer() == "echo: hi"
+    reading = asyncio.create_task(_told(slow))
+    await asyncio.sleep(0.3)
+    pace.finish()
+    told, beginnings = await reading
+    assert told == slow.text == WHOLE
+    assert beginnings >= 1
+
+
+async def _told(exchange: Exchange) -> tuple[str, int]:
+    """The text that the deltas tell since the last `started`, and how often it began."""
+    told, beginnings = "", 0
+    async for event in exchange:
+        if isinstance(event, Started):
+            told, beginnings = "", beginnings + 1
+        told += event.text if isinstance(event, Delta) else ""
+    return told, beginnings
 
 
 async def test_many_pages_of_sessions_are_one_list(ann: Chat) -> None:

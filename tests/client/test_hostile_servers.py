@@ -93,6 +93,10 @@ async def test_rubbish_ends_the_client_with_a_typed_error(rubbish: str | bytes) 
         {**FINAL, "messages": [{**MESSAGE, "parts": [{"type": "text"}]}]},
         {**FINAL, "messages": [{**MESSAGE, "parts": [{"type": ["text"]}]}]},
         {"type": "activity", **PLACE, "seq": 2, "kind": "progress", "data": []},
+        delta(2**53, "x"),
+        delta(-1, "x"),
+        delta(2, "x") | {"session_id": ""},
+        delta(2, "x") | {"session_id": "s" * 129},
     ],
 )
 async def test_an_event_that_cannot_be_read_ends_its_exchange_alone(wrong: dict[str, Any]) -> None:

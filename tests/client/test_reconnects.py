@@ -113,6 +113,18 @@ async def test_a_connection_that_carries_nothing_any_more_is_given_up(
         assert await exchange.answer() == WHOLE
 
 
+async def test_a_query_whose_connection_is_lost_is_shown_as_stopped(line: TcpLine) -> None:
+    pace = paced_agent.begin()
+    async with connect(line.address, token="dev:ann") as chat:
+        exchange = chat.query(paced_agent.ASK, agent_id="paced")
+        pace.write(5)
+        await read_words(exchange, 2)
+        await line.cut()
+        with pytest.raises(Unanswered) as ended:
+            await exchange.answer()
+        assert ended.value.final.status == "stopped"
+
+
 async def test_a_session_is_followed_on_after_a_lost_connection(line: TcpLine) -> None:
     pace = paced_agent.begin()
     async with connect(line.address, token="dev:ann") as chat:

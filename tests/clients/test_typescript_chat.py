@@ -230,6 +230,8 @@ async def test_an_answer_whose_server_was_killed_ends_interrupted_with_what_was_
         await client.until(lambda _: len(client.written("it").split()) > 20)
         await first.stop(signal.SIGKILL)
         async with serving("--port", port, cwd=tmp_path) as second:
+            # Now, and not when its wait is over.
+            await client.tell("connect")
             events = await client.ended("it")
             assert events[-1]["status"] == "interrupted"
             server = RunningServer(second.address, second.internal or "", tmp_path)

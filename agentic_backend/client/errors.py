@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentic_backend.protocol.events import ErrorInfo, Final, FrameRefused, HumanRequests
+from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, Final, FrameRefused
 
 if TYPE_CHECKING:
     from agentic_backend.client.exchange import Exchange
@@ -81,9 +81,9 @@ class Unanswered(ChatError):
 
 
 class PersonNeeded(ChatError):
-    """The exchange waits for a person: decide on `requests`, then go on reading `exchange`."""
+    """The exchange waits for a person: decide on `waiting`, then go on reading `exchange`."""
 
-    def __init__(self, exchange: Exchange, requests: HumanRequests) -> None:
-        super().__init__(requests.title or "The agent waits for a person's decision.")
+    def __init__(self, exchange: Exchange, waiting: AwaitingHuman) -> None:
+        super().__init__(waiting.payload.title or "The agent waits for a person's decision.")
         self.exchange = exchange
-        self.requests = requests
+        self.waiting = waiting

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from agentic_backend.client.errors import ChatError, PersonNeeded, Unanswered, Unreachable
 from agentic_backend.client.places import Inbox, Place
 from agentic_backend.client.shown import Shown
-from agentic_backend.protocol.events import Event, ExchangeEvent, Final, HumanRequests
+from agentic_backend.protocol.events import AwaitingHuman, Event, ExchangeEvent, Final, HumanRequests
 from agentic_backend.protocol.frames import Ask, Follow
 from agentic_backend.protocol.messages import ChatMessage
 
@@ -85,9 +85,9 @@ class Exchange:
 
         Raises Unanswered if the exchange ends otherwise, and PersonNeeded if it waits for a person.
         """
-        async for _ in self:
-            if self.awaiting is not None:
-                raise PersonNeeded(self, self.awaiting)
+        async for event in self:
+            if isinstance(event, AwaitingHuman):
+                raise PersonNeeded(self, event)
         if self.final is None:
             raise ChatError("The exchange was closed before its end.")
         if self.final.status != "ok":
@@ -119,14 +119,16 @@ class Exchange:
             return
         self.exchange_id, self.session_id = event.exchange_id, event.session_id
         self._heard.set()
+        # What counts after a drop shows the exchange anew, or ends it.
+        self._dropped = False
         if not self._inbox.put(event, size):
             self._inbox.clear()
-            self._place.seq = None
-            self._dropped = True
             if isinstance(event, Final):
                 # It has all that the others told.
-                self._dropped = False
                 self._inbox.put(event, size)
+            else:
+                self._place.seq = None
+                self._dropped = True
         if isinstance(event, Final):
             self._forget(self)
             self._end(None)

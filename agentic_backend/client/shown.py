@@ -1,6 +1,16 @@
 """What a reader has been shown of an exchange: its messages, and the texts that are being written."""
 
-from agentic_backend.protocol.events import AwaitingHuman, Delta, Event, Final, HumanRequests, Reset, Started, Stream
+from agentic_backend.protocol.events import (
+    Activity,
+    AwaitingHuman,
+    Delta,
+    Event,
+    Final,
+    HumanRequests,
+    Reset,
+    Started,
+    Stream,
+)
 from agentic_backend.protocol.messages import Channel, ChatMessage, Role
 from agentic_backend.protocol.parts import text_of
 
@@ -28,7 +38,7 @@ class Shown:
             case Started():
                 self._show([], {})
             case Reset(messages=messages, partial=partial):
-                self._show(messages, {open.block: (open.channel, [open.text]) for open in partial})
+                self._show(messages, {each.block: (each.channel, [each.text]) for each in partial})
             case Delta(block=block, channel=channel, text=text):
                 pieces = self._written[block][1] if block in self._written else []
                 pieces.append(text)
@@ -38,6 +48,8 @@ class Shown:
                 self.messages[message.rank] = message
                 if block is not None:
                     self._written.pop(block, None)
+                self.awaiting = None
+            case Activity():
                 self.awaiting = None
             case AwaitingHuman(payload=requests):
                 self.awaiting = requests

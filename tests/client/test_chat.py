@@ -174,12 +174,8 @@ async def test_a_person_answers_a_question(ann: Chat) -> None:
 async def test_an_answer_that_needs_a_person_says_so(ann: Chat) -> None:
     with pytest.raises(PersonNeeded) as needed:
         await ann.ask_text("go", agent_id="asking")
-    exchange, [request] = needed.value.exchange, needed.value.requests.requests
-    assert exchange.session_id is not None and exchange.exchange_id is not None
-    asked = AwaitingHuman(
-        session_id=exchange.session_id, exchange_id=exchange.exchange_id, seq=1, payload=needed.value.requests
-    )
-    await ann.decide(asked, answer(request, "right"))
+    exchange, waiting = needed.value.exchange, needed.value.waiting
+    await ann.decide(waiting, answer(waiting.payload.requests[0], "right"))
     assert await exchange.answer() == "You chose right."
 
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from support.chat_client import chat, is_refusal
-from support.rest_client import metric_at, rest
+from support.rest_client import metric_at, plain_http, rest
 from support.running_server import RunningServer
 
 Opening = Callable[[RunningServer], Awaitable[None]]
@@ -38,6 +38,17 @@ async def by_an_ask_in_the_classic_form(server: RunningServer) -> None:
         await client.until("final")
 
 
+async def by_the_session_stream(server: RunningServer) -> None:
+    async with plain_http(base_url=server.address) as http:
+        assert (await http.post("/sessions", json={"toolId": "assistant"})).status_code == 201
+
+
+async def by_a_chat_run(server: RunningServer) -> None:
+    async with plain_http(base_url=server.address) as http:
+        for _ in range(2):
+            assert (await http.post("/api/chat", json={"message": "hello", "runId": "once"})).status_code == 200
+
+
 async def by_an_ask_that_quits(server: RunningServer) -> None:
     async with chat(server.address) as client:
         await client.ask("quit")
@@ -55,6 +66,8 @@ async def created(server: RunningServer) -> float:
         by_an_ask,
         by_an_ask_that_is_sent_again,
         by_an_ask_in_the_classic_form,
+        by_the_session_stream,
+        by_a_chat_run,
         by_an_ask_that_quits,
     ],
 )

@@ -26,6 +26,7 @@ FEATURES = (
     "scopes",
     "session_events",
     "token_renewal",
+    "trust",
     "usage",
 )
 """What a client may switch on because the server has it. docs/protocol.md says what each one means."""

@@ -1,8 +1,9 @@
 """The metrics calls: figures from the KPI records of the caller's exchanges or, for an admin, of all exchanges."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 from starlette.requests import Request
 
 from agentic_backend.auth.user import User
@@ -17,6 +18,7 @@ from agentic_backend.transports.rest import PREFIX
 
 _PATH = f"{PREFIX}/metrics/chatbot"
 _AGGREGATIONS_AT_MOST = 20
+_AGGREGATION = f"^({'|'.join(FIELDS)}):({'|'.join(OPERATIONS)})$"
 
 
 class Span(Query):
@@ -36,12 +38,12 @@ class Span(Query):
 
 class NumericalFigures(Span):
     precision: Precision = Field(Precision.HOUR, description="The length of a bucket.")
-    agg: list[str] = Field(
+    agg: list[Annotated[str, WithJsonSchema({"type": "string", "pattern": _AGGREGATION})]] = Field(
         max_length=_AGGREGATIONS_AT_MOST,
         description=f"Each `field:op`: a field of {', '.join(FIELDS)}, an op of {', '.join(OPERATIONS)}.",
         examples=[["latency_ms:p95"]],
     )
-    groupby: list[str] = Field(
+    groupby: list[Annotated[str, WithJsonSchema({"type": "string", "enum": list(GROUPS)})]] = Field(
         default_factory=list,
         max_length=len(GROUPS),
         description=f"Each one of {', '.join(GROUPS)}.",

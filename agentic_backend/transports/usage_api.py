@@ -2,7 +2,7 @@
 
 from typing import Annotated, get_args
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame
@@ -11,6 +11,13 @@ from agentic_backend.stores.usage_sums import USAGE_KEYS, UsageKey, UsageQuery
 from agentic_backend.transports.operation import Operation
 from agentic_backend.transports.query_string import Name, Query, Time
 from agentic_backend.transports.rest import PREFIX
+
+_Keys = Annotated[
+    str,
+    Field(max_length=200),
+    WithJsonSchema({"type": "array", "items": {"enum": list(USAGE_KEYS)}, "uniqueItems": True, "explode": False}),
+]
+"""Keys with commas between them: an array that isn't exploded, as OpenAPI says it."""
 
 
 class UsageFilter(Query):
@@ -24,10 +31,10 @@ class UsageFilter(Query):
     session_id: Name | None = Field(None, description="Only calls of this session.")
     exchange_id: Name | None = Field(None, description="Only calls of this exchange.")
     agent_id: Name | None = Field(None, description="Only calls of this agent.")
-    by: Annotated[str, Field(max_length=200)] = Field(
-        "",
-        description=f"Some of {','.join(USAGE_KEYS)}, each once, with commas between them: one sum for each value.",
-        examples=["day,agent_id"],
+    by: _Keys | None = Field(
+        None,
+        description="Keys, each once, with commas between them: one sum for each of their values.",
+        examples=[["day", "agent_id"]],
     )
 
     def usage_query(self, user_id: str | None) -> UsageQuery:
@@ -42,7 +49,7 @@ class UsageFilter(Query):
             agent_id=self.agent_id,
             since=self.start,
             until=self.end,
-            by=_keys(self.by),
+            by=_keys(self.by or ""),
         )
 
 

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from starlette.datastructures import QueryParams
 from support.contract import DOCS, declared
 from support.rest_client import error_of, plain_http, rest
 from support.running_server import RunningServer, running_server
@@ -46,6 +47,21 @@ async def test_every_path_that_info_names_as_a_document_is_served_without_identi
             assert response.content == (DOCS / path.removeprefix("/")).read_bytes()
             assert response.headers["content-type"] == "application/json"
             assert "max-age" in response.headers["cache-control"]
+
+
+async def test_every_list_has_pages_of_the_documented_sizes_whatever_is_asked_for(server: RunningServer) -> None:
+    async with rest(server, "dev:alice") as http:
+        sizes = (await http.get("/info")).json()["page_sizes"]
+    documented = {
+        f"{method} {path}": {"default": int(default), "at_most": int(at_most)}
+        for method, path, default, at_most in re.findall(r"^\| `(GET) (/\S*)`.* \| (\d+) \| (\d+) \|$", PROTOCOL, re.M)
+    }
+    lists = {each.id: each for each in declared() if each.query is not None and each.id in sizes}
+    assert {f"{each.method} {each.path}": sizes[name] for name, each in lists.items()} == documented
+    for name, each in lists.items():
+        assert each.query is not None
+        for given, limit in [(str(10**9), sizes[name]["at_most"]), (None, sizes[name]["default"]), ("1", 1)]:
+            assert each.query.of(QueryParams({"limit": given} if given else {})).limit == limit  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("feature", FEATURES)

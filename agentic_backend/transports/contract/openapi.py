@@ -117,7 +117,7 @@ class _Described:
                 "example": example,
             }
             if schema.get("type") == "array":
-                parameter["explode"] = True
+                parameter["explode"] = parameter["schema"].pop("explode", True)
             if not parameter["required"] and schema.get("type") != "integer":
                 # It counts as absent.
                 parameter["allowEmptyValue"] = True

@@ -77,7 +77,11 @@ def test_a_call_is_answered_as_described(case: Any, served: DescribedServer) -> 
 def example_of(operation: Operation, owned: Owned) -> dict[str, Any]:
     """The request that the document shows, with ids that are there."""
     shown = DOCUMENT["paths"][operation.path][operation.method.lower()]
-    parameters = {each["name"]: each["example"] for each in shown.get("parameters", ()) if each["in"] == "query"}
+    parameters = {
+        each["name"]: each["example"] if each.get("explode", True) else ",".join(each["example"])
+        for each in shown.get("parameters", ())
+        if each["in"] == "query"
+    }
     body = example_body(operation)
     if body is not None and "runId" in body:
         body = {**body, "runId": owned.exchange_id}

@@ -23,8 +23,10 @@ from agentic_backend.transports.operation import Operation
 
 SECRET = "quokkaberry"
 NEW_TITLE = next(body["title"] for each in declared() if each.method == "PATCH" and (body := example_body(each)))
-# Every operation with an id in its path.
+# Every operation with an id in its path, and the paths of those with one in their body.
 CALLS = [operation for operation in declared() if "{id}" in operation.path]
+IDS = {"session_id", "exchange_id", "conversation_id", "run_id"}
+IN_BODIES = {each.path for each in declared() if each.body is not None and IDS & each.body.model_fields.keys()}
 
 
 @pytest.fixture(params=["sqlite", *ON_MONGODB])
@@ -98,6 +100,23 @@ async def called(client: httpx.AsyncClient, address: str, operation: Operation, 
     return f"{response.status_code} {response.text}"
 
 
+def bodies(id: str) -> list[tuple[str, dict[str, Any]]]:
+    """Every call that names a session or an exchange in its body, with its path."""
+    return [
+        ("/api/chat", {"message": "what was said?", "conversationId": id}),
+        ("/api/chat/tool-approval", {"runId": id, "toolCallId": "c", "action": "approve"}),
+        ("/api/chat/resume", {"runId": id}),
+    ]
+
+
+async def told_by_body(client: httpx.AsyncClient, address: str, id: str) -> list[str]:
+    """What these calls say of this id."""
+    assert {path for path, _ in bodies(id)} == IN_BODIES
+    told = [await client.post(address + path, json=body) for path, body in bodies(id)]
+    assert [response.status_code for response in told] == [404] * len(told)
+    return [without_names(response.text, id) for response in told]
+
+
 async def snapshot(client: httpx.AsyncClient, owned: Owned) -> dict[str, Any]:
     """All that Alice has and that does not go on by itself."""
     kept = {
@@ -132,6 +151,11 @@ async def test_no_call_tells_or_changes_anything_of_another_user(server: Running
                 said = without_names(await called(mallory, server.address, operation, each), each)
                 assert said == nothing, "an id that somebody else has looks as one that nobody has"
                 tried += 1
+        nothing_told = await told_by_body(mallory, server.address, nobody)
+        names = [f"name of {kind}" for kind in owned.sessions]
+        for each in (*owned.sessions.values(), *owned.exchanges.values(), *names):
+            assert await told_by_body(mallory, server.address, each) == nothing_told
+            tried += len(nothing_told)
         own = (await mallory.post("/sessions", json={"agent_id": "echo"})).json()["id"]
         for each in owned.exchanges.values():
             last = {"Last-Event-ID": f"{each}:1"}

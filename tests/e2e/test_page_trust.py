@@ -1,6 +1,5 @@
 """The chat page tells under an answer what it rests on, when the line is opened."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -42,10 +41,6 @@ async def test_statements_tools_and_sources_are_told_when_the_line_is_opened(bro
         await expect(failed).to_contain_text("send_postcard")
         await expect(failed).to_contain_text("Failed")
         await expect(page.by("trust-objections")).to_have_count(0)
-        if folder := os.environ.get("TRUST_SCREENSHOTS"):
-            await page.tab.screenshot(path=f"{folder}/light.png")
-            await page.tab.emulate_media(color_scheme="dark")
-            await page.tab.screenshot(path=f"{folder}/dark.png")
 
 
 async def test_a_statement_leads_to_the_card_of_its_tool_by_keyboard(browser: Browser, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ _TOKEN = re.compile(
 )
 _RUN = re.compile(rf"[{_UNSPACED}]+")
 _SPACED_GROUP = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3})")
+_TIME = re.compile(r"(?<=\d)T(?=\d)")
 _GROUPED = re.compile(r"\d{1,3}(?P<sign>[.,'\u2019])\d{3}(?:(?P=sign)\d{3})*(?:(?!(?P=sign))[.,](?P<rest>\d+))?")
 _DECIMAL = re.compile(r"(\d+)[.,](\d+)")
 _DIGITS = re.compile(r"\d+")
@@ -40,9 +41,10 @@ class Tokens(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """`text` without JSON's escapes and with one form for each character."""
+    """`text` without JSON's escapes, with one form for each character, and with times apart from their dates."""
     if "\\" in text:
         text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else " ", text)
+    text = _TIME.sub(" ", text)
     return text if text.isascii() else unicodedata.normalize("NFKC", _SPACED_GROUP.sub("", text))
 
 

@@ -51,6 +51,11 @@ def rests(statement: str, *texts: str, asked: str = "") -> list[str]:
         ("人口は約1400万人です。", TOKYO, "東京の人口は?"),
         ("Run `systemctl restart agentic`.", GUIDE, "How do I restart it?"),
         ("| Acme Corporation | 980 | 2026-12-17 |", INVOICES, ""),
+        (
+            "| Air France | 08:15 | €129 |",
+            '{"airline": "Air France", "at": "2026-12-05T08:15:00Z", "price": 129.0}',
+            "",
+        ),
         ("Müller GmbH zahlt bis zum 03.12.2026.", json.dumps({"Kunde": "Müller", "Frist": "3.12.2026"}), ""),
     ],
 )

@@ -10,7 +10,7 @@ LANES ?= 2
 IN_LANES := -n $(LANES) --dist loadfile --no-loadscope-reorder
 SERVICES := asyncapi_parser or chromium or keycloak or mcp_everything or mongodb or redis or typescript
 # They start servers, processes or whole campaigns.
-SLOW := e2e faults hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py transports/test_slow_clients.py transports/contract/test_calls_as_described.py sessions/test_maintenance.py
+SLOW := e2e faults hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py client/test_reconnects.py transports/test_slow_clients.py transports/contract/test_calls_as_described.py sessions/test_maintenance.py
 
 .PHONY: run services test quick faults hostile tables contract clients transcripts check lint types imports bench bench-doors profile lock clean
 

@@ -54,8 +54,7 @@ class _Request:
 
     frame: ClientFrame
     taken: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    sent_before: bool = False
-    """Whether an earlier socket may have carried it."""
+    sendings: int = 0
     put_off: bool = False
     """Whether this socket can't carry it, but the next one may."""
 
@@ -77,10 +76,10 @@ class Line:
         """Those that the server has not taken, in order."""
         self._pongs: deque[_Request | None] = deque()
         """What each ping of this socket, whose pong has not come, was sent after."""
-        self._heard_at = time.monotonic()
-        """When something was last received."""
+        self._open_until = time.monotonic()
+        """When a socket that a server had answered on was last open."""
         self._token_refused = False
-        """Whether the server has refused a token, and nothing was received since."""
+        """Whether the server has refused a token, and answered nothing since."""
         self._opened = asyncio.Event()
 
     async def opened(self) -> None:
@@ -146,12 +145,12 @@ class Line:
         while True:
             began_at = time.monotonic()
             advice, cause = await self._one_socket()
-            if self._heard_at - began_at > _SETTLED_S:
+            if self._open_until - began_at > _SETTLED_S:
                 delays, returns = backoff(*_RECONNECT_S), backoff(*_RETURN_S)
             delay_s = next(returns if advice is Advice.WAIT else delays)
-            if time.monotonic() + delay_s - self._heard_at > self._patience_s:
-                raise Unreachable(f"No server answers: {cause}.") from cause
-            log.info("reconnecting", extra={"cause": str(cause), "delay_s": round(delay_s, 1)})
+            if time.monotonic() + delay_s - self._open_until > self._patience_s:
+                raise Unreachable(f"No server answers: {type(cause).__name__}.") from cause
+            log.info("reconnecting", extra={"cause": type(cause).__name__, "delay_s": round(delay_s, 1)})
             await asyncio.sleep(delay_s)
 
     async def _one_socket(self) -> tuple[Advice, Exception]:
@@ -209,16 +208,20 @@ class Line:
             raise Unreadable("The server does not speak the protocol.")
         self._socket, self._outgoing, self._pongs = socket, asyncio.Queue(), deque()
         tasks = {asyncio.create_task(self._write(socket)), asyncio.create_task(self._renew())}
+        answered = False
         try:
             self._ask_anew()
             async with asyncio.timeout(_ANSWER_TIMEOUT_S):
                 first = await socket.recv()
+            answered = True
             self._take(first)
             self._opened.set()
             while True:
                 self._take(await socket.recv())
         finally:
             self._socket = None
+            if answered:
+                self._open_until = time.monotonic()
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
@@ -229,10 +232,11 @@ class Line:
         for frame in self._followers.frames():
             self._outgoing.put_nowait(frame)
         for request in self._requests:
-            request.sent_before, request.put_off = True, False
+            request.put_off = False
             self._send_request(request)
 
     def _send_request(self, request: _Request) -> None:
+        request.sendings += 1
         self._outgoing.put_nowait(request.frame)
         self._ping(request)
 
@@ -241,7 +245,6 @@ class Line:
         self._pongs.append(after)
 
     def _take(self, data: str | bytes) -> None:
-        self._heard_at = time.monotonic()
         raw = json_object(data)
         try:
             event = event_in(raw)
@@ -275,8 +278,8 @@ class Line:
             else:
                 self._followers.refuse(refused)
         elif (head := next(iter(self._pongs), None)) is not None and head.frame.type == refused.refused:
-            # A decision that an earlier socket carried has been taken, if nothing waits for it any more.
-            was_taken = head.sent_before and refused.code == ApprovalNotFound.code
+            # A decision that is sent again has been taken, if nothing waits for it any more.
+            was_taken = head.sendings > 1 and refused.code == ApprovalNotFound.code
             if not was_taken and not head.taken.done():
                 head.taken.set_exception(Refused.of(refused))
 

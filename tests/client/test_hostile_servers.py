@@ -313,6 +313,24 @@ async def test_an_ask_refused_by_a_server_that_goes_is_sent_to_the_next_one() ->
         assert [type(event) for event in await asked(address)] == [Started, Final]
 
 
+async def test_a_stop_refused_by_a_server_that_goes_is_sent_to_the_next_one() -> None:
+    stops = 0
+
+    async def behave(socket: HostileSocket) -> None:
+        nonlocal stops
+        await socket.frame("stop")
+        stops += 1
+        if stops == 1:
+            await socket.send(refusal("shutting_down", refused="stop", session_id="s1"))
+            await socket.send({"type": "pong"})
+            await socket.close(1012)
+        await socket.gone()
+
+    async with hostile_server(behave) as address, connect(address) as chat:
+        await chat.stop(session_id="s1")
+    assert stops == 2
+
+
 async def test_a_refusal_has_all_that_the_server_told() -> None:
     async def behave(socket: HostileSocket) -> None:
         await socket.frame("ask")

@@ -21,10 +21,12 @@ from agentic_backend.client import (
     Delta,
     Exchange,
     Final,
+    NotFound,
     Reset,
     Started,
     Unanswered,
     Unreachable,
+    answer,
     approve,
     connect,
 )
@@ -186,6 +188,36 @@ async def test_a_decision_whose_connection_is_lost_is_taken_once(
             await deciding
             await exchange.answer()
     assert [to["to"] for _, to in runs(notes)] == ["0", "1", "2", "3", "4"]
+
+
+async def test_a_decision_that_was_never_sent_is_not_taken_for_one_that_was(line: TcpLine) -> None:
+    async with connect(line.address, token="dev:ann") as chat:
+        exchange = chat.ask("go", agent_id="choosing")
+        asked = await anext(exchange)
+        while not isinstance(asked, AwaitingHuman):
+            asked = await anext(exchange)
+        choice = answer(asked.payload.requests[0], "l")
+        await chat.decide(asked, choice)
+        await exchange.answer()
+        await line.hold()
+        await asyncio.sleep(0.1)
+        deciding = asyncio.create_task(chat.decide(asked, choice))
+        await asyncio.sleep(0.1)
+        line.release()
+        with pytest.raises(NotFound):
+            await deciding
+
+
+async def test_a_connection_that_was_quiet_for_longer_than_the_clients_patience_comes_back(line: TcpLine) -> None:
+    pace = paced_agent.begin()
+    async with connect(line.address, token="dev:ann", patience_s=1.5) as chat:
+        exchange = chat.ask(paced_agent.ASK, agent_id="paced")
+        pace.write(2)
+        await read_words(exchange, 1)
+        await asyncio.sleep(2)
+        await line.cut()
+        pace.finish()
+        assert await exchange.answer() == WHOLE
 
 
 @pytest.mark.parametrize("seed", [1, 2])

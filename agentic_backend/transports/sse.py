@@ -28,6 +28,8 @@ from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import Streamed
 
 _TEXT_INTERVAL_S, _COMMENT_EVERY_S = 0.05, 15.0
+# Where many clients' readers of lines break a line too, beside those of server-sent events; JSON escapes the others.
+_LINE_BREAKS = {character: f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
 
 
 class AnyEvent(RootModel[ServerEvent]):
@@ -40,15 +42,17 @@ EVENTS = Streamed("text/event-stream", AnyEvent)
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """`data` is one line, as JSON is."""
+    """`data` is JSON without a line break."""
 
     data: str
     event: str
     id: str | None = None
 
     def encode(self) -> bytes:
-        place = "" if self.id is None else f"id: {self.id}\r\n"
-        return f"{place}event: {self.event}\r\ndata: {self.data}\r\n\r\n".encode()
+        place, data = "" if self.id is None else f"id: {self.id}\n", self.data
+        for character, escaped in _LINE_BREAKS.items():
+            data = data.replace(character, escaped)
+        return f"{place}event: {self.event}\ndata: {data}\n\n".encode()
 
 
 class EventStream(StreamingResponse):
@@ -99,7 +103,7 @@ class EventStream(StreamingResponse):
                 async with asyncio.timeout(_COMMENT_EVERY_S):
                     message = await receive()
             except TimeoutError:
-                await self._send_chunk(send, b": ping\r\n\r\n")
+                await self._send_chunk(send, b": ping\n\n")
             else:
                 if message["type"] == "http.disconnect":
                     return

@@ -12,6 +12,7 @@ from support.chat_client import PATIENCE_S
 from support.rest_client import PREFIX, rest
 from support.running_server import RunningServer
 
+from agentic_backend.protocol.parts import TextPart
 from agentic_backend.transports import sse
 from agentic_backend.transports.sse import EventStream, ServerSentEvent
 
@@ -42,10 +43,18 @@ async def test_what_comes_at_once_is_one_chunk() -> None:
     start, *chunks = await sent_by(events())
     assert start["status"] == 200
     assert [(chunk["body"], chunk["more_body"]) for chunk in chunks] == [
-        (b'id: e:1\r\nevent: said\r\ndata: "hello"\r\n\r\nevent: said\r\ndata: "bye"\r\n\r\n', True),
-        (b'event: said\r\ndata: "bye"\r\n\r\n', True),
+        (b'id: e:1\nevent: said\ndata: "hello"\n\nevent: said\ndata: "bye"\n\n', True),
+        (b'event: said\ndata: "bye"\n\n', True),
         (b"", False),
     ]
+
+
+def test_a_text_with_any_line_breaks_is_one_line_to_every_reader() -> None:
+    text = "".join(map(chr, range(0x2100)))
+    event = ServerSentEvent(data=TextPart(text=text).model_dump_json(), event="said")
+    named, data, end = event.encode().decode().splitlines()
+    assert (named, end) == ("event: said", "")
+    assert json.loads(data.removeprefix("data: "))["text"] == text
 
 
 async def test_an_error_of_the_events_leaves_the_stream_incomplete() -> None:

@@ -1,7 +1,8 @@
 """Transcripts: what a client and a server have said to each other, with placeholders for what differs each time.
 
 `<session_1>`, `<exchange_1>` and the like stand for ids, each for the same one throughout a transcript. `<time>`,
-`<number>`, `<text>` and `<object>` stand for any one. Text that is being written is one piece, however it was cut.
+`<number>`, `<text>`, `<object>` and `<list>` stand for any one. Text that is being written is one piece, however it was
+cut.
 """
 
 import json
@@ -128,6 +129,9 @@ def _volatile(values: Json, name: str) -> str | None:
         return "<object>"
     if name in _NUMBERS:
         return "<number>"
+    if name == "statements":
+        # Of a trust summary: how an answer is cut, and what each statement is found to rest on.
+        return "<list>"
     of_error = name in _WORDS_OF_ERRORS and "retryable" in values and isinstance(given, str)
     words = of_error or name == "allowed_because" or (name == "title" and _is_session(values))
     return "<text>" if words else None
@@ -193,6 +197,8 @@ class Names:
                 return isinstance(actual, int | float) and not isinstance(actual, bool)
             case "<object>":
                 return isinstance(actual, dict)
+            case "<list>":
+                return isinstance(actual, list)
             case "<time>":
                 return isinstance(actual, str) and _TIME.fullmatch(actual) is not None
             case "<text>":

@@ -1,5 +1,7 @@
 """The answers of the REST calls about agents and sessions."""
 
+from pydantic import Field
+
 from agentic_backend.protocol.messages import ChatMessage, Session, SessionState, Timestamp
 from agentic_backend.protocol.parts import Value, absent
 
@@ -7,8 +9,8 @@ from agentic_backend.protocol.parts import Value, absent
 class AgentView(Value):
     """An agent that can be asked. `starters` are questions to begin with, and the `default` one needs no name."""
 
-    id: str
-    name: str
+    id: str = Field(examples=["assistant"])
+    name: str = Field(examples=["Assistant"])
     description: str
     tags: list[str]
     starters: list[str]
@@ -19,8 +21,8 @@ class AgentView(Value):
 class ChatProfileView(Value):
     """A chat profile that a client may name. An agent's sessions have the agent's own unless one is named."""
 
-    name: str
-    description: str
+    name: str = Field(examples=["default"])
+    description: str = Field(examples=["For most conversations."])
     default: bool
 
 
@@ -49,7 +51,7 @@ class CompletedView(Value):
     """A session that is completed."""
 
     id: str
-    state: SessionState
+    state: SessionState = Field(examples=["completed"])
     ended_at: Timestamp | None
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from uuid import uuid4
 
+from pydantic import Field
 from starlette.requests import Request
 
 from agentic_backend.auth.user import User
@@ -27,7 +28,7 @@ _DECISIONS_BYTES = 1024 * 1024
 _LAST_EVENT_ID = Header(
     "Last-Event-ID",
     "The id of the last event that the client has; the stream continues after it.",
-    "7d3f8e0c5a1b4f6e9c2d1a0b3e4f5a6b:4",
+    "9d27aa:4",
 )
 
 
@@ -37,10 +38,10 @@ class ExchangeView(Value):
     Of a query, which has no session, only the KPIs are stored, at its end.
     """
 
-    id: str
+    id: str = Field(examples=["9d27aa"])
     session_id: str | None
     agent_id: str
-    status: ExchangeStatus
+    status: ExchangeStatus = Field(examples=["ok"])
     client_exchange_id: str | None = absent()
     resumes: str | None = absent()
     started_at: Timestamp

@@ -5,6 +5,8 @@ from datetime import date
 from importlib.metadata import version
 from typing import Self
 
+from pydantic import Field
+
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.protocol.parts import Value, absent
@@ -43,9 +45,9 @@ class Versions(Value):
 class DoorView(Value):
     """One way in to the server; `paths` are what its paths begin with."""
 
-    name: str
+    name: str = Field(examples=["rest"])
     paths: list[str]
-    description: str
+    description: str = Field(examples=["REST calls."])
     subprotocol: str | None = absent()
 
     @classmethod

@@ -23,9 +23,9 @@ class NoFields(Frame):
 class OpenSession(Frame):
     """What a new session begins with. Without `agent_id` it has the default agent; `scope` is whose settings apply."""
 
-    agent_id: Id | None = None
+    agent_id: Id | None = Field(default=None, examples=["assistant"])
     scope: Scope = Field(default_factory=dict)
-    title: Title | None = None
+    title: Title | None = Field(default=None, examples=["Weather in Bern"])
     chat_profile: Id | None = None
 
 

@@ -27,7 +27,7 @@ class UsageFilter(Query):
     end: Time | None = Field(
         None, description="Only calls before this time, which is after `start`.", examples=["2026-12-01T00:00:00Z"]
     )
-    group: Name | None = Field(None, description="Only calls for users of this group.")
+    group: Name | None = Field(None, description="Only calls for users of this group.", examples=["teachers"])
     session_id: Name | None = Field(None, description="Only calls of this session.")
     exchange_id: Name | None = Field(None, description="Only calls of this exchange.")
     agent_id: Name | None = Field(None, description="Only calls of this agent.")

@@ -182,6 +182,9 @@ def _first_sentence(text: str) -> str:
     return re.split(r"\.(?=\s|$)", text, maxsplit=1)[0]
 
 
+_IDS = {"exchange": "9d27aa", "user": "ada"}
+
+
 def _path(operation: Operation) -> Iterable[Json]:
     parts = operation.path.split("/")
     for name in operation.path_parameters:
@@ -192,7 +195,7 @@ def _path(operation: Operation) -> Iterable[Json]:
             "description": f"The id of the {kind}.",
             "required": True,
             "schema": {"type": "string", "pattern": "^[^/]+$"},
-            "example": "alice" if kind == "user" else "7d3f8e0c5a1b4f6e9c2d1a0b3e4f5a6b",
+            "example": _IDS.get(kind, "5b1f0c"),
         }
 
 

@@ -56,8 +56,41 @@ _NAMED: dict[str, Any] = {
     "scope": {"class": "geography-5b"},
     "module": "pii",
     "class_path": "agentic_backend.modules.pii:Pii",
-    "points": ["user_message"],
-    "circuits": {"user_message": "closed"},
+    "point": "chat:before_ai",
+    "points": ["chat:before_ai"],
+    "circuits": {"chat:before_ai": "closed"},
+    "on_failure": "continue",
+    "mean_ms": 1.4,
+    "last_error": "timeout",
+    "error": "timeout",
+    "source": "agent",
+    "version": "1",
+    "level": "agent",
+    "value": "concise",
+    "settings": {},
+    "purpose": "title",
+    "amount": 0.0042,
+    "latency_ms_mean": 840.0,
+    "status": "ok",
+    "subject": "ada",
+    "original_content": "Write to ada@example.org.",
+    "redaction_module": "pii",
+    "redaction_reason": "It names a person.",
+    "patterns_matched": ["email"],
+    "server": "0.1.0",
+    "protocols": ["chat.v2", "classic"],
+    "documents": ["/openapi.json", "/asyncapi.json"],
+    "paths": ["/agentic/v1"],
+    "features": ["approvals", "trust"],
+    "page_sizes": {"list_sessions": {"default": 50, "at_most": 200}},
+    "message_bytes": 262_144,
+    "frame_bytes": 2_097_152,
+    "runtime_context_bytes": 16_384,
+    "authenticate_timeout_s": 5.0,
+    "send_timeout_s": 10.0,
+    "operation_id": "list_classic_sessions",
+    "since": "2026-11-23",
+    "use": "GET /agentic/v1/sessions",
     "reason": "It names a person.",
     "method": "GET",
     "path": "/agentic/v1/sessions",
@@ -75,18 +108,14 @@ class SchemaExamples:
 
     def of(self, schema: JsonSchemaValue, name: str = "") -> Any:
         """An example of the value of the property `name`. Of optional properties it has those with own examples."""
+        for keyword in ("examples", "enum"):
+            if keyword in schema:
+                return schema[keyword][0]
+        if "const" in schema:
+            return schema["const"]
         if "$ref" in schema:
             known = self._of_protocol.get(_name(schema))
             return known[0] if known else self.of(self.resolved(schema), name)
-        given = [
-            *schema.get("examples", ()),
-            *schema.get("enum", ()),
-            *([schema["const"]] if "const" in schema else []),
-        ]
-        if given:
-            return given[0]
-        if "const" in schema:
-            return schema["const"]
         if branches := schema.get("oneOf") or schema.get("anyOf"):
             return self.of(branches[0], name)
         if "properties" in schema:

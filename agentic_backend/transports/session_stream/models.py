@@ -87,7 +87,7 @@ class CompletedToolSession(CamelValue):
     """A completed session."""
 
     id: str
-    state: SessionState
+    state: SessionState = Field(examples=["completed"])
     ended_at: Timestamp | None
 
 

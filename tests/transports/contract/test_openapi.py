@@ -1,5 +1,6 @@
 """The OpenAPI document: valid, complete, with examples that fit, and true about nulls, pages and errors."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from support.running_server import RunningServer
 from agentic_backend.transports.contract.documents import documents
 
 OPERATIONS = declared()
+FILLER = re.compile(r'(?<!"type":)"text"(?!:)')
 DOCUMENT = orjson.loads(documents(OPERATIONS)["openapi.json"])
 DESCRIBED = {each["operationId"]: each for path in DOCUMENT["paths"].values() for each in path.values()}
 
@@ -64,6 +66,13 @@ def test_an_operation_and_all_of_its_parts_have_a_description_and_an_example_tha
         assert description and examples
         for example in examples:
             validator(schema).validate(example)
+
+
+def test_no_example_has_a_filler() -> None:
+    components = DOCUMENT["components"]["schemas"].values()
+    examples = [component["examples"] for component in components if "examples" in component]
+    examples += [parameter["example"] for each in DESCRIBED.values() for parameter in each.get("parameters", ())]
+    assert not [example for example in examples if FILLER.search(orjson.dumps(example).decode())]
 
 
 def test_the_examples_of_events_fit_the_schema_of_events() -> None:

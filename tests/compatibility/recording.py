@@ -40,8 +40,7 @@ class Recording:
         events: list[Json] = []
         while True:
             event = await self._sockets[socket].receive()
-            # The title of a session is told when it is there.
-            if event["type"] == "session" and "session" not in types:
+            if not (event["type"] in types or _comes_always(event)):
                 continue
             events = joined([*events, deepcopy(event)])
             if event["type"] in types and (when is None or when(events)):
@@ -64,9 +63,14 @@ class Recording:
         return answer
 
 
+def _comes_always(event: Json) -> bool:
+    """Whether it comes each time, unlike a session's title, and what is told of code that blocks the event loop."""
+    return event["type"] != "session" and "blocked_ms" not in event.get("data", {})
+
+
 async def answer_of(response: httpx.Response) -> Any:
-    """The JSON of an answer, or the joined events of a stream but those of sessions; None where there is no body."""
+    """The JSON of an answer, or the joined events of a stream that come always; None where there is no body."""
     if response.headers.get("content-type", "").startswith("text/event-stream"):
-        return joined([event async for event in sse_events(response) if event["type"] != "session"])
+        return joined([event async for event in sse_events(response) if _comes_always(event)])
     data = await response.aread()
     return json.loads(data) if data else None

@@ -72,7 +72,9 @@ class _Socket:
         """The names of sessions and activities may come at any time."""
         if event["type"] in ("session", "activity") and event["type"] != expected["type"]:
             return False
-        return event["type"] in self._known and event.get("kind") == expected.get("kind", event.get("kind"))
+        if event["type"] == "activity":
+            return bool(event["kind"] == expected["kind"] and event["data"].keys() >= expected["data"].keys())
+        return event["type"] in self._known
 
     async def _receive(self) -> Json:
         event = await self._client.receive(_PATIENCE_S)

@@ -1,7 +1,7 @@
 """The REST calls of the session stream: thin adapters to SessionService, SessionOrchestrator and AdminReads."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from functools import partial
 from uuid import uuid4
 
 from starlette.requests import Request
@@ -41,6 +41,7 @@ from agentic_backend.transports.sse import EventStream, exchange_stream
 
 _PAGE = 200
 _AUDIT = "audit_records"
+_operation = partial(Operation, error_form=SessionStreamError)
 
 
 class SessionStreamApi:
@@ -48,22 +49,25 @@ class SessionStreamApi:
         self._door = services
 
     def operations(self) -> list[Operation]:
-        path, found, form = "/sessions/{id}", (SessionNotFound,), SessionStreamError
+        path, found = "/sessions/{id}", (SessionNotFound,)
         messages = Streamed("application/json", ToolSessionMessages)
-        stream = Streamed("text/event-stream", StreamEvent)
-        opening: dict[str, Any] = {"status": 201, "errors": OPENING, "error_form": form}
-        sending: dict[str, Any] = {"answer": stream, "errors": ASKING, "error_form": form, "refused_as": "ask"}
+        events = Streamed("text/event-stream", StreamEvent)
         return [
-            Operation("POST", "/sessions", self.open_tool_session, **opening),
-            Operation("GET", "/sessions", self.list_tool_sessions, error_form=form),
-            Operation("GET", path, self.get_tool_session, errors=found, error_form=form),
-            Operation("POST", f"{path}/messages", self.send_to_tool_session, **sending),
-            Operation(
-                "GET", f"{path}/messages", self.list_tool_messages, answer=messages, errors=found, error_form=form
+            _operation("POST", "/sessions", self.open_tool_session, status=201, errors=OPENING),
+            _operation("GET", "/sessions", self.list_tool_sessions),
+            _operation("GET", path, self.get_tool_session, errors=found),
+            _operation(
+                "POST",
+                f"{path}/messages",
+                self.send_to_tool_session,
+                answer=events,
+                errors=ASKING,
+                refused_as="ask",
             ),
-            Operation("POST", f"{path}/complete", self.complete_tool_session, errors=found, error_form=form),
-            Operation("POST", f"{path}/cancel", self.cancel_tool_session, errors=found, error_form=form),
-            Operation("GET", f"/admin{path}/audit", self.list_tool_audit, errors=found, error_form=form),
+            _operation("GET", f"{path}/messages", self.list_tool_messages, answer=messages, errors=found),
+            _operation("POST", f"{path}/complete", self.complete_tool_session, errors=found),
+            _operation("POST", f"{path}/cancel", self.cancel_tool_session, errors=found),
+            _operation("GET", f"/admin{path}/audit", self.list_tool_audit, errors=found),
         ]
 
     async def open_tool_session(self, user: User, body: OpenToolSession) -> OpenedToolSession:

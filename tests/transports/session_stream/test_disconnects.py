@@ -87,7 +87,7 @@ async def status_in(server: RunningServer, http: httpx.AsyncClient, session_id: 
 
 
 @pytest.mark.parametrize(
-    ("tool_id", "content", "until"),
+    ("tool_id", "content", "moment"),
     [
         ("assistant", "hang forever", b"text/event-stream"),
         ("assistant", HANG, b"chunk"),
@@ -96,12 +96,12 @@ async def status_in(server: RunningServer, http: httpx.AsyncClient, session_id: 
     ],
     ids=["before the first event", "in the middle of a text", "while a tool runs", "while text comes without end"],
 )
-async def test_a_cut_stops_the_exchange(server: RunningServer, tool_id: str, content: str, until: bytes) -> None:
+async def test_a_cut_stops_the_exchange(server: RunningServer, tool_id: str, content: str, moment: bytes) -> None:
     async with tool_client(server) as http:
         session_id = await opened(http, tool_id)
         async with connected(server) as (reader, writer), asyncio.timeout(PATIENCE_S):
             writer.write(request_of(session_id, content))
-            await reader.readuntil(until)
+            await reader.readuntil(moment)
         assert await status_in(server, http, session_id) == "stopped"
         # The session takes the next message.
         async with sending(http, session_id, "hello") as events:
@@ -111,10 +111,10 @@ async def test_a_cut_stops_the_exchange(server: RunningServer, tool_id: str, con
 async def test_a_client_that_is_gone_before_its_answer_begins_leaves_nothing_running(server: RunningServer) -> None:
     async with tool_client(server) as http:
         session_ids = [await opened(http) for _ in range(10)]
-        for pause_s, session_id in enumerate(session_ids):
+        for pause_ms, session_id in enumerate(session_ids):
             async with connected(server) as (_, writer):
                 writer.write(request_of(session_id, HANG))
-                await asyncio.sleep(pause_s / 1_000)
+                await asyncio.sleep(pause_ms / 1_000)
         # The last ones may still be on their way.
         await sent(http, await opened(http, "echo"), "hello")
         for session_id in session_ids:

@@ -25,7 +25,7 @@ OF_THE_DOCUMENT = {
 
 
 def test_the_categories_have_the_statuses_of_the_document() -> None:
-    assert OF_THE_DOCUMENT.keys() == set(get_args(Category.__value__ if hasattr(Category, "__value__") else Category))
+    assert OF_THE_DOCUMENT.keys() == set(get_args(Category))
     assert all(CATEGORIES[status] == category for category, status in OF_THE_DOCUMENT.items())
 
 

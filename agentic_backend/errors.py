@@ -34,7 +34,7 @@ class Internal(AgenticError):
 
 class BadFrame(AgenticError):
     code, http_status, whose, retryable = "bad_frame", 400, "client", False
-    default = "The frame is not understood."
+    default = "What was sent is not understood."
 
 
 class MessageTooLarge(AgenticError):

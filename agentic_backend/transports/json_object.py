@@ -12,7 +12,7 @@ def decode_object(data: str | bytes) -> dict[str, Any]:
     try:
         raw = orjson.loads(data)
     except (orjson.JSONDecodeError, RecursionError):
-        raise BadFrame("The frame is not JSON.") from None
+        raise BadFrame("What was sent is not JSON.") from None
     if not isinstance(raw, dict):
-        raise BadFrame("The frame is not a JSON object.")
+        raise BadFrame("What was sent is not a JSON object.")
     return raw

@@ -60,7 +60,7 @@ class DoneMeta(CamelValue):
     """What the answer took."""
 
     model: str | None
-    """The one that answered, null if none did."""
+    """The one that answered, null if no call of one has ended."""
     tokens: Tokens
     """Those of all model calls."""
     latency_ms: int

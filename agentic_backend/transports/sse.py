@@ -86,9 +86,9 @@ class EventStream(StreamingResponse):
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-        for task in tasks:
-            if not task.cancelled():
-                task.result()
+        for error in [task.exception() for task in tasks if not task.cancelled()]:
+            if error is not None:
+                raise error
 
     async def _send_events(self, send: Send) -> None:
         async for events in self._events:

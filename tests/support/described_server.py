@@ -77,7 +77,7 @@ def _asked(http: httpx.Client, agent_id: str, canary: str) -> tuple[str, str]:
             event = orjson.loads(line.removeprefix("data: ")) if line.startswith("data: ") else {}
             if event.get("type") in ("final", "awaiting_human"):
                 return session["id"], event["exchange_id"]
-    raise AssertionError("the exchange has neither ended nor waits")
+    raise AssertionError(f"the exchange has neither ended nor waits: {response.status_code}")
 
 
 def _seen(http: httpx.Client, *ids: str) -> list[Any]:

@@ -1,10 +1,18 @@
-"""The chapter of docs/doors.md has the fields of every event, and the category of every status."""
+"""The chapter of docs/doors.md: the fields of every event, the category of every status, an example that runs."""
 
+import asyncio
+import json
+import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.chat_client import PATIENCE_S
+from support.running_server import RunningServer
+from support.services import require
+from support.tool_sessions import answer_in
 
 from agentic_backend.transports.session_stream.errors import CATEGORIES
 from agentic_backend.transports.session_stream.events import (
@@ -29,7 +37,8 @@ from agentic_backend.transports.session_stream.models import (
 )
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "doors.md").read_text()
-CHAPTER = " ".join(GUIDE.split("\n## Session stream\n")[1].split("\n## ")[0].split())
+LINES = GUIDE.split("\n## Session stream\n")[1].split("\n## ")[0]
+CHAPTER = " ".join(LINES.split())
 
 
 def fields_of(model: type[Any]) -> str:
@@ -73,3 +82,35 @@ def test_the_guide_has_the_category_of_every_status() -> None:
     rows = re.findall(r"\| `(\w+)` \| (\d[\d, ]*)", CHAPTER)
     listed = {int(status): category for category, statuses in rows for status in statuses.split(", ") if status.strip()}
     assert listed == CATEGORIES
+
+
+async def test_the_example_of_the_guide_answers_as_it_shows(server: RunningServer) -> None:
+    require("curl", shutil.which("curl") is not None, "it is not on the PATH")
+    [opening, sending], shown = (block.splitlines() for block in re.findall(r"```\w*\n(.*?)```", LINES, re.DOTALL))
+    session = json.loads(await printed(opening, server))
+    answer = await printed(sending, server, ID=session["id"])
+    assert unvarying(answer) == unvarying("\n".join(shown))
+
+
+async def printed(command: str, server: RunningServer, **variables: str) -> str:
+    """What a command of the guide prints."""
+    command = command.replace("http://127.0.0.1:8000", server.address)
+    environment = os.environ | {"TOKEN": "dev:alice"} | variables
+    process = await asyncio.create_subprocess_shell(
+        command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+    async with asyncio.timeout(PATIENCE_S):
+        output, _ = await process.communicate()
+    return output.decode()
+
+
+def unvarying(answer: str) -> tuple[str, list[dict[str, Any]]]:
+    """The text of a stream, and its other events without what differs from one answer to the next."""
+    events = [json.loads(line.removeprefix("data: ")) for line in answer.splitlines() if line.startswith("data: ")]
+    others = [event for event in events if event["type"] != "chunk"]
+    for event in others:
+        for part in ("toolCall", "toolResult"):
+            event.get(part, {}).pop("id", None)
+        if event["type"] == "done":
+            event["meta"] = {name: type(value) for name, value in event["meta"].items()}
+    return answer_in(events), others

@@ -38,6 +38,12 @@ class Owned:
     seen: list[Any]
     """All of it, as the user sees it."""
 
+    @property
+    def names(self) -> list[str]:
+        """What nobody else may be told."""
+        ids = [self.session_id, self.exchange_id, self.waiting_session_id, self.waiting_exchange_id]
+        return [self.canary, *ids]
+
 
 @dataclass
 class DescribedServer:

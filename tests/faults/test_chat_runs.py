@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from support.fault_agents import notes, words
+from support.figures import figure
 from support.run_client import APPROVAL, RESUME, Event, check_run, only, post, run, run_client, run_events, text_of_run
 from support.server_process import ServerProcess, serving
 
@@ -70,6 +72,7 @@ async def test_a_run_that_is_started_on_both_runs_once(clients: list[httpx.Async
     assert [text_of_run(events) for events in runs] == [words(20)] * 2
     assert runs[0][-1] == runs[1][-1]
     assert [value for value, _ in notes(directory)] == ["a"]
+    figure("its tool ran once; both streams ended alike")
 
 
 async def test_a_call_is_approved_on_another_instance(clients: list[httpx.AsyncClient], directory: Path) -> None:
@@ -81,6 +84,7 @@ async def test_a_call_is_approved_on_another_instance(clients: list[httpx.AsyncC
     assert [value for value, _ in notes(directory)] == ["mail"]
     for one in clients:
         assert text_of_run((await post(one, RESUME, runId="mail"))["events"]) == words(3)
+    figure("two instances were told at the same moment: ran once")
 
 
 async def test_a_run_is_shown_and_stopped_from_another_instance(clients: list[httpx.AsyncClient]) -> None:
@@ -90,10 +94,13 @@ async def test_a_run_is_shown_and_stopped_from_another_instance(clients: list[ht
     following = Watched(there, "whatever", runId="long")
     await following.until("text_delta")
     session = (await there.get("/agentic/v1/sessions")).json()["sessions"][0]
+    stopped_at = time.monotonic()
     await there.post(f"/agentic/v1/sessions/{session['id']}/cancel", json={})
     ends = [await running.ended(), await following.ended()]
+    took_s = time.monotonic() - stopped_at
     assert [events[-1]["status"] for events in ends] == ["canceled"] * 2
     assert text_of_run(ends[0]) == text_of_run(ends[1])
+    figure(f"both streams ended {took_s:.2f} s after the stop, with the same text")
 
 
 async def test_a_stream_on_another_instance_ends_when_that_one_goes(
@@ -108,6 +115,7 @@ async def test_a_stream_on_another_instance_ends_when_that_one_goes(
     *_, error, done = await following.ended()
     assert (error["error"]["code"], done["status"]) == ("shutting_down", "running")
     assert text_of_run(await running.ended()) == words(200)
+    figure("`shutting_down` and `done`; the run ended whole")
 
 
 async def test_a_run_whose_instance_dies_is_resumed_on_another(
@@ -119,9 +127,12 @@ async def test_a_run_whose_instance_dies_is_resumed_on_another(
     following = Watched(there, "whatever", runId="work")
     await following.until("tool_start", 2)
     assert await servers[0].stop(signal.SIGKILL) == -signal.SIGKILL
+    killed_at = time.monotonic()
     await running.broken()
     *_, error, done = await following.ended()
+    took_s = time.monotonic() - killed_at
     assert (error["error"]["code"], done["status"]) == ("interrupted", "failed")
     answer = await post(there, RESUME, runId="work")
     assert (answer["status"], text_of_run(answer["events"])) == ("succeeded", words(3))
     assert [value for value, _ in notes(directory)] == ["a", "b", "b"]
+    figure(f"told {took_s:.1f} s after the kill, with a lease of {LEASE_S} s; the tool that had ended ran once")

@@ -223,13 +223,14 @@ async def test_an_exchange_is_read_while_it_runs_and_afterwards(server: RunningS
         started = await client.until("started")
         path = f"/exchanges/{started['exchange_id']}"
         running = (await http.get(path)).json()
-        assert set(running) == {"id", "session_id", "agent_id", "status", "client_exchange_id", "started_at", "usage"}
+        of_all = {"id", "session_id", "agent_id", "status", "client_exchange_id", "started_at", "usage", "kpi"}
+        assert set(running) == of_all
         assert (running["status"], running["client_exchange_id"]) == ("running", "x1")
         await client.send({"type": "stop", "session_id": started["session_id"]})
         await client.until("final")
         ended = (await http.get(path)).json()
         assert ended["checkpoint"]["kind"] == "final_result"
-        changed = {name: ended[name] for name in ("ended_at", "usage", "checkpoint")}
+        changed = {name: ended[name] for name in ("ended_at", "usage", "checkpoint", "kpi")}
         assert ended == running | {"status": "stopped"} | changed
         assert TIME.fullmatch(ended["ended_at"]) and ended["ended_at"] > ended["started_at"]
         failed = (await client.ask("hello", agent_id="raising"))[-1]

@@ -26,6 +26,13 @@ REST calls, and server-sent events, of a chat server for LangGraph agents.
 - Unknown parameters of a query string are ignored.
 
 The WebSocket is in the AsyncAPI document, `/asyncapi.json`."""
+_SEQUENCES = {
+    "text/event-stream": "Server-sent events. The schema is that of one event.",
+    "application/x-ndjson": "Lines of JSON. The schema is that of one line.",
+}
+# Those of other examples, by what they name; of a session where there is none.
+_SESSION_ID = "5b1f0c"
+_IDS = {"exchange": "9d27aa", "user": "ada"}
 
 
 def openapi(operations: Sequence[Operation]) -> Json:
@@ -156,12 +163,6 @@ class _Described:
         return {"schema": schema}
 
 
-_SEQUENCES = {
-    "text/event-stream": "Server-sent events. The schema is that of one event.",
-    "application/x-ndjson": "Lines of JSON. The schema is that of one line.",
-}
-
-
 def _event_of(data: JsonSchemaValue) -> JsonSchemaValue:
     """The schema of a server-sent event whose data is JSON of this schema.
 
@@ -182,9 +183,6 @@ def _first_sentence(text: str) -> str:
     return re.split(r"\.(?=\s|$)", text, maxsplit=1)[0]
 
 
-_IDS = {"exchange": "9d27aa", "user": "ada"}
-
-
 def _path(operation: Operation) -> Iterable[Json]:
     parts = operation.path.split("/")
     for name in operation.path_parameters:
@@ -195,7 +193,7 @@ def _path(operation: Operation) -> Iterable[Json]:
             "description": f"The id of the {kind}.",
             "required": True,
             "schema": {"type": "string", "pattern": "^[^/]+$"},
-            "example": _IDS.get(kind, "5b1f0c"),
+            "example": _IDS.get(kind, _SESSION_ID),
         }
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[1]
 PACKAGE = CHECKOUT / "agentic_backend"
-PROSE = re.sub(r"^```.*?^```", "", (CHECKOUT / "docs" / "architecture.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+TEXT = (CHECKOUT / "docs" / "architecture.md").read_text()
+PROSE = re.sub(r"^```.*?^```", "", TEXT, flags=re.MULTILINE | re.DOTALL)
 NAMES = set(re.findall(r"`([\w./-]+)`", PROSE))
 SOURCES = [path.read_text() for path in PACKAGE.rglob("*.py")]
 WORDS = {word for source in SOURCES for word in re.findall(r"\w+", source)}
@@ -46,3 +48,10 @@ def test_every_room_is_in_the_table() -> None:
     modules = {path.name for path in PACKAGE.glob("*.py") if path.name != "__init__.py"}
     rows = {name for line in PROSE.splitlines() if line.startswith("| `") for name in re.findall(r"`([^`]+)`", line)}
     assert rooms | modules <= rows
+
+
+def test_who_may_import_whom_is_what_the_linter_checks() -> None:
+    contracts = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [layers] = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    told = "\n".join(layers).replace("agentic_backend.", "").replace(" | ", ", ")
+    assert f"```\n{told}\n```" in TEXT

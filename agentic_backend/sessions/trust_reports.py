@@ -33,9 +33,8 @@ class TrustReports:
 
         Raises ExchangeNotFound, and RateLimited if too many summaries are being computed.
         """
-        exchange = await owned_exchange(self._store, user.id, exchange_id)
         async with self._at_once.entered(user.id):
-            runs = [await self._rows(exchange)]
+            runs = [await self._rows_of_now(user, exchange_id)]
             while (resumed := runs[0].exchange.resumes) is not None and len(runs) < _RUNS:
                 earlier = await self._store.get_exchange(resumed)
                 if earlier is None:
@@ -43,6 +42,13 @@ class TrustReports:
                 runs.insert(0, await self._rows(earlier))
             # In a thread, because it may look through much text.
             return await asyncio.to_thread(summary_of, runs)
+
+    async def _rows_of_now(self, user: User, exchange_id: str) -> TrustRows:
+        exchange = await owned_exchange(self._store, user.id, exchange_id)
+        rows = await self._rows(exchange)
+        now = await owned_exchange(self._store, user.id, exchange_id)
+        # It may have ended, or been deleted, while its rows were read.
+        return rows if now.status is exchange.status else await self._rows(now)
 
     async def _rows(self, exchange: ExchangeRecord) -> TrustRows:
         messages = await self._store.exchange_messages(exchange.id, _MESSAGES_BYTES)

@@ -6,11 +6,16 @@ chat page shows it, unless the next line goes on with a small letter. Takes time
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _MARKER = re.compile(r"(?:\s*(?:>|[-*+•]\s|\d{1,9}[.)]\s|\[[ xX]\]\s))+")
+# "J. Smith", "Dr. Smith", "z. B.", but not "5 m." and "20 °C.".
+_ABBREVIATION = re.compile(r"(?:^|(?<!\d)[\s.(-])(?:[^\W\d_]|Dr|Mrs?|Ms|Prof|Nr)$")
+# "am 24. Dezember": the months of German, in which a point makes an ordinal number.
+_DAY = re.compile(r"(?<!\d)\d{1,2}$")
+_MONTH = re.compile(r"(?:Jan|Jän|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-zä]*\b")
 # The end of a sentence: its sign, what closes after it, and the marks of sources that belong to it. Where a script puts
 # no space between sentences, the sign alone ends one.
 _MARKS = r"(?:[ \u00a0]?\[\^?\d{1,3}(?:, ?\d{1,3})*\])*"
@@ -20,21 +25,21 @@ _SENTENCE_END = re.compile(
 
 
 class Span(NamedTuple):
-    """A statement's place in the text; `is_code` if it is a block of code."""
+    """A place in the text. The row of a table is one statement, and so is a block of code."""
 
     start: int
     end: int
-    is_code: bool = False
+    kind: Literal["text", "row", "code"] = "text"
 
 
 def statements_of(text: str) -> Iterator[Span]:
     """The statements in their order; each has a letter or a digit."""
     for block in _blocks(text):
-        for start, end in [(block.start, block.end)] if block.is_code else _sentences(text, block):
+        for start, end in _sentences(text, block) if block.kind == "text" else [(block.start, block.end)]:
             statement = text[start:end]
             start, end = end - len(statement.lstrip()), start + len(statement.rstrip())
             if any(map(str.isalnum, text[start:end])):
-                yield Span(start, end, block.is_code)
+                yield Span(start, end, block.kind)
 
 
 def _blocks(text: str) -> Iterator[Span]:
@@ -47,21 +52,24 @@ def _blocks(text: str) -> Iterator[Span]:
         opening = _FENCE.match(line)
         if fence:
             if opening is not None and opening[1].startswith(fence) and not line.strip().strip(fence[0]):
-                yield Span(begun, start, is_code=True)
+                yield Span(begun, start, "code")
                 fence, begun = "", place
             continue
-        in_table = "|" in line and (in_table or _is_table_rule(following))
-        marker = None if in_table else _MARKER.match(line)
-        states_nothing = opening is not None or not line.strip("-*_= \t\r\n") or _HEADING.match(line) is not None
-        if marker is None and not in_table and not states_nothing:
+        in_table = opening is None and "|" in line and (in_table or _is_table_rule(following))
+        if in_table:
+            yield Span(begun, start)
+            if not (_is_table_rule(line) or _is_table_rule(following)):
+                yield Span(start, place, "row")
+            begun = place
             continue
-        yield Span(begun, start)
-        begun = start + marker.end() if marker is not None else start
+        marker = _MARKER.match(line)
+        states_nothing = opening is not None or not line.strip("-*_= \t\r\n") or _HEADING.match(line) is not None
+        if states_nothing or marker is not None:
+            yield Span(begun, start)
+            begun = start + marker.end() if marker is not None and not states_nothing else place
         if opening is not None:
             fence = opening[1]
-        if states_nothing or (in_table and (_is_table_rule(line) or _is_table_rule(following))):
-            begun = place
-    yield Span(begun, place, is_code=bool(fence))
+    yield Span(begun, place, "code" if fence else "text")
 
 
 def _is_table_rule(line: str) -> bool:
@@ -78,9 +86,10 @@ def _sentences(text: str, block: Span) -> Iterator[tuple[int, int]]:
 
 
 def _goes_on(text: str, end: re.Match[str], block_end: int) -> bool:
-    """Whether the sentence goes on after the sign: with a small letter, or after an initial."""
+    """Whether the sentence goes on after the sign: with a small letter, after an abbreviation, or with a month."""
     if end[0] not in (".", "\n"):
         return False
     rest = text[end.end() : min(block_end, end.end() + 20)].lstrip()
-    is_initial = end[0] == "." and re.fullmatch(r"(?:.*\W)?[^\W\d_]", text[max(0, end.start() - 3) : end.start()])
-    return rest[:1].islower() or bool(is_initial and rest)
+    said = text[max(0, end.start() - 6) : end.start()]
+    is_point_within = end[0] == "." and (_ABBREVIATION.search(said) or (_DAY.search(said) and _MONTH.match(rest)))
+    return rest[:1].islower() or bool(is_point_within and rest)

@@ -98,7 +98,7 @@ def _statements(
     citations = Citations(sources)
     statements = []
     for said, span, matched in zip(texts, spans, matches(texts, list(evidence), asked), strict=True):
-        cited = [] if span.is_code else citations.of(said)
+        cited = [] if span.kind == "code" else citations.of(said)
         grounds = [Ground(id=id, by="citation") for id in cited]
         grounds += [Ground(id=id, by="match") for id in matched if id not in cited]
         statements.append(Statement(text=said, start=span.start, end=span.end, rests_on=grounds))

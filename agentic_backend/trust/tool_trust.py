@@ -57,7 +57,7 @@ def _take(asked: list[Asked], call: ToolCallRecord) -> Asked | None:
 
 
 def _tool(id: str, call: ToolCallRecord, decision: HumanDecision | None, *, is_awaited: bool) -> ToolTrust:
-    outcome, by = _outcome(call, decision), decision.by if decision is not None else call.approved_by
+    outcome = _outcome(call, decision)
     approval = _approval(call, decision, is_awaited=is_awaited)
     return ToolTrust(
         id=id,
@@ -66,9 +66,9 @@ def _tool(id: str, call: ToolCallRecord, decision: HumanDecision | None, *, is_a
         agent_id=call.agent_id,
         outcome=outcome,
         approval=approval,
-        decided_by=by,
+        decided_by=decision.by if decision is not None else call.approved_by,
         needs=call.allowance.needs if call.allowance is not None else [],
-        allowed_because=_because(call, outcome, approval, by),
+        allowed_because=_because(call, outcome, approval),
         in_background=call.reported_in is not None or call.runs_on is not None,
         latency_ms=call.duration_ms,
     )
@@ -90,16 +90,16 @@ def _approval(call: ToolCallRecord, decision: HumanDecision | None, *, is_awaite
     return "not_recorded" if call.allowance is None else "not_required"
 
 
-def _because(call: ToolCallRecord, outcome: Outcome, approval: Approval, by: str | None) -> str:
+def _because(call: ToolCallRecord, outcome: Outcome, approval: Approval) -> str:
     if outcome == "forbidden":
         return call.error or "The user lacks a permission that the tool needs."
     match approval:
         case "approved":
-            return _and_permissions(call, f"{by} approved of the call.")
+            return _and_permissions(call, "The user approved of the call.")
         case "edited":
-            return _and_permissions(call, f"{by} changed its arguments and approved of it.")
+            return _and_permissions(call, "The user changed its arguments and approved of it.")
         case "rejected":
-            return f"{by} rejected the call."
+            return "The user rejected the call."
         case "expired":
             return "Nobody decided in time."
         case "awaited":

@@ -1,12 +1,15 @@
 """What guardrails objected to, in trust summaries: by whom and where, and never the text itself."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.tools import StructuredTool
+from support.held_agents import Hold
 from support.hostile_modules import entry, specs
+from support.recorded_agents import eventually
 from support.session_fixtures import Serve
 from support.sessions import USER, Sessions
 from support.turn_model import Turn, TurnModel, call
@@ -87,6 +90,32 @@ async def test_no_original_and_no_reason_is_in_a_summary(
 async def test_a_change_that_a_module_gives_no_reason_for_is_no_objection(serve: Serve, tmp_path: Path) -> None:
     async with serve({"agent": agent()}, modules=specs(tmp_path, entry(settings={"after": "back"}))) as own:
         assert (await trust(own)).objections == []
+
+
+async def test_an_exchange_that_is_blocked_while_its_rows_are_read_has_no_statements(
+    serve: Serve, tmp_path: Path, hold: Hold
+) -> None:
+    blocking = specs(tmp_path, entry(settings={"after": "block_word"}))
+
+    async def wait() -> str:
+        """Wait."""
+        await hold.wait()
+        return "waited"
+
+    model = TurnModel(turns=[Turn(calls=[call("wait", "c1")]), Turn(f"a {SECRET}")])
+    graph = create_agent(model, tools=[StructuredTool.from_function(coroutine=wait)])
+    async with serve({"agent": graph}, modules=blocking) as own:
+        log = await own.begin("go")
+        await eventually(lambda: hold.held == 1)
+        released = own.store.hold("exchange_messages")
+        reading = asyncio.create_task(TrustReports(own.store.as_store).of(USER, log.exchange_id))
+        await eventually(lambda: "exchange_messages" in own.store.waiting)
+        hold.released.set()
+        await log.wait_ended()
+        released.set()
+        found = await reading
+    assert (found.status, found.statements) == (ExchangeStatus.BLOCKED, [])
+    assert found.objections == [module("output", "blocked")]
 
 
 async def test_a_module_that_fails_and_blocks_is_told_as_both(serve: Serve, tmp_path: Path) -> None:

@@ -154,9 +154,9 @@ async def test_who_has_approved_edited_and_rejected(serve: Serve) -> None:
         (("rejected", "rejected"), USER.id),
         (("ok", "approved"), USER.id),
     ]
-    assert found.tools[0].allowed_because == f"{USER.id} approved of the call."
-    assert found.tools[1].allowed_because == f"{USER.id} changed its arguments and approved of it."
-    assert found.tools[2].allowed_because == f"{USER.id} rejected the call."
+    assert found.tools[0].allowed_because == "The user approved of the call."
+    assert found.tools[1].allowed_because == "The user changed its arguments and approved of it."
+    assert found.tools[2].allowed_because == "The user rejected the call."
 
 
 async def test_what_nobody_decided_in_time_has_expired(serve: Serve) -> None:

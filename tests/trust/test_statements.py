@@ -23,7 +23,16 @@ def texts(answer: str) -> list[str]:
         ('He said "no." Then he left.', ['He said "no."', "Then he left."]),
         ("It rains [1]. It is cold. [2][3] So what?", ["It rains [1].", "It is cold. [2][3]", "So what?"]),
         ("It is 3.5 % of 1.204, e.g. here.", ["It is 3.5 % of 1.204, e.g. here."]),
-        ("J. Smith came. So did I.", ["J. Smith came.", "So did I."]),
+        ("J. Smith and Prof. Fox came. So did I.", ["J. Smith and Prof. Fox came.", "So did I."]),
+        (
+            "It is -5 °C. The wind has 14 km/h. It is 20 m. So.",
+            ["It is -5 °C.", "The wind has 14 km/h.", "It is 20 m.", "So."],
+        ),
+        (
+            "Am 24. Dezember z. B. Zimt. Es sind 24. Mehr nicht.",
+            ["Am 24. Dezember z. B. Zimt.", "Es sind 24.", "Mehr nicht."],
+        ),
+        ("| a | b |\n|---|---|\n| Dr. Fox. Well | 3. May |\nEnd", ["| Dr. Fox. Well | 3. May |", "End"]),
         ("# Report\n\nAll is well.\n\nSetext\n===\n", ["All is well.", "Setext"]),
         ("- one. Two\n- [x] three\n  and four\n1. five\n2) six", ["one.", "Two", "three\n  and four", "five", "six"]),
         ("> quoted. Twice\n> again", ["quoted.", "Twice", "again"]),
@@ -48,7 +57,7 @@ def test_an_answer_is_split(answer: str, statements: list[str]) -> None:
 
 
 def test_code_is_one_statement() -> None:
-    assert [span.is_code for span in statements_of("A.\n```\nb. C. d\n```\nE.")] == [False, True, False]
+    assert [span.kind for span in statements_of("A.\n```\nb. C. d\n```\nE.")] == ["text", "code", "text"]
 
 
 @given(st.text(alphabet=st.sampled_from("ab1.!?。 \n\t|-#>*`[]()\"'_~:=x\u0301")))

@@ -89,7 +89,7 @@ class SessionCompleted(AgenticError):
 
 class SessionBusy(AgenticError):
     code, http_status, whose = "session_busy", 409, "client"
-    default = "An exchange is running in this session."
+    default = "An exchange runs or waits in this session."
 
 
 class ApprovalNotFound(AgenticError):

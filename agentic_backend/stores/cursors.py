@@ -28,4 +28,4 @@ def place_of(cursor: str | None) -> tuple[datetime, str] | None:
         at, row_id = _PLACE.validate_json(urlsafe_b64decode(cursor))
         return at.astimezone(UTC), row_id
     except (ValueError, OverflowError):
-        raise BadFrame("cursor: not the next_cursor of a page") from None
+        raise BadFrame("cursor: not one that a page has given") from None

@@ -253,7 +253,7 @@ EVENTS: tuple[Event, ...] = (
     Idle(session_id=_SESSION_ID, next_rank=4),
     FrameRefused(
         code="session_busy",
-        content="An exchange is running in this session.",
+        content="An exchange runs or waits in this session.",
         retryable=True,
         request_id=_REQUEST_ID,
         retry_after_s=2,

@@ -1,7 +1,7 @@
 """The composition root: builds the application from the settings, wires its parts, and owns their lifespans."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,40 +33,25 @@ from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.relay import Relay
-from agentic_backend.sessions.wiring import open_sessions, wire_sessions
+from agentic_backend.sessions.wiring import WiredSessions, open_sessions, wire_sessions
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.opening import open_store, sqlite_file
 from agentic_backend.stores.sqlite.pages import watched_pages
 from agentic_backend.telemetry import LogTail
 from agentic_backend.tools.standard_tools import standard_tools
-from agentic_backend.transports.admin_api import AdminApi
 from agentic_backend.transports.admin_gate import AdminGate
-from agentic_backend.transports.chat_runs.api import ChatRunsApi
+from agentic_backend.transports.all_operations import all_operations
 from agentic_backend.transports.chatbot_controller import ChatbotController
-from agentic_backend.transports.classic_api import ClassicApi
-from agentic_backend.transports.contract.contract_api import ContractApi
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.exchanges_api import ExchangesApi
 from agentic_backend.transports.gate import Gate
-from agentic_backend.transports.info_api import InfoApi
-from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.open_connections import OpenConnections
-from agentic_backend.transports.operation import Operation
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
-from agentic_backend.transports.query_api import QueryApi
 from agentic_backend.transports.readiness import Readiness
 from agentic_backend.transports.repeats import bounded_records
-from agentic_backend.transports.rest import RestApi
 from agentic_backend.transports.rest_calls import RestCalls
-from agentic_backend.transports.session_config_api import SessionConfigApi
-from agentic_backend.transports.session_stream.session_stream_api import SessionStreamApi
 from agentic_backend.transports.sign_in import SignIn
-from agentic_backend.transports.sign_in_api import SignInApi
-from agentic_backend.transports.trust_api import TrustApi
-from agentic_backend.transports.usage_api import UsageApi
-from agentic_backend.transports.user_data_api import UserDataApi
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
@@ -103,29 +88,26 @@ async def open_application(
         stack.enter_context(watched_loop(kpi, settings.agents.blocking_s, found_at_work))
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
-        store = await open_store(settings, kpi.store_operation)
-        stack.push_async_callback(store.aclose)
+        store = await stack.enter_async_context(aclosing(await open_store(settings, kpi.store_operation)))
         instance = Instance(settings.relay.lease_s)
         # The heartbeat covers the whole time in which exchanges can run.
         await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
-        ledger = UsageLedger(store, Prices(settings.prices), kpi, Budgets(store, settings.budgets))
-        stack.push_async_callback(ledger.aclose)
+        budgets = Budgets(store, settings.budgets)
+        ledger = await stack.enter_async_context(aclosing(UsageLedger(store, Prices(settings.prices), kpi, budgets)))
         point_timeout_s, facts = settings.modules.point_timeout_s, Scopes(policies).facts
-        modules = ModuleSupervisor(store, kpi, lambda work: relay.spawn(work), point_timeout_s, facts)
+        supervisor = ModuleSupervisor(store, kpi, lambda work: relay.spawn(work), point_timeout_s, facts)
         # They close after the exchanges that use them.
-        stack.push_async_callback(modules.aclose)
+        modules = await stack.enter_async_context(aclosing(supervisor))
         await modules.start(specs, module_services(models, ledger))
         authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
-        tokens = TokenCache(authenticator.refresh)
-        stack.push_async_callback(tokens.aclose)
+        tokens = await stack.enter_async_context(aclosing(TokenCache(authenticator.refresh)))
         # They close after the agents that use them.
-        shared_mcp_sessions = SharedSessions()
-        stack.push_async_callback(shared_mcp_sessions.aclose)
-        factory = _factory(settings, models, authenticator, shared_mcp_sessions, store, kpi, policies)
-        stack.push_async_callback(factory.aclose)
+        shared_mcp_sessions = await stack.enter_async_context(aclosing(SharedSessions()))
+        factory = await stack.enter_async_context(
+            aclosing(_factory(settings, models, authenticator, shared_mcp_sessions, store, kpi, policies))
+        )
         broadcast = await stack.enter_async_context(_broadcast(settings.broadcast.url, instance.id, kpi))
-        relay = _relay(settings, broadcast, drain)
-        stack.push_async_callback(relay.aclose)
+        relay = await stack.enter_async_context(aclosing(_relay(settings, broadcast, drain)))
         sessions = wire_sessions(
             instance,
             store,
@@ -143,22 +125,7 @@ async def open_application(
         )
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
-        parts = sessions.orchestrator, sessions.service, sessions.reports, sessions.admin_reads, sessions.usage
-        user_data = sessions.trust, sessions.runs, sessions.user_export, sessions.user_deletions
-        connections = OpenConnections(settings.limits)
-        services = DoorServices(
-            authenticator,
-            tokens,
-            agents,
-            *parts,
-            *user_data,
-            relay,
-            connections,
-            kpi,
-            settings.limits,
-            SignIn.of(settings.auth),
-            factory.secrets,
-        )
+        services = _door_services(settings, authenticator, tokens, agents, sessions, relay, kpi, factory.secrets)
         readiness = Readiness(store, relay, authenticator, pages)
         yield Application(
             public=_public(settings, services, port),
@@ -168,26 +135,36 @@ async def open_application(
         )
 
 
-def operations(services: DoorServices) -> list[Operation]:
-    """The REST calls of all doors."""
-    apis = (
-        RestApi(services),
-        ExchangesApi(services),
-        QueryApi(services),
-        ClassicApi(services),
-        MetricsApi(services),
-        SessionConfigApi(services),
-        UsageApi(services.usage),
-        TrustApi(services.trust),
-        ChatRunsApi(services),
-        UserDataApi(services),
-        AdminApi(services.admin_reads),
-        SessionStreamApi(services),
-        SignInApi(services),
+def _door_services(
+    settings: Settings,
+    authenticator: Authenticator,
+    tokens: TokenCache,
+    agents: AgentManager,
+    sessions: WiredSessions,
+    relay: Relay,
+    kpi: Kpi,
+    secrets: Collection[str],
+) -> DoorServices:
+    return DoorServices(
+        authenticator=authenticator,
+        tokens=tokens,
+        agents=agents,
+        orchestrator=sessions.orchestrator,
+        sessions=sessions.service,
+        reports=sessions.reports,
+        admin_reads=sessions.admin_reads,
+        usage=sessions.usage,
+        trust=sessions.trust,
+        runs=sessions.runs,
+        user_export=sessions.user_export,
+        user_deletions=sessions.user_deletions,
+        relay=relay,
+        connections=OpenConnections(settings.limits),
+        kpi=kpi,
+        limits=settings.limits,
+        sign_in=SignIn.of(settings.auth),
+        secrets=secrets,
     )
-    declared = [operation for api in apis for operation in api.operations()]
-    declared += InfoApi(services, declared).operations()
-    return [*declared, *ContractApi(declared).operations()]
 
 
 def _factory(
@@ -247,7 +224,7 @@ def _public(settings: Settings, services: DoorServices, port: int) -> ASGIApp:
     )
     return public_application(
         ChatbotController(services),
-        calls.routes(operations(services)),
+        calls.routes(all_operations(services)),
         tokens_from=services.sign_in.origin,
         origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
         hosts={*names, *settings.server.allowed_hosts},

@@ -22,7 +22,7 @@ from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.sign_in import SignIn
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DoorServices:
     authenticator: Authenticator
     tokens: TokenCache

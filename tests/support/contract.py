@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import orjson
 
-from agentic_backend.app import operations
+from agentic_backend.transports.all_operations import all_operations
 from agentic_backend.transports.contract.documents import documents
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import Operation
@@ -26,7 +26,7 @@ class _NoServices:
 
 def declared() -> list[Operation]:
     """The operations of all doors."""
-    return operations(cast(DoorServices, _NoServices()))
+    return all_operations(cast(DoorServices, _NoServices()))
 
 
 @cache

@@ -1,0 +1,40 @@
+"""The REST calls of all doors."""
+
+from agentic_backend.transports.admin_api import AdminApi
+from agentic_backend.transports.chat_runs.api import ChatRunsApi
+from agentic_backend.transports.classic_api import ClassicApi
+from agentic_backend.transports.contract.contract_api import ContractApi
+from agentic_backend.transports.door_services import DoorServices
+from agentic_backend.transports.exchanges_api import ExchangesApi
+from agentic_backend.transports.info_api import InfoApi
+from agentic_backend.transports.metrics_api import MetricsApi
+from agentic_backend.transports.operation import Operation
+from agentic_backend.transports.query_api import QueryApi
+from agentic_backend.transports.rest import RestApi
+from agentic_backend.transports.session_config_api import SessionConfigApi
+from agentic_backend.transports.session_stream.session_stream_api import SessionStreamApi
+from agentic_backend.transports.sign_in_api import SignInApi
+from agentic_backend.transports.trust_api import TrustApi
+from agentic_backend.transports.usage_api import UsageApi
+from agentic_backend.transports.user_data_api import UserDataApi
+
+
+def all_operations(services: DoorServices) -> list[Operation]:
+    apis = (
+        RestApi(services),
+        ExchangesApi(services),
+        QueryApi(services),
+        ClassicApi(services),
+        MetricsApi(services),
+        SessionConfigApi(services),
+        UsageApi(services.usage),
+        TrustApi(services.trust),
+        ChatRunsApi(services),
+        UserDataApi(services),
+        AdminApi(services.admin_reads),
+        SessionStreamApi(services),
+        SignInApi(services),
+    )
+    declared = [operation for api in apis for operation in api.operations()]
+    declared += InfoApi(services, declared).operations()
+    return [*declared, *ContractApi(declared).operations()]

@@ -16,6 +16,11 @@ class Runs:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    async def is_unnamed(self, user: User, run_id: str) -> bool:
+        """Whether this is no name that a client gave, but the id of one of the user's exchanges."""
+        exchange = await self._store.get_exchange(run_id)
+        return exchange is not None and exchange.user_id == user.id
+
     async def newest(self, user: User, run_id: str) -> ExchangeRecord:
         """The last exchange of the user's run. Raises ExchangeNotFound."""
         named = await self._store.find_exchange(user.id, run_id)

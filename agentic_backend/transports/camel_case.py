@@ -1,8 +1,13 @@
 """The bases of answers, bodies and query strings whose names are in camelCase on the wire."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
+from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value
 from agentic_backend.transports.query_string import Query
@@ -18,3 +23,16 @@ class CamelBody(Frame):
 
 class CamelQuery(Query):
     model_config = ConfigDict(alias_generator=to_camel)
+
+
+@contextmanager
+def named_in_camel_case(inside: str = "") -> Iterator[None]:
+    """Raises the BadFrame of its block with the name that its field has in the body.
+
+    The rules of exchanges name the fields of frames; `inside` is what frames have around the body's fields.
+    """
+    try:
+        yield
+    except BadFrame as error:
+        problem = error.content.removeprefix(inside)
+        raise BadFrame(re.sub(r"^\w+(?=[.:])", lambda field: to_camel(field[0]), problem)) from None

@@ -46,6 +46,16 @@ async def test_a_run_is_found_by_the_clients_name_and_by_its_first_exchange(
     assert await newest(store, NAME) == only == await newest(store, only)
 
 
+async def test_only_an_own_exchanges_id_names_a_run_that_its_client_gave_no_name(
+    store: Store, session: SessionRecord
+) -> None:
+    only = await ended(store, session, ExchangeStatus.OK, name=NAME)
+    runs = Runs(store)
+    assert await runs.is_unnamed(USER, only)
+    assert not await runs.is_unnamed(USER, NAME)
+    assert not await runs.is_unnamed(User(id="bob", name="Bob"), only)
+
+
 async def test_what_has_resumed_it_last_is_its_newest_exchange(store: Store, session: SessionRecord) -> None:
     await ended(store, session, ExchangeStatus.INTERRUPTED)
     first = await ended(store, session, ExchangeStatus.INTERRUPTED, name=NAME)

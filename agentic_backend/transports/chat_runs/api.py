@@ -18,6 +18,7 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.approvals import remaining
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.stores.records import ExchangeRecord
+from agentic_backend.transports.camel_case import named_in_camel_case
 from agentic_backend.transports.chat_runs.bodies import DecideToolCall, ResumeRun, StartRun
 from agentic_backend.transports.chat_runs.events import DecidedRun, ResumedRun, RunEvent, RunRefused
 from agentic_backend.transports.chat_runs.following import FollowedRun, RunFollower
@@ -79,7 +80,7 @@ class ChatRunsApi:
         """
         with self._door.kpi.refusals("decision"):
             run = await self._decided(request, user, body)
-        listed = await RunFollower(self._door, user).listed(run)
+        listed = await RunFollower(self._door, user).listed(run, request)
         return DecidedRun(events=listed.events, cut=listed.is_cut or None)
 
     async def resume_run(self, request: Request, user: User, body: ResumeRun) -> ResumedRun:
@@ -89,10 +90,12 @@ class ChatRunsApi:
         """
         with self._door.kpi.refusals("resume"):
             run = FollowedRun(body.run_id, await self._resumed(request, user, body.run_id))
-        listed = await RunFollower(self._door, user).listed(run)
+        listed = await RunFollower(self._door, user).listed(run, request)
         return ResumedRun(run_id=body.run_id, status=listed.status, events=listed.events, cut=listed.is_cut or None)
 
     async def _started(self, request: Request, user: User, body: StartRun) -> ExchangeLog:
+        if body.run_id is not None and await self._door.runs.is_unnamed(user, body.run_id):
+            return await self._newest(user, body.run_id)
         turn = Turn(
             parts=[TextPart(text=body.text)],
             session_id=body.conversation_id,
@@ -101,11 +104,13 @@ class ChatRunsApi:
             client_exchange_id=body.run_id,
             runtime_context=body.runtime_context,
         )
-        first = await self._door.orchestrator.ask(user, turn, tokens_of(request, user), uuid4().hex)
+        with named_in_camel_case():
+            first = await self._door.orchestrator.ask(user, turn, tokens_of(request, user), uuid4().hex)
         was_interrupted = first.final is not None and first.final.status is ExchangeStatus.INTERRUPTED
-        if body.run_id is None or not was_interrupted:
-            return first
-        newest = await self._door.runs.newest(user, body.run_id)
+        return await self._newest(user, body.run_id) if body.run_id is not None and was_interrupted else first
+
+    async def _newest(self, user: User, run_id: str) -> ExchangeLog:
+        newest = await self._door.runs.newest(user, run_id)
         return await self._door.orchestrator.view(user, newest.id)
 
     async def _decided(self, request: Request, user: User, body: DecideToolCall) -> FollowedRun:
@@ -114,7 +119,8 @@ class ChatRunsApi:
         shown = await self._door.orchestrator.view(user, waiting.id)
         before = FollowedRun(body.run_id, shown, after_seq=shown.last_seq, known=shown.messages)
         tokens = tokens_of(request, user)
-        decided = await self._door.orchestrator.human_resume(user, None, waiting.id, decisions, tokens)
+        with named_in_camel_case(inside="payload.decisions.0."):
+            decided = await self._door.orchestrator.human_resume(user, None, waiting.id, decisions, tokens)
         return replace(before, exchange=decided)
 
     async def _resumed(self, request: Request, user: User, run_id: str) -> ExchangeLog:

@@ -185,7 +185,7 @@ class DecidedRun(CamelValue):
 
 
 class ResumedRun(CamelValue):
-    """The run's events from its beginning. `cut`: some are left out."""
+    """The events of the run's last exchange, from its beginning. `cut`: some are left out."""
 
     ok: Literal[True] = True
     run_id: str

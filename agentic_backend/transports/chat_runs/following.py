@@ -6,9 +6,11 @@ Whatever happens, `done` comes last, exactly once. A run belongs to its session:
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from uuid import uuid4
+
+from starlette.requests import Request
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError
@@ -76,6 +78,24 @@ class EventList:
         return last.status
 
 
+@asynccontextmanager
+async def _patience(request: Request) -> AsyncIterator[None]:
+    """Raises TimeoutError in its block when the client has gone, or has waited long enough."""
+    async with asyncio.timeout(_WAIT_S) as waiting:
+        leaving = asyncio.create_task(_end_with_client(request, waiting))
+        try:
+            yield
+        finally:
+            leaving.cancel()
+            await asyncio.wait([leaving])
+
+
+async def _end_with_client(request: Request, waiting: asyncio.Timeout) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    waiting.reschedule(0)
+
+
 class RunFollower:
     def __init__(self, door: DoorServices, user: User) -> None:
         self._door = door
@@ -86,13 +106,15 @@ class RunFollower:
         feed = followed(self._door, self._user, run.exchange, place)
         return EventStream(self._sent(run, feed), place.pop_all())
 
-    async def listed(self, run: FollowedRun) -> EventList:
-        """The run's events up to its end or its next pause, unless that takes too long: then the run goes on."""
+    async def listed(self, run: FollowedRun, request: Request) -> EventList:
+        """The run's events up to its end or its next pause, unless that takes too long or the client goes: then the
+        run goes on.
+        """
         listed = EventList()
         with ExitStack() as place:
             feed = followed(self._door, self._user, run.exchange, place, after_seq=run.after_seq)
             try:
-                async with asyncio.timeout(_WAIT_S):
+                async with _patience(request):
                     async for events in self._events(run, feed):
                         for event in events:
                             listed.add(event)

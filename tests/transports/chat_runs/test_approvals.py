@@ -131,6 +131,11 @@ async def test_a_refused_decision_changes_nothing(
     await post(ann, APPROVAL, **decision(requested))
 
 
+async def test_a_refused_decision_names_the_field_of_its_body(ann: httpx.AsyncClient) -> None:
+    response = await ann.post(APPROVAL, json=decision(await waiting(ann), message="Yes, but."))
+    assert run_error(response)["message"] == "message: only goes with 'reject'"
+
+
 async def test_nobody_decides_for_somebody_else(ann: httpx.AsyncClient, bob: httpx.AsyncClient) -> None:
     for named in ({}, {"runId": "mail"}):
         response = await bob.post(APPROVAL, json=decision(await waiting(ann, **named)))

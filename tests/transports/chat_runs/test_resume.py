@@ -111,6 +111,24 @@ async def test_a_run_that_takes_too_long_goes_on(ann: httpx.AsyncClient, monkeyp
     assert [event async for event in events][-1]["status"] == "succeeded"
 
 
+async def test_an_answer_whose_client_goes_gives_its_place_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = {"limits": {"requests_per_user": 1}}
+    async with (
+        running_server(tmp_path, agents=AGENTS, settings=settings) as server,
+        run_client(server.address) as http,
+    ):
+        events = run_events(http, {"message": "pause 20", "agentId": "scripted", "runId": "slow"})
+        await anext(events)
+        with pytest.raises(httpx.ReadTimeout):
+            await http.post(RESUME, json={"runId": "slow"}, timeout=0.5)
+        listed = await http.get("/agentic/v1/sessions")
+        assert listed.status_code == 200, "the only place is free again"
+        session_id = listed.json()["sessions"][0]["id"]
+        await http.post(f"/agentic/v1/sessions/{session_id}/cancel", json={})
+        assert [event async for event in events][-1]["status"] == "canceled", "the run went on"
+
+
 async def test_a_waiting_run_says_so(ann: httpx.AsyncClient) -> None:
     [requested] = only(await run(ann, "send mail", agentId="approved", runId="mail"), "tool_approval_requested")
     answer = await post(ann, RESUME, runId="mail")

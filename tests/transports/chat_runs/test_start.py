@@ -58,6 +58,19 @@ async def test_a_run_that_is_started_again_is_shown_from_its_beginning(ann: http
     assert [row["role"] for row in rows].count("user") == 1
 
 
+async def test_a_run_without_a_name_is_not_repeated_under_the_name_that_it_got(ann: httpx.AsyncClient) -> None:
+    [*_, first] = await run(ann, "hello", agentId="echo")
+    again = await run(ann, "hello", agentId="echo", runId=first["runId"])
+    assert again[-1] == first and text_of_run(again) == "echo: hello"
+    assert len((await ann.get("/agentic/v1/sessions")).json()["sessions"]) == 1
+
+
+async def test_a_name_that_is_another_users_run_begins_ones_own(ann: httpx.AsyncClient, bob: httpx.AsyncClient) -> None:
+    [*_, hers] = await run(ann, "hers", agentId="echo")
+    [*_, his] = events = await run(bob, "his", agentId="echo", runId=hers["runId"])
+    assert text_of_run(events) == "echo: his" and his["conversationId"] != hers["conversationId"]
+
+
 async def test_the_same_name_of_another_user_is_another_run(ann: httpx.AsyncClient, bob: httpx.AsyncClient) -> None:
     [*_, hers] = await run(ann, "hers", agentId="echo", runId="once")
     [*_, his] = events = await run(bob, "his", agentId="echo", runId="once")
@@ -98,7 +111,11 @@ async def test_a_question_of_a_graph_says_where_it_can_be_answered(ann: httpx.As
         ({"message": "a", "sessionId": "s"}, 400, "bad_frame", "sessionId"),
         ({"message": 1}, 400, "bad_frame", "message"),
         ({"message": "a", "runId": "x" * 200}, 400, "bad_frame", "runId"),
-        ({"message": "a", "runtimeContext": {"apiKey": "x"}}, 400, "bad_frame", "apiKey"),
+        ({"message": "a", "runtimeContext": {"apiKey": "x"}}, 400, "bad_frame", "runtimeContext: the key 'apiKey'"),
+        ({"message": "a", "runtimeContext": {"a": "x" * 20_000}}, 400, "bad_frame", "runtimeContext: larger"),
+        ({"message": "a", "runtimeContext": []}, 400, "bad_frame", "runtimeContext: "),
+        ({"message": "a", "chatProfile": "none"}, 400, "bad_frame", "chatProfile: "),
+        ({"message": "a", "chat_profile": "default"}, 400, "bad_frame", "chat_profile: "),
         ({"message": "a", "conversationId": "none"}, 404, "session_not_found", ""),
         ({"message": "a", "agentId": "none"}, 404, "agent_not_found", ""),
         ({"message": "a" * 300_000}, 413, "message_too_large", "message"),

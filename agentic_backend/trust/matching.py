@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from agentic_backend.trust.common_words import COMMON_WORDS
-from agentic_backend.trust.tokens import Figure, Tokens, Wanted, has_only_figures, is_pair, names_of, plain, tokens_of
+from agentic_backend.trust.tokens import Figure, Tokens, Wanted, folded, has_only_figures, is_pair, names_of, tokens_of
 
 _BLOCK = 300
 """Characters of a block; two neighbours are a passage. A block ends with a word, unless that is very long."""
@@ -72,7 +72,7 @@ def matches(statements: Sequence[str], evidence: Sequence[Evidence], asked: str)
 
 def _claim_of(statement: str) -> _Claim:
     figures, words = tokens_of(statement)
-    names = names_of(statement) - COMMON_WORDS
+    names = (names_of(statement) & words) - COMMON_WORDS
     pairs = set(filter(is_pair, words))
     long = {word for word in words if len(word) >= _SHORTEST_WORD} - COMMON_WORDS
     return _Claim(figures, long | names | pairs, names, pairs)
@@ -89,11 +89,11 @@ class _Blocks:
         self._bare: set[str] = set()
         """The ids of the texts that have only figures."""
         for id, text, given in evidence:
-            folded = plain(text).casefold()
-            self._given[id] = wanted.among(plain(given).casefold())
-            if has_only_figures(folded):
+            content = folded(text)
+            self._given[id] = wanted.among(folded(given))
+            if has_only_figures(content):
                 self._bare.add(id)
-            for block in _blocks(folded):
+            for block in _blocks(content):
                 for token in wanted.among(block):
                     if len(places := self._places[token]) <= _EVERYWHERE:
                         places.append(len(self._ids))

@@ -26,6 +26,26 @@ _TOKEN = re.compile(
 _RUN = re.compile(rf"[{_UNSPACED}]+")
 _SPACED_GROUP = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3})")
 _TIME = re.compile(r"(?<=\d)T(?=\d)")
+# The names of each month in English, German, French and Spanish, from which its number is read beside another one.
+_MONTHS = (
+    "january jan januar jänner janvier enero",
+    "february feb februar février febrero",
+    "march mar märz mär mars marzo",
+    "april apr avril abril",
+    "may mai mayo",
+    "june jun juni juin junio",
+    "july jul juli juillet julio",
+    "august aug août agosto",
+    "september sep sept septembre septiembre",
+    "october oct oktober okt octobre octubre",
+    "november nov novembre noviembre",
+    "december dec dezember dez décembre diciembre",
+)
+_MONTH_OF = {name: str(number) for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+_MONTH_NAME = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
+# Without "\b" before the name: a pattern that begins with letters is found much faster.
+_DAY_AND_MONTH = re.compile(rf"(\d)(?:st|nd|rd|th)?\.? (?:of |de )?({_MONTH_NAME})\b")
+_MONTH_AND_DAY = re.compile(rf"({_MONTH_NAME})\.? (?=\d)")
 _GROUPED = re.compile(r"\d{1,3}(?P<sign>[.,'\u2019])\d{3}(?:(?P=sign)\d{3})*(?:(?!(?P=sign))[.,](?P<rest>\d+))?")
 _DECIMAL = re.compile(r"(\d+)[.,](\d+)")
 _DIGITS = re.compile(r"\d+")
@@ -45,13 +65,27 @@ def plain(text: str) -> str:
     if "\\" in text:
         text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else " ", text)
     text = _TIME.sub(" ", text)
-    return text if text.isascii() else unicodedata.normalize("NFKC", _SPACED_GROUP.sub("", text))
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", _SPACED_GROUP.sub("", text))
+    return text
+
+
+def folded(text: str) -> str:
+    """`text` as it is compared: plain, case-folded, and with the numbers of months in dates."""
+    text = plain(text).casefold()
+    text = _DAY_AND_MONTH.sub(lambda date: f"{date[1]} {_MONTH_OF[date[2]]} ", text)
+    return _MONTH_AND_DAY.sub(_month_and_day, text)
+
+
+def _month_and_day(date: re.Match[str]) -> str:
+    is_end_of_word = date.start() > 0 and date.string[date.start() - 1].isalnum()
+    return date[0] if is_end_of_word else f" {_MONTH_OF[date[1]]} "
 
 
 def tokens_of(text: str) -> Tokens:
     figures: set[Figure] = set()
     words: set[str] = set()
-    for token in set(_TOKEN.findall(plain(text).casefold())):
+    for token in set(_TOKEN.findall(folded(text))):
         if token[0].isdecimal():
             figures.update(_figures(token))
         elif _is_unspaced(token):
@@ -86,7 +120,7 @@ class Wanted:
         self._has_pairs = any(map(is_pair, self._tokens))
 
     def among(self, text: str) -> set[str]:
-        """Those of the tokens that `text` has, which is `plain` and case-folded."""
+        """Those of the tokens that `text` has, which is `folded`."""
         there = set(_TOKEN.findall(text))
         found = set(there & self._tokens)
         if self._has_figures:

@@ -56,6 +56,10 @@ def rests(statement: str, *texts: str, asked: str = "") -> list[str]:
             '{"airline": "Air France", "at": "2026-12-05T08:15:00Z", "price": 129.0}',
             "",
         ),
+        ("The first one is due on December 3rd, 2026.", INVOICES, ""),
+        ("Die zweite ist am 17. Dezember 2026 fällig.", INVOICES, ""),
+        ("La deuxième est due le 17 décembre 2026.", INVOICES, ""),
+        ("It was paid on 5 Mar 2026 by Müller.", "Müller GmbH: paid on March 5, 2026", ""),
         ("Müller GmbH zahlt bis zum 03.12.2026.", json.dumps({"Kunde": "Müller", "Frist": "3.12.2026"}), ""),
     ],
 )
@@ -77,6 +81,9 @@ def test_a_true_link_is_found(statement: str, text: str, asked: str) -> None:
         ("I hope that this will help you with your work.", HANNIBAL + " That will help you with your hope.", ""),
         ("Is there anything else that you would like to know?", HANNIBAL, ""),
         ("In 2026 everything was different.", INVOICES, ""),
+        ("INV-2041 is due on 3 January 2026.", INVOICES, ""),
+        ("Müller GmbH hat bis zum 3. Mai 2026 Zeit.", INVOICES, ""),
+        ("You may 2 times march 3 miles.", "may march miles times", ""),
         ("Caesar crossed the Rubicon in 49 BC.", HANNIBAL, ""),
         ("Hannibal was born in Carthage in 247 BC.", HANNIBAL, "Who was Hannibal?"),
         ("Acme Corporation owes 1,980 EUR.", INVOICES, ""),
@@ -137,6 +144,7 @@ HOSTILE = {
     "one sentence": ("alpha beta gamma " * 2_000, "alpha beta gamma " * 16_000),
     "versions": ("1.2.3." * 5_000, "1.2.3." * 43_000),
     "escapes": ("x", "\\u00fc" * 43_000),
+    "months": ("3 december " * 3_000, "3 december " * 23_000),
     "signs": ("[1" * 16_000, "[1" * 130_000),
     "han": ("".join(map(chr, range(0x4E00, 0x8E00))), "".join(map(chr, range(0x4E00, 0x8E00))) * 16),
 }

@@ -27,8 +27,10 @@ async def test_statements_tools_and_sources_are_told_when_the_line_is_opened(bro
         page.tab.on("request", lambda one: asked_for.append(one.url) if one.url.endswith("/trust") else None)
         await opened(page)
         assert len(asked_for) == 1
-        known, unknown = await page.by("trust-statements").locator("li").all()
-        await expect(known).to_contain_text("It is 21 degrees and sunny in Paris")
+        known, row, unknown = await page.by("trust-statements").locator("li").all()
+        await expect(known).to_contain_text("It is 21 degrees and sunny in Paris, says the Almanac of Weather.")
+        await expect(row).to_contain_text("Paris · calm")
+        await expect(page.by("trust")).to_contain_text("That is no proof.")
         await expect(known.get_by_role("button", name="weather")).to_be_visible()
         link = known.get_by_role("link", name="Almanac of Weather")
         await expect(link).to_have_attribute("href", "https://example.org/almanac")

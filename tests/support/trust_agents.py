@@ -10,7 +10,8 @@ from agentic_backend.agents.agent_flow import CompiledGraph
 from support.turn_model import Turn, TurnModel, call
 
 ANSWER = (
-    "It is 21 degrees and sunny in Paris, says the Almanac of Weather. "
+    "It is 21 degrees and sunny in Paris, says the **Almanac of Weather**. "
+    "\n\n| City | Wind |\n|---|---|\n| Paris | calm |\n\n"
     "You will enjoy it <img src=x onerror=\"document.title='hacked'\">!"
 )
 

@@ -304,7 +304,7 @@ _VALUES: tuple[BaseModel, ...] = (
                 approval="approved",
                 decided_by="ada",
                 needs=["weather:read"],
-                allowed_because="ada approved it.",
+                allowed_because="The user approved of the call.",
                 latency_ms=120,
             )
         ],

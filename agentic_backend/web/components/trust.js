@@ -1,7 +1,7 @@
 /**
  * What an answer rests on: a line under it that loads the trust summary each time it is opened.
  *
- * All texts are shown as they are: nothing of them is Markdown or HTML here.
+ * All texts are shown as texts: nothing of them is Markdown or HTML here.
  */
 
 import { html, useId, useState } from "./html.js";
@@ -39,7 +39,7 @@ export function Trust({ load }) {
 function Summary({ summary: { statements, tools, sources, objections, cut } }) {
   const grounds = new Map([...tools, ...sources].map((ground) => [ground.id, ground]));
   return html`<div class="trust-summary" tabindex="0" role="region" aria-label="What this rests on">
-    <${Section} title="Statements" items=${statements}>
+    <${Section} title="Statements" note=${statements.some(rests) && NO_PROOF} items=${statements}>
       ${(statement) => html`<${Statement} statement=${statement} grounds=${grounds} />`}
     <//>
     <${Section} title="Tools" items=${tools}>${(tool) => html`<${Tool} tool=${tool} />`}<//>
@@ -51,13 +51,19 @@ function Summary({ summary: { statements, tools, sources, objections, cut } }) {
   </div>`;
 }
 
-function Section({ title, items, children }) {
+function Section({ title, note, items, children }) {
   if (!items.length) return null;
   return html`<h4>${title}</h4>
+    ${note && html`<p class="muted">${note}</p>`}
     <ul data-testid=${`trust-${title.toLowerCase()}`}>
       ${items.map((item, index) => html`<li key=${index}>${children(item)}</li>`)}
     </ul>`;
 }
+
+const NO_PROOF =
+  "Each with the sources that it cites, and the results that have its figures, names or words. That is no proof.";
+
+const rests = ({ rests_on: restsOn }) => restsOn.length > 0;
 
 const FOUND_BY = {
   citation: "The statement names this source",
@@ -65,13 +71,22 @@ const FOUND_BY = {
 };
 
 function Statement({ statement: { text, rests_on: restsOn }, grounds }) {
-  return html`<blockquote>${text}</blockquote>
+  return html`<blockquote>${unmarked(text)}</blockquote>
     <p class="chips">
       ${restsOn.map(
         ({ id, by }) => html`<span key=${id} title=${FOUND_BY[by]}><${Ground} ground=${grounds.get(id)} /></span>`,
       )}
       ${restsOn.length === 0 && html`<span class="muted">The model's own words</span>`}
     </p>`;
+}
+
+/** A statement without the bars of a table's row and the signs of bold text. */
+function unmarked(text) {
+  const cells = text.startsWith("|") ? text.split("|").map((cell) => cell.trim()) : [text];
+  return cells
+    .filter(Boolean)
+    .join(" · ")
+    .replace(/\*\*(\S|\S[^*\n]*\S)\*\*/g, "$1");
 }
 
 function Ground({ ground }) {

@@ -4,6 +4,7 @@ Owned by the exchange. Texts are those that models write: finals, observations, 
 blocked one, no other text of the exchange is stored as it was said.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from agentic_backend.agents.catalog import AgentSettings
@@ -13,7 +14,7 @@ from agentic_backend.policy.hook_context import Point
 from agentic_backend.protocol.messages import Channel, MessageMetadata, Role
 from agentic_backend.protocol.parts import TextPart, text_of
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord
-from agentic_backend.stores.trail import TrailRecord
+from agentic_backend.stores.trail import AuditRecord, TrailRecord
 from agentic_backend.streaming.drafts import CompleteDraft, Draft
 
 _TEXTS = {Channel.FINAL, Channel.OBSERVATION, Channel.PLAN, Channel.THOUGHT}
@@ -92,6 +93,7 @@ class TextGate:
             return draft
         if reviewed.for_model != text:
             self.has_changed = True
+        draft = _changed_by(_objecting(reviewed.trail), draft)
         parts = replaced(message.parts, reviewed.text)
         if reviewed.for_model == reviewed.text:
             return draft.with_parts(parts)
@@ -125,6 +127,18 @@ def gate_of(
     gate = TextGate(record, agent, opening, modules)
     looks = modules is not None and modules.has(Point.AFTER_AI)
     return gate if looks or gate.hides_text else None
+
+
+def _objecting(trail: Sequence[TrailRecord]) -> list[str]:
+    """The names of the modules that had something against the text, each once."""
+    return list(dict.fromkeys(one.module for one in trail if isinstance(one, AuditRecord) and one.is_objection))
+
+
+def _changed_by(modules: list[str], draft: CompleteDraft) -> CompleteDraft:
+    """The draft with the names of the modules that have changed it, if any."""
+    metadata = draft.message.metadata
+    extras = {**metadata.extras, "changed_by": modules}
+    return draft.changed(metadata=metadata.model_copy(update={"extras": extras})) if modules else draft
 
 
 def _blocked(module: str | None, stage: Literal["input", "output"]) -> dict[str, Any]:

@@ -34,6 +34,11 @@ class AuditRecord:
     reason: str = ""
     patterns: list[str] = field(default_factory=list)
 
+    @property
+    def is_objection(self) -> bool:
+        """Whether the module had something against the text: some change a text for its form, and give no reason."""
+        return self.action == "blocked" or bool(self.reason or self.patterns)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionRecord:

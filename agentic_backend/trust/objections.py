@@ -10,7 +10,6 @@ from agentic_backend.errors import ContentFiltered
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.protocol.messages import FinishReason
 from agentic_backend.protocol.trust import Objection
-from agentic_backend.stores.trail import AuditRecord
 from agentic_backend.trust.rows import TrustRows
 
 Stage = Literal["input", "tool_result", "output"]
@@ -30,16 +29,11 @@ def objections_of(runs: Iterable[TrustRows]) -> list[Objection]:
 
 def _of_modules(rows: TrustRows) -> Iterator[Objection]:
     for audit in rows.audits:
-        if (stage := _STAGES.get(audit.point)) is not None and _objects(audit):
+        if (stage := _STAGES.get(audit.point)) is not None and audit.is_objection:
             yield Objection(by="module", module=audit.module, stage=stage, action=audit.action)
     for failure in rows.failures:
         if (stage := _STAGES.get(failure.point)) is not None:
             yield Objection(by="module", module=failure.module, stage=stage, action="failed")
-
-
-def _objects(audit: AuditRecord) -> bool:
-    """Whether the module had something against the text: some change a text for its form, and give no reason."""
-    return audit.action == "blocked" or bool(audit.reason or audit.patterns)
 
 
 def _of_provider(rows: TrustRows) -> Iterator[Objection]:

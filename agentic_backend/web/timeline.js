@@ -44,7 +44,8 @@ export function hasGrounds({ messages }, ending) {
   return (
     ending === "blocked" ||
     parts.some(({ type, kind }) => type === "tool_call" || (type === "link" && kind === "citation")) ||
-    messages.some(({ metadata }) => metadata?.sources?.length || metadata?.finish_reason === "content_filter")
+    messages.some(({ metadata }) => metadata?.sources?.length || metadata?.finish_reason === "content_filter") ||
+    messages.some(({ metadata }) => metadata?.extras?.changed_by)
   );
 }
 

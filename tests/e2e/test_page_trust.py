@@ -8,6 +8,7 @@ from playwright.async_api import Browser, expect
 from support.chat_page import ChatPage, chat_page
 from support.hostile_modules import entry
 from support.running_server import running_server
+from support.test_agents import ENTRIES as TEST_AGENTS
 from support.trust_agents import ENTRIES
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
@@ -72,6 +73,20 @@ async def test_a_blocked_message_says_which_module_objected(browser: Browser, tm
         await page.by("trust").get_by_role("button", name="What this rests on").click()
         await expect(page.by("trust-objections")).to_have_text("The module words blocked the message.")
         await expect(page.by("trust-statements")).to_have_count(0)
+
+
+async def test_an_answer_that_a_module_has_changed_says_so(browser: Browser, tmp_path: Path) -> None:
+    modules = tmp_path / "modules.yaml"
+    modules.write_text(yaml.safe_dump({"modules": [entry("words", settings={"after": "redact"})]}))
+    settings = {"modules": {"file": str(modules)}}
+    agents = [one for one in TEST_AGENTS if one["id"] == "echo"]
+    served = running_server(tmp_path, agents=agents, settings=settings)
+    async with served as server, chat_page(browser, server.address) as page:
+        await page.by("agent-picker").select_option("echo")
+        await page.asked("my secret")
+        await expect(page.answers).to_contain_text("***")
+        await page.by("trust").get_by_role("button", name="What this rests on").click()
+        await expect(page.by("trust-objections")).to_have_text("The module words changed the answer.")
 
 
 async def test_an_answer_without_tools_and_sources_has_no_such_line(browser: Browser, tmp_path: Path) -> None:

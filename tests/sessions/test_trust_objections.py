@@ -118,6 +118,19 @@ async def test_an_exchange_that_is_blocked_while_its_rows_are_read_has_no_statem
     assert found.objections == [module("output", "blocked")]
 
 
+@pytest.mark.parametrize(("after", "changed_by"), [("redact", ["acting"]), ("back", None)])
+async def test_the_final_names_the_modules_that_have_changed_it_for_a_reason(
+    serve: Serve, tmp_path: Path, after: str, changed_by: list[str] | None
+) -> None:
+    changing = specs(tmp_path, entry(settings={"after": after}))
+    async with serve({"agent": agent("a secret <WORD>")}, modules=changing) as own:
+        log = await own.begin("go")
+        await log.wait_ended()
+        [*_, stored] = await own.stored(log.session_id)
+    assert stored["parts"][0]["text"] == {"redact": "a *** <WORD>", "back": "a secret secret"}[after]
+    assert stored["metadata"]["extras"].get("changed_by") == changed_by
+
+
 async def test_a_module_that_fails_and_blocks_is_told_as_both(serve: Serve, tmp_path: Path) -> None:
     blocking = entry(settings={"after": "raise"}, on_failure="block")
     async with serve({"agent": agent()}, modules=specs(tmp_path, blocking)) as own:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from starlette.responses import Response
 
-from agentic_backend.transports.contract.documents import documents
+from agentic_backend.transports.contract.documents import served_documents
 from agentic_backend.transports.operation import Operation, Streamed
 
 _HEADERS = {"cache-control": "public, max-age=300"}
@@ -19,6 +19,7 @@ class ContractApi:
         self._others = others
         self._documents: dict[str, bytes] | None = None
         """Made when they are asked for first."""
+        self._making = asyncio.Lock()
 
     def operations(self) -> list[Operation]:
         return [
@@ -39,9 +40,11 @@ class ContractApi:
         return await self._document("asyncapi.json")
 
     async def _document(self, path: str) -> Response:
-        if self._documents is None:
-            # In a thread, because it takes a good part of a second.
-            self._documents = await asyncio.to_thread(documents, [*self._others, *self.operations()])
+        # Once, however many ask meanwhile, for anybody may.
+        async with self._making:
+            if self._documents is None:
+                # In a thread, because it takes a good part of a second.
+                self._documents = await asyncio.to_thread(served_documents, [*self._others, *self.operations()])
         return Response(self._documents[path], headers=_HEADERS, media_type="application/json")
 
 

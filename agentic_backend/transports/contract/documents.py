@@ -14,12 +14,13 @@ from agentic_backend.transports.operation import Operation
 
 def documents(operations: Sequence[Operation]) -> dict[str, bytes]:
     """Each document as JSON, by its path."""
-    made = {
-        "openapi.json": openapi(operations),
-        "asyncapi.json": asyncapi(),
-        **{f"schemas/{path}": schema for path, schema in (schema_files() | door_schema_files()).items()},
-    }
-    return {path: _encoded(document) for path, document in made.items()}
+    schemas = schema_files() | door_schema_files()
+    return served_documents(operations) | {f"schemas/{path}": _encoded(schema) for path, schema in schemas.items()}
+
+
+def served_documents(operations: Sequence[Operation]) -> dict[str, bytes]:
+    """The documents that a server has calls for."""
+    return {"openapi.json": _encoded(openapi(operations)), "asyncapi.json": _encoded(asyncapi())}
 
 
 def _encoded(document: dict[str, Any]) -> bytes:

@@ -156,6 +156,11 @@ class Operation:
         return self.answer.content if self.answer is not None else None if returned is type(None) else returned
 
     @property
+    def deprecation_headers(self) -> dict[str, str]:
+        """The headers of every answer, also of refusals, that tell that the operation will go."""
+        return {} if self.deprecated is None else self.deprecated.headers
+
+    @property
     def success(self) -> int:
         """The status of a successful answer."""
         return 204 if self.answer_type is None else self.status

@@ -26,8 +26,7 @@ class OperationCall:
         with self._counted():
             given = await self._input(request, user)
         response = self._response(await self._operation.handler(**given))
-        if self._operation.deprecated is not None:
-            response.headers.update(self._operation.deprecated.headers)
+        response.headers.update(self._operation.deprecation_headers)
         return response
 
     def _response(self, answer: Value | Response | None) -> Response:

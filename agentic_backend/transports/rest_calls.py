@@ -17,7 +17,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.transports.admin_gate import AdminGate, Call, is_for_admins
 from agentic_backend.transports.credentials import tokens_of, user_of
-from agentic_backend.transports.operation import ErrorForm, Operation
+from agentic_backend.transports.operation import Operation
 from agentic_backend.transports.operation_call import OperationCall
 from agentic_backend.transports.sse import EventStream
 
@@ -53,27 +53,25 @@ class RestCalls:
     def _endpoint(self, operation: Operation) -> ASGIApp:
         operation_call = OperationCall(operation, self._body_bytes, self._kpi)
         if operation.public:
-            return _PublicEndpoint(operation_call, operation.error_form, self._send_timeout_s)
+            return _PublicEndpoint(operation_call, operation, self._send_timeout_s)
         call: Call = operation_call
         if is_for_admins(operation.path):
             call = self._admins.guarded(call)
-        return _Endpoint(
-            self._authenticator, self._tokens, self._at_once, call, operation.error_form, self._send_timeout_s
-        )
+        return _Endpoint(self._authenticator, self._tokens, self._at_once, call, operation, self._send_timeout_s)
 
 
 class _PublicEndpoint:
     """One route without authentication."""
 
-    def __init__(self, call: OperationCall, error_form: type[ErrorForm], send_timeout_s: float) -> None:
+    def __init__(self, call: OperationCall, operation: Operation, send_timeout_s: float) -> None:
         self._call = call
-        self.error_form = error_form
+        self.operation = operation
         self._send_timeout_s = send_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         # For the handlers of errors.
-        request.state.error_form = self.error_form
+        request.state.operation = self.operation
         await _answer(await self._call(request, None), self._send_timeout_s, scope, receive, send)
 
 
@@ -87,20 +85,20 @@ class _Endpoint:
         tokens: TokenCache,
         at_once: Bulkhead,
         call: Call,
-        error_form: type[ErrorForm],
+        operation: Operation,
         send_timeout_s: float,
     ) -> None:
         self._authenticator = authenticator
         self._tokens = tokens
         self._at_once = at_once
         self._call = call
-        self.error_form = error_form
+        self.operation = operation
         self._send_timeout_s = send_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         # For the handlers of errors, as is the user.
-        request.state.error_form = self.error_form
+        request.state.operation = self.operation
         user = await user_of(request, self._authenticator)
         request.state.user = user
         # For what runs already for the user.

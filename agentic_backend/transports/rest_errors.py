@@ -15,7 +15,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError, BadFrame, Internal, MethodNotAllowed, NotFound
 from agentic_backend.protocol.events import ErrorInfo
 from agentic_backend.protocol.parts import Value
-from agentic_backend.transports.operation import ErrorBody, ErrorForm
+from agentic_backend.transports.operation import ErrorBody, ErrorForm, Operation
 from agentic_backend.transports.refusal_detail import detail_for
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ def refusal(
 async def _typed(request: Request, error: Exception) -> Response:
     assert isinstance(error, AgenticError)
     user, secrets = getattr(request.state, "user", None), getattr(request.app.state, "secrets", ())
-    return refusal(error, request.url.path, user, secrets, _form(request))
+    return _of_operation(request, refusal(error, request.url.path, user, secrets, _form(request)))
 
 
 async def _http(request: Request, error: Exception) -> Response:
@@ -94,7 +94,8 @@ async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     refused = {404: NotFound(), 405: MethodNotAllowed()}.get(error.status_code) or BadFrame(error.detail)
     routes = _routes_at(request)
-    form = next((getattr(route.endpoint, "error_form", ErrorBody) for route in routes), ErrorBody)
+    operations = (getattr(route.endpoint, "operation", None) for route in routes)
+    form = next((each.error_form for each in operations if each is not None), ErrorBody)
     response = error_response(refused, uuid4().hex, error.status_code, form=form)
     response.headers.update(error.headers or {})
     # Starlette names the methods of the first route only.
@@ -113,11 +114,24 @@ def _routes_at(request: Request) -> list[Route]:
 async def _unexpected(request: Request, error: Exception) -> Response:
     request_id = uuid4().hex
     log.error("request failed", exc_info=error, extra={"request_id": request_id, "path": request.url.path})
-    return error_response(Internal(), request_id, form=_form(request))
+    return _of_operation(request, error_response(Internal(), request_id, form=_form(request)))
 
 
 def _form(request: Request) -> type[ErrorForm]:
-    return getattr(request.state, "error_form", ErrorBody)
+    operation = _operation(request)
+    return ErrorBody if operation is None else operation.error_form
+
+
+def _of_operation(request: Request, response: Response) -> Response:
+    """The response with the headers that every answer of its operation has."""
+    if (operation := _operation(request)) is not None:
+        response.headers.update(operation.deprecation_headers)
+    return response
+
+
+def _operation(request: Request) -> Operation | None:
+    """The operation that the request has reached."""
+    return getattr(request.state, "operation", None)
 
 
 EXCEPTION_HANDLERS: dict[type[Exception], ExceptionHandler] = {

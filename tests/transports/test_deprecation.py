@@ -33,6 +33,15 @@ async def test_the_calls_of_older_clients_tell_that_they_are_deprecated(server: 
         assert "deprecation" not in (await http.get("/sessions")).headers
 
 
+async def test_a_refused_call_tells_that_it_is_deprecated(server: RunningServer) -> None:
+    async with rest(server) as http:
+        missing = await http.get("/chatbot/session/none/history")
+        not_understood = await http.get("/chatbot/session/none/history?limit=few")
+        assert (missing.status_code, not_understood.status_code) == (404, 400)
+        assert missing.headers["deprecation"] == not_understood.headers["deprecation"] == SINCE
+        assert "deprecation" not in (await http.get("/sessions/none")).headers
+
+
 async def test_info_and_the_document_name_each_and_what_to_use_instead(server: RunningServer) -> None:
     async with rest(server) as http:
         told = (await http.get("/info")).json()["deprecations"]

@@ -99,6 +99,17 @@ async def test_a_tool_that_has_ended_and_a_resumed_exchange_leave_their_envelope
         await checkpoint(http, second, "final_result")
 
 
+async def test_the_envelope_of_an_interrupted_text_has_what_was_written(opened: Opened) -> None:
+    async with opened() as http:
+        exchange_id = await asked(http, "note a | words 5000 20")
+        await checkpoint(http, exchange_id, "tool_completion")
+        await asyncio.sleep(0.5)
+    async with opened() as http:
+        await until_status(http, exchange_id, "interrupted")
+        left = await checkpoint(http, exchange_id, "drained")
+        assert left["partial_output"].startswith("1 2 3 ")
+
+
 async def test_a_tool_at_work_leaves_its_envelope(opened: Opened) -> None:
     async with opened() as http:
         exchange_id = await asked(http, "pause 1 | words 2 0")

@@ -4,15 +4,13 @@ import asyncio
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from support.chat_client import PATIENCE_S
 from support.running_server import RunningServer
 from support.services import require
 
 _GUIDE = (Path(__file__).parents[2] / "docs" / "doors.md").read_text()
-_CONSTANT = ("type", "ok")
-"""Fields with a default that are always sent."""
 
 
 def chapter(name: str) -> str:
@@ -23,7 +21,8 @@ def fields_of(model: type[Any]) -> str:
     """The names of the fields, with a mark where a field may be absent, as the guide lists them."""
     names = []
     for name, field in model.model_fields.items():
-        is_optional = not field.is_required() and name not in _CONSTANT
+        is_constant = get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1
+        is_optional = not field.is_required() and not is_constant
         names.append(f"{field.alias or name}{'?' * is_optional}")
     return ", ".join(name for name in names if name != "type")
 

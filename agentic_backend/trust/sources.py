@@ -12,11 +12,12 @@ from typing import Any
 from agentic_backend.protocol.parts import LinkPart, ToolResultPart
 from agentic_backend.protocol.trust import TrustedSource
 from agentic_backend.stores.records import MessageRecord
+from agentic_backend.trust.tokens import is_pair
 
 _LONGEST_TITLE, _LONGEST_HREF = 300, 2_048
-# A shorter title or file name is too often just a word of the sentence.
 _SHORTEST_NAME = 6
 
+_WITHIN = re.compile(r"\w\W+\w")
 _MARK = re.compile(r"\[\^?(\d{1,3}(?:, ?\d{1,3})*)\]")
 
 
@@ -46,7 +47,7 @@ class Source:
     @property
     def names(self) -> list[str]:
         """What a statement that cites it may contain, case-folded."""
-        names = [name for name in (self.title, self.file_name) if name and len(name) >= _SHORTEST_NAME]
+        names = [name for name in (self.title, self.file_name) if name and _is_distinct(name)]
         names += [self.href] if self.href else []
         return [name.casefold() for name in names if len(name) <= _LONGEST_HREF]
 
@@ -98,6 +99,11 @@ class Citations:
         folded = statement.casefold()
         marked = {int(number) for mark in _MARK.findall(folded) for number in mark.split(",")}
         return [id for id, number, names in self._sources if number in marked or any(name in folded for name in names)]
+
+
+def _is_distinct(name: str) -> bool:
+    """Whether a title or a file name is more than a word that a sentence may have by chance."""
+    return len(name) >= _SHORTEST_NAME and (_WITHIN.search(name) is not None or is_pair(name[:2]))
 
 
 def _text(told: Mapping[str, Any], *names: str) -> str | None:

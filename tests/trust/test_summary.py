@@ -103,6 +103,18 @@ def test_a_statement_cites_a_source_by_number_address_file_or_title(statement: s
     assert grounds(summed(statement, sources=SOURCES)) == [[(id, "citation") for id in cited]]
 
 
+@pytest.mark.parametrize(
+    ("title", "statement", "is_cited"),
+    [
+        ("Weather", "The weather is fine.", False),
+        ("Report 7", "The report 7 is fine.", True),
+        ("東京都統計年鑑", "東京都統計年鑑による。", True),
+    ],
+)
+def test_a_title_of_one_word_is_no_citation_by_chance(title: str, statement: str, is_cited: bool) -> None:
+    assert grounds(summed(statement, sources=[{"title": title}])) == [[("s1", "citation")] if is_cited else []]
+
+
 def test_what_is_cited_of_a_source_supports_statements_too() -> None:
     found = summed("It is sunny at 21 degrees. It is sunny at 21 degrees [1].", sources=SOURCES)
     assert grounds(found) == [[("s1", "match")], [("s1", "citation")]]

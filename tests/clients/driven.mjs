@@ -44,9 +44,9 @@ const commands = {
     events.set(as, chat.followExchange(session_id, exchange_id, seq));
     read(as);
   },
-  follow_session({ as, session_id }) {
+  follow_session({ as, session_id, unread = false }) {
     events.set(as, chat.followSession(session_id));
-    read(as);
+    if (!unread) read(as);
   },
   async leave({ as }) {
     await events.get(as)[Symbol.asyncIterator]().return();

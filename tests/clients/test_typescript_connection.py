@@ -189,31 +189,140 @@ async def test_an_ask_whose_exchange_has_ended_when_it_is_sent_again_gets_its_fi
         assert final["exchange_id"] == "e"
 
 
-async def test_a_reader_that_is_far_behind_gets_later_what_there_was_no_room_for(consumer: Consumer) -> None:
-    deltas = [
-        {"type": "delta", "block": 1, "channel": "final", "text": f"{seq} ", **PLACE, "seq": seq}
-        for seq in range(2, 1_502)
-    ]
+def delta(seq: int, text: str) -> dict[str, Any]:
+    return {"type": "delta", "block": 1, "channel": "final", "text": text, **PLACE, "seq": seq}
+
+
+async def answer_follow(socket: ServerConnection, started: dict[str, Any], words: list[str]) -> Line:
+    """Answers a `follow` as a server does: what follows `after_seq` comes in one delta. Returns the frame.
+
+    Before it has read the frame, it has sent the last word: that is on its way.
+    """
+    frame = await received(socket, "follow")
+    last = len(words) + 1
+    await send(socket, delta(last, words[-1]))
+    if not frame["after_seq"]:
+        await send(socket, started)
+    await send(socket, delta(last, "".join(words[max(0, frame["after_seq"] - 1) :])))
+    return frame
+
+
+@pytest.mark.parametrize("reader", ["exchange", "session"])
+async def test_a_reader_that_is_far_behind_is_shown_the_exchange_anew(consumer: Consumer, reader: str) -> None:
+    words = [f"{number} " for number in range(1_500)]
+    started = {**STARTED, "client_exchange_id": None}
     follows: list[Line] = []
 
     async def hasty(socket: ServerConnection) -> None:
-        frame = await received(socket, "ask")
-        await send(socket, {**STARTED, "client_exchange_id": frame["client_exchange_id"]}, *deltas, FINAL)
+        frame = await received(socket, "ask" if reader == "exchange" else "follow")
+        named = {**started, "client_exchange_id": frame.get("client_exchange_id")}
+        await send(socket, named, *(delta(seq, word) for seq, word in enumerate(words[:-1], 2)))
         other = await received(socket, "ask")
         names = {"session_id": "t", "exchange_id": "f"}
         await send(socket, {**STARTED, **names, "client_exchange_id": other["client_exchange_id"]}, {**FINAL, **names})
-        follows.append(await received(socket, "follow"))
-        await send(socket, *(delta for delta in deltas if delta["seq"] > follows[0]["after_seq"]), FINAL)
+        follows.append(await answer_follow(socket, started, words))
+        await send(socket, FINAL)
         await socket.wait_closed()
 
     async with talking(hasty) as address, typescript_client(consumer, address) as client:
-        await client.tell("ask", **{"as": "slow", "message": "hello", "unread": True})
+        await client.until(lambda line: line.get("phase") == "open")
+        if reader == "exchange":
+            await client.tell("ask", **{"as": "slow", "message": "hello", "unread": True})
+        else:
+            await client.tell("follow_session", **{"as": "slow", "session_id": "s", "unread": True})
         await client.tell("ask", **{"as": "quick", "message": "hello"})
         await client.ended("quick")
         await client.tell("read", **{"as": "slow"})
-        events = await client.ended("slow")
-        assert [event["seq"] for event in events] == [1, *range(2, 1_502), FINAL["seq"]]
-        assert follows == [{"type": "follow", **PLACE, "after_seq": 1_000}]
+        await client.event("slow", "final")
+        assert client.written("slow") == "".join(words), "nothing is lost, and nothing comes twice"
+        assert [event["seq"] for event in client.events("slow")] == [*range(1, 1_001), 1, 1_501, FINAL["seq"]]
+        assert follows == [{"type": "follow", **PLACE, "after_seq": 0}]
+
+
+async def test_readers_of_one_exchange_get_nothing_twice(consumer: Consumer) -> None:
+    words = ["a ", "b ", "c "]
+
+    async def patient(socket: ServerConnection) -> None:
+        ask = await received(socket, "ask")
+        started = {**STARTED, "client_exchange_id": ask["client_exchange_id"]}
+        await send(socket, started, *(delta(seq, word) for seq, word in enumerate(words[:-1], 2)))
+        await answer_follow(socket, started, words)
+        await send(socket, FINAL)
+        await socket.wait_closed()
+
+    async with talking(patient) as address, typescript_client(consumer, address) as client:
+        await client.tell("ask", **{"as": "one", "message": "hello"})
+        await client.until(lambda _: client.written("one") == "a b ")
+        await client.tell("follow_exchange", **{"as": "other", **PLACE, "seq": 2})
+        await client.ended("other")
+        assert client.written("one") == client.written("other") == "".join(words)
+
+
+async def test_two_readers_of_one_exchange_go_on_after_a_broken_connection(consumer: Consumer) -> None:
+    words = ["a ", "b ", "c "]
+    follows: list[Line] = []
+
+    async def breaking(socket: ServerConnection) -> None:
+        await received(socket, "follow")
+        await received(socket, "follow")
+        await send(socket, STARTED, delta(2, "a "), delta(3, "b "))
+        await received(socket, "stop")
+        await socket.close(1011)
+
+    async def again(socket: ServerConnection) -> None:
+        follows.append(await received(socket, "follow"))
+        await send(socket, delta(4, "c "))
+        follows.append(await answer_follow(socket, STARTED, words))
+        await send(socket, FINAL)
+        await socket.wait_closed()
+
+    async with talking(breaking, again) as address, typescript_client(consumer, address) as client:
+        await client.until(lambda line: line.get("phase") == "open")
+        await client.tell("follow_exchange", **{"as": "one", **PLACE, "seq": 0})
+        await client.tell("follow_session", **{"as": "other", "session_id": "s"})
+        for reader in ("one", "other"):
+            await client.until(lambda _, reader=reader: client.written(reader) == "a b ")
+        await client.tell("stop", **{"as": "one"})
+        for reader in ("one", "other"):
+            await client.event(reader, "final")
+            assert client.written(reader) == "".join(words)
+        assert [frame["after_seq"] for frame in follows] == [3, 0]
+
+
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        {**FINAL, "messages": None},
+        {**FINAL, "messages": [{**MESSAGE, "parts": None}]},
+        {"type": "reset", "messages": [], "partial": {}, **PLACE, "seq": 2},
+        {"type": "awaiting_human", "payload": {"requests": 7}, **PLACE, "seq": 2},
+        {"type": "stream", "message": [], **PLACE, "seq": 2},
+        {"type": "delta", "block": "x", "text": {}, **PLACE, "seq": 2},
+        {"type": "delta", "block": 1, "channel": "final", "text": "x", **PLACE, "seq": "2"},
+        {"type": "activity", "kind": "progress", "data": "x", **PLACE, "seq": 2},
+    ],
+    ids=lambda event: event["type"],
+)
+async def test_an_event_that_nobody_can_read_ends_its_own_exchange_alone(
+    consumer: Consumer, unreadable: dict[str, Any]
+) -> None:
+    names = {"session_id": "t", "exchange_id": "f"}
+
+    async def broken(socket: ServerConnection) -> None:
+        first, second = await received(socket, "ask"), await received(socket, "ask")
+        foreign = {**unreadable, "session_id": "u", "exchange_id": "g"}
+        await send(socket, foreign, {**STARTED, "client_exchange_id": first["client_exchange_id"]}, unreadable)
+        await send(socket, {"type": "session", "session": 7}, {"type": "error", "refused": "ask", "content": 7})
+        started = {**STARTED, **names, "client_exchange_id": second["client_exchange_id"]}
+        await send(socket, started, {**FINAL, **names})
+        await socket.wait_closed()
+
+    async with talking(broken) as address, typescript_client(consumer, address) as client:
+        for reader in ("one", "other"):
+            await client.tell("ask", **{"as": reader, "message": "hello"})
+        assert (await client.failed("one"))["failed"] == "Unreadable"
+        assert [event["type"] for event in await client.ended("other")] == ["started", "final"]
+        assert client.phases == ["open"]
 
 
 async def test_a_token_that_is_refused_is_renewed_once(consumer: Consumer, tmp_path: Path) -> None:

@@ -5,8 +5,8 @@
  * and those that follow an exchange or a session, which go on from the last event that they have given.
  */
 
-/** @import { Ask, AwaitingHuman, ExchangeEvent, FrameRefused, HumanResume } from "@agentic-backend/client/protocol" */
-/** @import { ServerEvent } from "@agentic-backend/client/protocol" */
+/** @import { Ask, AwaitingHuman, ClientFrame, ExchangeEvent, FrameRefused } from "@agentic-backend/client/protocol" */
+/** @import { HumanResume, ServerEvent } from "@agentic-backend/client/protocol" */
 /** @import { DecidedRequest } from "./approvals.js" */
 /** @import { ConnectionState, SocketClass, Tokens } from "./connection.js" */
 /** @import { SentDecisions } from "./decision-queue.js" */
@@ -14,11 +14,13 @@
 
 import { payloadOf, requestKey } from "./approvals.js";
 import { Asks } from "./asks.js";
+import { BoundedMap } from "./bounded-map.js";
 import { Connection, TOO_MANY, socketUrl } from "./connection.js";
 import { DecisionQueue } from "./decision-queue.js";
-import { Disconnected, Refused } from "./errors.js";
+import { Disconnected, Refused, Unreadable } from "./errors.js";
 import { Exchange } from "./exchange.js";
 import { randomId } from "./random-id.js";
+import { isKnown, isReadable } from "./reading.js";
 import { SessionFeed } from "./session-feed.js";
 import { isOfExchange } from "./transcript.js";
 
@@ -27,7 +29,7 @@ import { isOfExchange } from "./transcript.js";
  * @property {(wanted: { renew: boolean }) => Promise<Tokens | null> | Tokens | null} [tokens]  see ConnectionOptions
  * @property {SocketClass} [WebSocket]  for runtimes without a global one
  * @property {(event: ServerEvent) => void} [onEvent]  gets every event as it comes, also those that were seen before
- *   and those of types that this version doesn't know
+ *   and those of types that this version doesn't know, but none that can't be read
  * @property {(state: ConnectionState) => void} [onState]
  */
 
@@ -39,28 +41,10 @@ import { isOfExchange } from "./transcript.js";
  */
 
 const FOLLOW_AGAIN_MS = 3_000;
+const MOST_SHOWN = 1_000;
 const LEFT_BY_CONNECT_ONLY = new Set(["signed_out", "refused", "closed"]);
 /** They may come again of an exchange that waits, or before its end. */
 const TELLS_NOTHING_OF_DECISIONS = new Set(["started", "reset", "error"]);
-
-/**
- * The types of events that this version knows; a client ignores others.
- *
- * @satisfies {Record<ServerEvent["type"], true>}
- */
-const KNOWN_TYPES = {
-  started: true,
-  stream: true,
-  delta: true,
-  activity: true,
-  awaiting_human: true,
-  error: true,
-  final: true,
-  reset: true,
-  session: true,
-  idle: true,
-  pong: true,
-};
 
 /**
  * A chat with the server at this address, which connects at once. It comes back by itself; see Connection.
@@ -86,13 +70,14 @@ export class Chat {
   #decisions = new DecisionQueue((decisions) => {
     if (this.#connection.send(decisions.frame)) decisions.timesSent += 1;
   });
-  /** The exchanges of which this socket has told, until they end. @type {Set<string>} */
-  #begun = new Set();
+  /** The exchanges of which this socket tells, until they end, by id. @type {BoundedMap<string, true>} */
+  #shown = new BoundedMap(MOST_SHOWN);
   #onEvent;
   #onState;
   /** @type {Line} */
   #line = {
-    send: (frame) => this.#connection.send(frame),
+    send: (frame) => this.#send(frame),
+    isShown: (exchangeId) => this.#shown.has(exchangeId),
     begun: (exchange) => this.#asks.forget(exchange.clientExchangeId),
     ended: (follower) => this.#followers.delete(follower),
     left: (follower) => this.#left(follower),
@@ -207,30 +192,54 @@ export class Chat {
   }
 
   #opened() {
-    this.#begun.clear();
     this.#asks.sendAll();
     this.#decisions.sendFirst();
     for (const follower of this.#followers) follower.follow();
   }
 
+  /** @param {ClientFrame} frame */
+  #send(frame) {
+    const isSent = this.#connection.send(frame);
+    if (isSent && frame.type === "follow" && frame.exchange_id) this.#shown.set(frame.exchange_id, true);
+    return isSent;
+  }
+
   /** @type {(event: ServerEvent, size: number) => void} */
   #received(event, size) {
+    if (!isReadable(event)) return this.#unreadable(event);
     if (event.type === "error" && "refused" in event) this.#refused(event);
-    else if (Object.hasOwn(KNOWN_TYPES, event.type)) this.#told(event, size);
+    else if (isKnown(event)) this.#told(event, size);
     this.#onEvent(event);
+  }
+
+  /**
+   * Those that it concerns could only show something wrong from here on.
+   *
+   * @param {ServerEvent} event
+   */
+  #unreadable(event) {
+    for (const follower of this.#followers) {
+      const isConcerned =
+        follower instanceof Exchange
+          ? "exchange_id" in event && follower.id !== null && follower.id === event.exchange_id
+          : "session_id" in event && follower.sessionId === event.session_id;
+      if (!isConcerned) continue;
+      this.#left(follower);
+      follower.failed(new Unreadable(event.type));
+    }
   }
 
   /** @type {(event: ServerEvent, size: number) => void} */
   #told(event, size) {
     if (event.type === "started") this.#asks.forget(event.client_exchange_id);
-    const mayAnswerAsk = isOfExchange(event) && !this.#isKnown(event.exchange_id);
+    const mayAnswerAsk = isOfExchange(event) && !this.#isOfAnother(event.exchange_id);
     for (const follower of this.#followers) {
       if (mayAnswerAsk || !isUnanswered(follower)) follower.received(event, size);
     }
     if (!isOfExchange(event)) return;
     this.#settle(event);
-    if (event.type === "final") this.#begun.delete(event.exchange_id);
-    else this.#begun.add(event.exchange_id);
+    if (event.type === "final") this.#shown.delete(event.exchange_id);
+    else this.#shown.set(event.exchange_id, true);
   }
 
   /**
@@ -238,11 +247,11 @@ export class Chat {
    *
    * @param {string} exchangeId
    */
-  #isKnown(exchangeId) {
+  #isOfAnother(exchangeId) {
     const isFollowed = [...this.#followers].some(
       (follower) => follower instanceof Exchange && follower.id === exchangeId,
     );
-    return isFollowed || this.#begun.has(exchangeId);
+    return isFollowed || this.#shown.has(exchangeId);
   }
 
   /**
@@ -307,11 +316,12 @@ export class Chat {
 
   /** @param {ConnectionState} state */
   #changed(state) {
+    if (state.phase !== "open") this.#shown.clear();
     if (LEFT_BY_CONNECT_ONLY.has(state.phase) && state.code !== TOO_MANY) {
       const error = new Disconnected(state.phase, state.code);
       for (const { client_exchange_id: id } of this.#asks.frames) this.#asks.forget(id);
       for (const { failed } of this.#decisions.clear()) failed(error);
-      for (const follower of this.#followers) follower.disconnected(error);
+      for (const follower of this.#followers) follower.failed(error);
       this.#followers.clear();
     }
     this.#onState(state);

@@ -21,6 +21,15 @@ export class Refused extends Error {
   }
 }
 
+/** The server has sent an event that is not of the protocol. */
+export class Unreadable extends Error {
+  /** @param {string} type  of the event */
+  constructor(type) {
+    super(`the server sent a ${type} that can't be read`);
+    this.name = "Unreadable";
+  }
+}
+
 /** The connection is gone and doesn't come back by itself. What runs on the server goes on. */
 export class Disconnected extends Error {
   /**

@@ -2,7 +2,7 @@
  * Events on their way to one reader, an async iterator.
  *
  * Bounded: what a slow reader has no room for is dropped, and all that follows too, until it has read the rest. Then
- * `onDrained` asks the server for what was dropped, which comes merged or as a `reset`.
+ * `onDrained` asks the server to show it anew.
  */
 
 const MOST_EVENTS = 1_000;

@@ -7,7 +7,7 @@
 
 /** @import { ClientFrame, ExchangeEvent, FrameRefused, ServerEvent } from "@agentic-backend/client/protocol" */
 
-import { Disconnected, Refused } from "./errors.js";
+import { Refused } from "./errors.js";
 import { EventQueue } from "./event-queue.js";
 import { begins, counts, isOfExchange } from "./transcript.js";
 
@@ -16,6 +16,7 @@ import { begins, counts, isOfExchange } from "./transcript.js";
  *
  * @typedef {object} Line
  * @property {(frame: ClientFrame) => boolean} send
+ * @property {(exchangeId: string) => boolean} isShown  whether this socket has shown the exchange, or is about to
  * @property {(exchange: Exchange) => void} begun  the server has taken its ask
  * @property {(follower: Follower) => void} ended  no more events come for it
  * @property {(follower: Follower) => void} left   it wants no more events
@@ -30,15 +31,24 @@ import { begins, counts, isOfExchange } from "./transcript.js";
  * @property {(event: ServerEvent, size: number) => void} received
  * @property {(refusal: FrameRefused) => boolean} follows  whether a refused `follow` was its own
  * @property {(refusal: FrameRefused) => void} refused  its `follow`, or its ask
- * @property {(error: Disconnected) => void} disconnected  for good
+ * @property {(error: Error) => void} failed  it gets no more events
  */
+
+/**
+ * Whether an event counts for a reader that has got an exchange's events up to `seq`. At 0 only what shows all of the
+ * exchange does: other events were on their way when that was asked for.
+ *
+ * @param {ExchangeEvent} event
+ * @param {number} seq
+ */
+export const countsAt = (event, seq) => counts(event, seq || Infinity);
 
 export class Exchange {
   /** Null until the server has named it. @type {string | null} */
   id;
   /** Null until the server has named it, and in query mode. @type {string | null} */
   sessionId;
-  /** The last event that was given to the reader; 0 at first. */
+  /** The last event that was given to the reader; 0 at first, and while the exchange is to be shown anew. */
   seq;
   /** The id that the client has given to its ask, or null. @type {string | null} */
   clientExchangeId;
@@ -80,6 +90,8 @@ export class Exchange {
   follow() {
     // An ask that was not acknowledged is sent again instead, and a reader that is behind asks when it has caught up.
     if (!this.id || this.#events.isDropping) return;
+    // Of what follows `seq` some may be on its way here, and would come again, merged with what is later.
+    if (this.#line.isShown(this.id)) this.seq = 0;
     this.#line.send({ type: "follow", session_id: this.sessionId, exchange_id: this.id, after_seq: this.seq });
     if (this.#isStopping) this.#sendStop();
   }
@@ -89,7 +101,7 @@ export class Exchange {
    * @param {number} size
    */
   received(event, size) {
-    if (!isOfExchange(event) || !this.#isOwn(event) || !counts(event, this.seq)) return;
+    if (!isOfExchange(event) || !this.#isOwn(event) || !countsAt(event, this.seq)) return;
     if (this.id === null) this.#begun(event);
     if (!this.#events.put(event, size)) return;
     this.seq = event.seq;
@@ -109,8 +121,8 @@ export class Exchange {
     this.#line.ended(this);
   }
 
-  /** @param {Disconnected} error */
-  disconnected(error) {
+  /** @param {Error} error */
+  failed(error) {
     this.#events.end(error);
   }
 

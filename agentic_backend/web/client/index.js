@@ -3,7 +3,7 @@
 export * from "./approvals.js";
 export { Chat, connect } from "./chat.js";
 export { Connection, socketUrl } from "./connection.js";
-export { Disconnected, Refused } from "./errors.js";
+export { Disconnected, Refused, Unreadable } from "./errors.js";
 export { parseExactly } from "./exact-json.js";
 export { Exchange } from "./exchange.js";
 export { SessionFeed } from "./session-feed.js";

@@ -9,16 +9,20 @@
 /** @import { ExchangeEvent, FrameRefused, ServerEvent } from "@agentic-backend/client/protocol" */
 /** @import { Follower, Line } from "./exchange.js" */
 
-import { Disconnected, Refused } from "./errors.js";
+import { BoundedMap } from "./bounded-map.js";
+import { Refused } from "./errors.js";
 import { EventQueue } from "./event-queue.js";
-import { counts, isOfExchange } from "./transcript.js";
+import { countsAt } from "./exchange.js";
+import { isOfExchange } from "./transcript.js";
+
+const MOST_OPEN = 100;
 
 export class SessionFeed {
   /** @type {string} */
   sessionId;
-  /** The exchange that events came of last. @type {{ id: string, seq: number, ended: boolean } | null} */
-  #last = null;
-  /** Whether the server tells of later exchanges too: it doesn't where an exchange alone is followed. */
+  /** The last event that was given to the reader, by the exchange, until that ends. @type {BoundedMap<string, number>} */
+  #places = new BoundedMap(MOST_OPEN);
+  /** Whether the server tells of later exchanges too: it doesn't where exchanges alone are followed. */
   #followsSession = false;
   /** @type {Line} */
   #line;
@@ -44,9 +48,14 @@ export class SessionFeed {
 
   follow() {
     if (this.#events.isDropping) return;
-    const running = this.#last && !this.#last.ended ? { exchange_id: this.#last.id, after_seq: this.#last.seq } : null;
-    this.#followsSession = !running;
-    this.#line.send({ type: "follow", session_id: this.sessionId, ...running });
+    this.#followsSession = this.#places.size === 0;
+    if (this.#followsSession) this.#line.send({ type: "follow", session_id: this.sessionId });
+    for (const [id, seq] of this.#places) {
+      // As in Exchange.
+      const afterSeq = this.#line.isShown(id) ? 0 : seq;
+      this.#places.set(id, afterSeq);
+      this.#line.send({ type: "follow", session_id: this.sessionId, exchange_id: id, after_seq: afterSeq });
+    }
   }
 
   /**
@@ -62,33 +71,36 @@ export class SessionFeed {
 
   /** @param {FrameRefused} refusal */
   follows({ session_id: sessionId, exchange_id: id }) {
-    return sessionId === this.sessionId && (this.#followsSession ? !id : id === this.#last?.id);
+    return sessionId === this.sessionId && (id ? this.#places.has(id) : this.#followsSession);
   }
 
   /** @param {FrameRefused} refusal */
   refused(refusal) {
     if (refusal.exchange_id) {
       // The exchange that was followed is gone: what the session tells instead is the truth.
-      this.#last = null;
-      this.follow();
+      this.#places.delete(refusal.exchange_id);
+      this.#followSessionIfIdle();
     } else {
       this.#events.end(new Refused(refusal));
       this.#line.ended(this);
     }
   }
 
-  /** @param {Disconnected} error */
-  disconnected(error) {
+  /** @param {Error} error */
+  failed(error) {
     this.#events.end(error);
   }
 
   /** @type {(event: ExchangeEvent, size: number) => void} */
   #receivedOfExchange(event, size) {
     const { exchange_id: id, seq } = event;
-    const known = this.#last?.id === id ? this.#last : null;
-    if (known && (known.ended || !counts(event, known.seq))) return;
-    if (!this.#events.put(event, size)) return;
-    this.#last = { id, seq, ended: event.type === "final" };
-    if (this.#last.ended && !this.#followsSession) this.follow();
+    if (!countsAt(event, this.#places.get(id) ?? 0) || !this.#events.put(event, size)) return;
+    if (event.type !== "final") return void this.#places.set(id, seq);
+    this.#places.delete(id);
+    this.#followSessionIfIdle();
+  }
+
+  #followSessionIfIdle() {
+    if (this.#places.size === 0 && !this.#followsSession) this.follow();
   }
 }

@@ -88,7 +88,7 @@ class DeprecatedOperation(Value):
 
     operation_id: str
     method: str
-    path: str
+    path: str = Field(examples=["/agentic/v1/chatbot/sessions"])
     use: str
     """What to use instead."""
     since: date

@@ -1,8 +1,9 @@
 """The calls for all of a user's data: their export and their deletion, by the person themself or by an admin."""
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from agentic_backend.auth.user import User
@@ -11,7 +12,12 @@ from agentic_backend.transports.operation import Operation, Streamed
 from agentic_backend.transports.rest import PREFIX
 
 _HEADERS = {"cache-control": "no-store", "content-disposition": 'attachment; filename="export.jsonl"'}
-_LINES = Streamed("application/x-ndjson", dict[str, Any])
+_LINE = Field(
+    description="The first line has `version`, `user_id` and `at`, the last how many `rows` there were, without which "
+    "it is not all; each between has a `row` of a `table`.",
+    examples=[{"table": "sessions", "row": {"id": "5b1f0c", "user_id": "ada", "title": "Weather in Bern"}}],
+)
+_LINES = Streamed("application/x-ndjson", Annotated[dict[str, Any], _LINE])
 
 
 class UserDataApi:

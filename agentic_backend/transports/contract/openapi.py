@@ -22,7 +22,8 @@ REST calls, and server-sent events, of a chat server for LangGraph agents.
   server in developer mode needs none.
 - What belongs to somebody else is not found, as if it did not exist.
 - In a body, `null` means the same as an absent key, wherever a key may be absent. Unknown keys are refused.
-- In an answer, what has no value is absent. Clients ignore keys that they do not know.
+- In an answer, what has no value is absent, but null in the records of audits. Clients ignore keys that
+  they do not know.
 - Unknown parameters of a query string are ignored.
 
 The WebSocket is in the AsyncAPI document, `/asyncapi.json`."""

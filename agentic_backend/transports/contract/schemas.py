@@ -30,7 +30,7 @@ class WireSchema(GenerateJsonSchema):
         field: core_schema.ModelField | core_schema.DataclassField | core_schema.TypedDictField,
         total: bool,
     ) -> bool:
-        if self.mode == "serialization" and field["type"] == "model-field":
+        if self.mode == "serialization" and field["type"] in ("model-field", "dataclass-field"):
             return "serialization_exclude_if" not in field
         return super().field_is_required(field, total)
 
@@ -44,10 +44,20 @@ class WireSchema(GenerateJsonSchema):
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         model = super().model_schema(schema)
         if self.mode == "serialization":
-            return {name: value for name, value in model.items() if (name, value) != ("additionalProperties", False)}
+            return _open(model)
         if issubclass(schema["cls"], Frame):
             return _changed(_with_type(model), _or_null)
         return _changed(model, without_null) if issubclass(schema["cls"], Query) else model
+
+    def dataclass_field_schema(self, schema: core_schema.DataclassField) -> JsonSchemaValue:
+        field = super().dataclass_field_schema(schema)
+        if self.mode == "serialization":
+            field.pop("default", None)
+        return field
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        record = super().dataclass_schema(schema)
+        return _open(record) if self.mode == "serialization" else record
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         mapping = super().dict_schema(schema)
@@ -64,6 +74,11 @@ def schemas_of(
     adapters = [(key, mode, TypeAdapter(each)) for key, mode, each in types]
     schemas, rest = TypeAdapter.json_schemas(adapters, ref_template=ref_template, schema_generator=WireSchema)
     return {key: schema for (key, _), schema in schemas.items()}, rest.get("$defs", {})
+
+
+def _open(model: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema of an answer that may get more fields."""
+    return {name: value for name, value in model.items() if (name, value) != ("additionalProperties", False)}
 
 
 def _with_type(frame: JsonSchemaValue) -> JsonSchemaValue:

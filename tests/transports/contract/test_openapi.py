@@ -20,6 +20,9 @@ DOCUMENT = orjson.loads(documents(OPERATIONS)["openapi.json"])
 DESCRIBED = {each["operationId"]: each for path in DOCUMENT["paths"].values() for each in path.values()}
 
 
+SCHEMAS = DOCUMENT["components"]["schemas"]
+
+
 def resolved(value: dict[str, Any]) -> dict[str, Any]:
     """What a reference within the document refers to."""
     while "$ref" in value:
@@ -105,6 +108,19 @@ def test_what_is_absent_from_an_answer_is_not_null() -> None:
 def test_an_answer_may_get_more_fields_and_a_body_may_not() -> None:
     assert "additionalProperties" not in DOCUMENT["components"]["schemas"]["Session"]
     assert DOCUMENT["components"]["schemas"]["SendMessage"]["additionalProperties"] is False
+
+
+def test_only_bodies_refuse_unknown_fields() -> None:
+    closed = {name for name, each in SCHEMAS.items() if each.get("additionalProperties") is False}
+    bodies = {operation.body.__name__ for operation in OPERATIONS if operation.body is not None}
+    # What bodies hold.
+    assert closed - bodies == {"Decision", "GivenMessage", "HumanDecisions"}
+
+
+def test_a_key_that_an_answer_always_has_is_required_also_where_it_may_be_null() -> None:
+    record = SCHEMAS["ToolCallRecord"]
+    assert set(record["required"]) == record["properties"].keys()
+    assert not [name for name, field in record["properties"].items() if "default" in field]
 
 
 def test_errors_are_told_by_status_with_their_codes() -> None:

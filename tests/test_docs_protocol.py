@@ -1,4 +1,4 @@
-"""The protocol's documentation under test: every event, error code and close code has its line."""
+"""The protocol's documentation under test: every frame, event, error code and close code has its line."""
 
 import re
 from pathlib import Path
@@ -8,12 +8,24 @@ import pytest
 from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.close_codes import CloseCode
 from agentic_backend.protocol.events import Event
+from agentic_backend.protocol.frames import Ask, Authenticate, Follow, Frame, HumanResume, Ping, Stop, Unfollow
 
 DOCUMENT = (Path(__file__).parent.parent / "docs" / "protocol.md").read_text()
 
 
 def subclasses(base: type) -> set[type]:
     return {found for direct in base.__subclasses__() for found in {direct, *subclasses(direct)}}
+
+
+@pytest.mark.parametrize("frame", (Authenticate, Ask, HumanResume, Stop, Follow, Unfollow, Ping))
+def test_every_frame_has_its_line_with_all_of_its_fields(frame: type[Frame]) -> None:
+    fields = frame.model_fields
+    line = re.search(rf"^\| `{fields['type'].default}` \|([^|]*)\|", DOCUMENT, flags=re.MULTILINE)
+    assert line is not None
+    # Attachments have to be empty.
+    optional = {name: "" if each.is_required() else "?" for name, each in fields.items() if name != "attachments"}
+    del optional["type"]
+    assert dict(re.findall(r"`(\w+)(\??)`", line[1])) == optional
 
 
 @pytest.mark.parametrize("event", sorted(subclasses(Event), key=lambda event: event.__name__))

@@ -66,6 +66,9 @@ async def test_a_run_whose_server_goes_is_resumed_under_its_name(opened: Opened,
         assert text_of_run(answer["events"]) == "1 2 3"
         assert answer["events"][-1]["conversationId"] == seen[-1]["conversationId"]
         assert [value for value, _ in notes(tmp_path)] == ["a", "b", "b"], "what had ended did not run again"
+        assert "note" not in [event["name"] for event in only(answer["events"], "tool_end")]
+        [summary] = only(answer["events"], "agent_summary")
+        assert "note" in [tool["name"] for tool in summary["trust"]["tools"]], "the summary is of the whole run"
         # Whoever asks later, by whichever call, is told how it stands.
         assert (await post(client, RESUME, runId="work"))["status"] == "succeeded"
         assert text_of_run(await run(client, SCRIPT, runId="work")) == "1 2 3"

@@ -17,7 +17,10 @@ _PARTIAL = {"stopped": "cancelled", "error": "other", "interrupted": "other"}
 
 @dataclass(frozen=True)
 class StoredExchange:
-    """The response of `GET /exchanges/{id}`, and the exchange's messages by rank."""
+    """The response of `GET /exchanges/{id}`, and the exchange's messages by rank.
+
+    The KPIs are left out: calls of models may be told after the end.
+    """
 
     record: dict[str, Any]
     messages: list[dict[str, Any]]
@@ -40,7 +43,9 @@ async def stored_session(http: httpx.AsyncClient, session_id: str) -> list[Store
     assert session["next_rank"] == session["message_count"] == len(messages)
     exchanges = []
     for exchange_id, group in groupby(messages, lambda message: message["exchange_id"]):
-        exchange = StoredExchange(await _get(http, f"/exchanges/{exchange_id}"), list(group))
+        record = await _get(http, f"/exchanges/{exchange_id}")
+        record.pop("kpi", None)
+        exchange = StoredExchange(record, list(group))
         check_stored(exchange)
         exchanges.append(exchange)
     ids = [exchange.record["id"] for exchange in exchanges]

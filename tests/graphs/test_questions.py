@@ -147,7 +147,7 @@ async def test_an_answer_that_only_the_graphs_own_type_refuses_is_asked_for_agai
     event = await waiting(client, "booking")
     again = await answer(client, event, {**BOOKED, "when": "2027-04-01"})
     request = only(again)
-    assert again["payload"]["title"] == "The answer was not accepted: no train runs on the first of April"
+    assert again["payload"]["title"] == "The answer was not accepted: when: no train runs on the first of April"
     assert request["interrupt_id"] != only(event)["interrupt_id"]
     assert request["response_schema"] == only(event)["response_schema"]
     told = said(client, await answer(client, again, BOOKED))

@@ -4,6 +4,7 @@ A test also gets a marker for each service it needs, so that `make quick` can le
 """
 
 import os
+from collections import Counter
 from collections.abc import Generator
 
 import pytest
@@ -34,6 +35,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         for marker in {_NEEDS[name] for name in getattr(item, "fixturenames", []) if name in _NEEDS}:
             item.add_marker(marker)
+    repeated = [id for id, times in Counter(item.nodeid for item in items).items() if times > 1]
+    if repeated:
+        raise pytest.UsageError(f"of several tests with the same id lanes run one: {', '.join(repeated[:5])}")
     if in_lane():
         items.sort(key=lambda item: _place(item.path.relative_to(config.rootpath).parts[1]))
 

@@ -63,7 +63,9 @@ def test_the_guide_lists_the_fields_of_a_failure() -> None:
 
 async def test_the_example_of_the_guide_answers_as_it_shows(tmp_path: Path) -> None:
     [asking], shown, [approving] = (block.splitlines() for block in re.findall(r"```\w*\n(.*?)```", CHAPTER, re.DOTALL))
-    async with running_server(tmp_path, agents=[CAREFUL]) as server:
+    # On a busy machine the server would tell of code that blocks it.
+    patient = {"agents": {"blocking_s": 60}}
+    async with running_server(tmp_path, agents=[CAREFUL], settings=patient) as server:
         events = events_in(await printed(asking, server))
         assert unvarying(events) == unvarying(events_in("\n".join(shown)))
         [requested] = only(events, "tool_approval_requested")

@@ -16,7 +16,7 @@ class Runs:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def is_unnamed(self, user: User, run_id: str) -> bool:
+    async def is_exchange_id(self, user: User, run_id: str) -> bool:
         """Whether this is no name that a client gave, but the id of one of the user's exchanges."""
         exchange = await self._store.get_exchange(run_id)
         return exchange is not None and exchange.user_id == user.id

@@ -79,7 +79,7 @@ class SessionService:
         scope: Mapping[str, str] | None = None,
         *,
         submission_id: str | None = None,
-    ) -> Session:
+    ) -> SessionRecord:
         """A new session. Raises AgentNotFound, AgentUnavailable, BadFrame, Forbidden or RateLimited."""
         self.chat_profiles.check(chat_profile)
         named = dict(scope or {})
@@ -101,7 +101,7 @@ class SessionService:
         session_created(session)
         self._kpi.session_created(session.agent_id)
         self._modules.session_event(Point.SESSION_START, session, found, user)
-        return session.shown()
+        return session
 
     async def page(self, query: SessionQuery) -> SessionPage:
         """A page of sessions. Raises BadFrame, and RateLimited if too many searches run or one takes too long."""

@@ -92,7 +92,8 @@ class ClassicApi:
 
     async def open_classic_session(self, user: User, body: OpenClassicSession) -> Session:
         """Open a session, for older clients."""
-        return await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
+        opened = await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
+        return opened.shown()
 
     async def delete_classic_session(self, user: User, id: str) -> None:
         """Delete a session, for older clients."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date
+from functools import cached_property
 from importlib.metadata import version
 from typing import Self
 
@@ -130,6 +131,11 @@ class InfoApi:
 
     async def get_info(self, user: User) -> ServerInfo:
         """What this server is: its versions, doors, limits, features and deprecations."""
+        return self._info
+
+    @cached_property
+    def _info(self) -> ServerInfo:
+        """Made once: the version is read from a file, and nothing of it changes."""
         return ServerInfo(
             versions=Versions(
                 server=version("agentic-backend"),

@@ -1,5 +1,7 @@
 """The REST call of a question without a session: a thin adapter, as in `rest`."""
 
+from uuid import uuid4
+
 from starlette.requests import Request
 
 from agentic_backend.auth.user import User
@@ -9,7 +11,7 @@ from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import QUERYING, Operation
 from agentic_backend.transports.rest import PREFIX
 from agentic_backend.transports.rest_input import AskQuery
-from agentic_backend.transports.sse import EVENTS, EventStream, ask_streamed
+from agentic_backend.transports.sse import EVENTS, ChatV2Renderer, EventStream, ask_streamed
 
 
 class QueryApi:
@@ -31,4 +33,4 @@ class QueryApi:
             scope=body.scope,
             runtime_context=body.runtime_context,
         )
-        return await ask_streamed(self._door, request, user, turn)
+        return await ask_streamed(self._door, request, user, turn, ChatV2Renderer(), uuid4().hex)

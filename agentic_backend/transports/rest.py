@@ -1,6 +1,7 @@
 """The REST calls: thin adapters from requests to SessionService and SessionOrchestrator."""
 
 from typing import Annotated
+from uuid import uuid4
 
 from pydantic import Field
 from starlette.requests import Request
@@ -26,7 +27,7 @@ from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import ASKING, OPENING, Operation
 from agentic_backend.transports.query_string import Cursor, Name, PageSize, Query, SearchText, WholeNumber
 from agentic_backend.transports.rest_input import NoFields, OpenSession, RenameSession, SendMessage
-from agentic_backend.transports.sse import EVENTS, EventStream, ask_streamed
+from agentic_backend.transports.sse import EVENTS, ChatV2Renderer, EventStream, ask_streamed
 
 PREFIX = "/agentic/v1"
 
@@ -75,7 +76,8 @@ class RestApi:
 
     async def open_session(self, user: User, body: OpenSession) -> Session:
         """Open a session."""
-        return await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
+        opened = await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
+        return opened.shown()
 
     async def list_sessions(self, user: User, query: ListSessions) -> SessionsView:
         """The caller's sessions, the most recently used first."""
@@ -120,7 +122,7 @@ class RestApi:
             client_exchange_id=body.client_exchange_id,
             chat_profile=body.chat_profile,
         )
-        return await ask_streamed(self._door, request, user, turn)
+        return await ask_streamed(self._door, request, user, turn, ChatV2Renderer(), uuid4().hex)
 
     async def complete_session(self, user: User, id: str, body: NoFields) -> CompletedView:
         """Stop what runs in a session, and complete it: no more is asked in it. Answers when it has stopped."""

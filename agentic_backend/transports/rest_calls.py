@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -103,12 +104,12 @@ class _Endpoint:
         request.state.user = user
         # For what runs already for the user.
         self._tokens.of(user.id).offer(tokens_of(request, user))
-        async with self._at_once.entered(user.id):
+        async with AsyncExitStack() as place:
+            await place.enter_async_context(self._at_once.entered(user.id))
             response = await self._call(request, user)
-            if not isinstance(response, EventStream):
-                await _answer(response, self._send_timeout_s, scope, receive, send)
-                return
-        await _answer(response, self._send_timeout_s, scope, receive, send)
+            if isinstance(response, EventStream):
+                await place.aclose()
+            await _answer(response, self._send_timeout_s, scope, receive, send)
 
 
 async def _answer(response: Response, timeout_s: float, scope: Scope, receive: Receive, send: Send) -> None:

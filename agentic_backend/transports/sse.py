@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Protocol
-from uuid import uuid4
 
 from pydantic import RootModel
 from starlette.requests import Request
@@ -147,11 +146,20 @@ def chat_v2(event: Event) -> ServerSentEvent:
     return ServerSentEvent(data=event.encode(), event=event.type, id=place)
 
 
-async def ask_streamed(door: DoorServices, request: Request, user: User, turn: Turn) -> EventStream:
+async def ask_streamed(
+    door: DoorServices,
+    request: Request,
+    user: User,
+    turn: Turn,
+    renderer: Renderer,
+    request_id: str,
+    *,
+    stops_with_client: bool = False,
+) -> EventStream:
     """Begin the exchange that `turn` asks for, and stream its events. Raises as SessionOrchestrator.ask does."""
     with door.kpi.refusals("ask"), door.connections.stream(user.id) as place:
-        exchange = await door.orchestrator.ask(user, turn, tokens_of(request, user), uuid4().hex)
-        return exchange_stream(door, user, exchange, place, ChatV2Renderer())
+        exchange = await door.orchestrator.ask(user, turn, tokens_of(request, user), request_id)
+        return exchange_stream(door, user, exchange, place, renderer, stops_with_client=stops_with_client)
 
 
 def exchange_stream(
@@ -183,9 +191,14 @@ def followed(
     stops_with_client: bool = False,
 ) -> Feed:
     """The feed of an exchange's events after `after_seq`, for as long as the user's token is valid; part of `place`."""
+    feed = _opened_feed(door, user, place)
+    feed.follow_only(exchange, after_seq, stops_with_feed=stops_with_client)
+    return feed
+
+
+def _opened_feed(door: DoorServices, user: User, place: ExitStack) -> Feed:
     feed = place.enter_context(open_feed(door.relay, _TEXT_INTERVAL_S))
     feed.end_after(seconds_left(user))
-    feed.follow_only(exchange, after_seq, stops_with_feed=stops_with_client)
     return feed
 
 
@@ -223,8 +236,7 @@ def session_stream(
     `session` has the state in which `running` was found. `seen` is an exchange and the last seq that the client has of
     it. When the server stops, the stream ends once no exchange of the session runs here. The stream takes over `place`.
     """
-    feed = place.enter_context(open_feed(door.relay, _TEXT_INTERVAL_S))
-    feed.end_after(seconds_left(user))
+    feed = _opened_feed(door, user, place)
     door.kpi.followed(feed.follow_session(session, running, seen))
     return EventStream(_session_events(feed), place.pop_all())
 

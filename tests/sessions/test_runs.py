@@ -51,9 +51,9 @@ async def test_only_an_own_exchanges_id_names_a_run_that_its_client_gave_no_name
 ) -> None:
     only = await ended(store, session, ExchangeStatus.OK, name=NAME)
     runs = Runs(store)
-    assert await runs.is_unnamed(USER, only)
-    assert not await runs.is_unnamed(USER, NAME)
-    assert not await runs.is_unnamed(User(id="bob", name="Bob"), only)
+    assert await runs.is_exchange_id(USER, only)
+    assert not await runs.is_exchange_id(USER, NAME)
+    assert not await runs.is_exchange_id(User(id="bob", name="Bob"), only)
 
 
 async def test_what_has_resumed_it_last_is_its_newest_exchange(store: Store, session: SessionRecord) -> None:

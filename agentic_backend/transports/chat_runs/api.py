@@ -94,7 +94,7 @@ class ChatRunsApi:
         return ResumedRun(run_id=body.run_id, status=listed.status, events=listed.events, cut=listed.is_cut or None)
 
     async def _started(self, request: Request, user: User, body: StartRun) -> ExchangeLog:
-        if body.run_id is not None and await self._door.runs.is_unnamed(user, body.run_id):
+        if body.run_id is not None and await self._door.runs.is_exchange_id(user, body.run_id):
             return await self._newest(user, body.run_id)
         turn = Turn(
             parts=[TextPart(text=body.text)],

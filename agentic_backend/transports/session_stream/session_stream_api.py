@@ -13,7 +13,6 @@ from agentic_backend.protocol.parts import TextPart
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.stores.base import SessionQuery
 from agentic_backend.stores.trail import AuditRecord
-from agentic_backend.transports.credentials import tokens_of
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import ASKING, OPENING, Operation, Streamed
 from agentic_backend.transports.rest_errors import json_array_response
@@ -37,7 +36,7 @@ from agentic_backend.transports.session_stream.models import (
     ToolSessions,
 )
 from agentic_backend.transports.session_stream.renderer import SessionStreamRenderer
-from agentic_backend.transports.sse import EventStream, exchange_stream
+from agentic_backend.transports.sse import EventStream, ask_streamed
 
 _PAGE = 200
 _AUDIT = "audit_records"
@@ -73,9 +72,9 @@ class SessionStreamApi:
     async def open_tool_session(self, user: User, body: OpenToolSession) -> OpenedToolSession:
         """Open a session with a tool."""
         scope = {} if body.assignment_id is None else {"assignment": body.assignment_id}
-        sessions = self._door.sessions
-        opened = await sessions.open(user, body.tool_id, None, None, scope, submission_id=body.submission_id)
-        return OpenedToolSession.of(await sessions.record(user, opened.id))
+        submission_id = body.submission_id
+        opened = await self._door.sessions.open(user, body.tool_id, None, None, scope, submission_id=submission_id)
+        return OpenedToolSession.of(opened)
 
     async def list_tool_sessions(self, user: User, query: ListToolSessions) -> ToolSessions:
         """The caller's sessions, the most recently used first: the first active one is to be continued."""
@@ -95,10 +94,8 @@ class SessionStreamApi:
     async def send_to_tool_session(self, request: Request, user: User, id: str, body: SendContent) -> EventStream:
         """Send a message; the answer is streamed. The same content sent twice is two messages."""
         turn, request_id = Turn(parts=[TextPart(text=body.content)], session_id=id), uuid4().hex
-        with self._door.kpi.refusals("ask"), self._door.connections.stream(user.id) as place:
-            exchange = await self._door.orchestrator.ask(user, turn, tokens_of(request, user), request_id)
-            renderer, stops = SessionStreamRenderer(request_id), body.on_disconnect == "cancel"
-            return exchange_stream(self._door, user, exchange, place, renderer, stops_with_client=stops)
+        renderer, stops = SessionStreamRenderer(request_id), body.on_disconnect == "cancel"
+        return await ask_streamed(self._door, request, user, turn, renderer, request_id, stops_with_client=stops)
 
     async def list_tool_messages(self, user: User, id: str, query: PageOfToolMessages) -> Response:
         """The messages of a session, by `seq`."""

@@ -1,7 +1,9 @@
 /** Numbers, times and addresses as the page shows them. */
 
-const count = new Intl.NumberFormat();
-const time = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+import { language, t } from "./i18n.js";
+
+const count = new Intl.NumberFormat(language);
+const time = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
 
 export const formatCount = (value) => count.format(value);
 
@@ -20,7 +22,7 @@ export const formatCosts = (costs) =>
     .map(({ amount, currency }) => {
       // Most exchanges cost less than a cent.
       const digits = amount > 0 && amount < 1 ? { maximumSignificantDigits: 2 } : {};
-      return new Intl.NumberFormat(undefined, { style: "currency", currency, ...digits }).format(amount);
+      return new Intl.NumberFormat(language, { style: "currency", currency, ...digits }).format(amount);
     })
     .join(" + ");
 
@@ -31,7 +33,7 @@ const UNITS = [
   ["minute", 60_000],
   ["second", 1_000],
 ];
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "always" });
+const relative = new Intl.RelativeTimeFormat(language, { numeric: "always" });
 
 /** A time that lies ahead, as in "in 23 hours"; rounded, and never less than a second. */
 export function formatAhead(timestamp, now = Date.now()) {
@@ -44,11 +46,11 @@ export function formatAhead(timestamp, now = Date.now()) {
 export function dayGroup(timestamp, now = new Date()) {
   const today = new Date(now).setHours(0, 0, 0, 0);
   const at = new Date(timestamp).getTime();
-  if (at >= today) return "Today";
-  if (at >= today - DAY_MS) return "Yesterday";
-  if (at >= today - 7 * DAY_MS) return "Previous 7 days";
-  if (at >= today - 30 * DAY_MS) return "Previous 30 days";
-  return "Older";
+  if (at >= today) return t("Today");
+  if (at >= today - DAY_MS) return t("Yesterday");
+  if (at >= today - 7 * DAY_MS) return t("Previous 7 days");
+  if (at >= today - 30 * DAY_MS) return t("Previous 30 days");
+  return t("Older");
 }
 
 /** The entries of an object in one line. */

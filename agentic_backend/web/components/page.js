@@ -2,11 +2,10 @@
 
 import { ongoing } from "../client/transcript.js";
 import { NEW } from "../conversation.js";
-import { formatCosts } from "../format.js";
 import { Composer } from "./composer.js";
 import { ConnectionNotice } from "./connection-notice.js";
+import { Head } from "./head.js";
 import { html, useCallback, useEffect, useState } from "./html.js";
-import { IconButton } from "./icons.js";
 import { Messages } from "./messages.js";
 import { Sidebar } from "./sidebar.js";
 import { Welcome } from "./welcome.js";
@@ -15,7 +14,6 @@ export function Page({ state, actions }) {
   const [drawer, setDrawer] = useState(false);
   const closeDrawer = useCallback(() => setDrawer(false), []);
   const { agents, conversation: open, sessions, connection } = state;
-  const total = state.costs.sessionId === open.sessionId ? formatCosts(state.costs.total) : "";
   const agentName = useCallback((id) => agents.find((agent) => agent.id === id)?.name ?? id, [agents]);
   const title = open.session?.title ?? "";
 
@@ -43,21 +41,7 @@ export function Page({ state, actions }) {
     />
     <div class="backdrop" onClick=${closeDrawer} />
     <main>
-      <header class="head">
-        <${IconButton}
-          name="menu"
-          label="Conversations"
-          class="icon-button drawer-only"
-          aria-controls="sidebar"
-          aria-expanded=${String(drawer)}
-          onClick=${() => setDrawer(true)}
-        />
-        <span class="head-title" data-testid="title">${title}</span>
-        ${
-          open.session && html`<span class="tag" data-testid="session-agent">${agentName(open.session.agent_id)}</span>`
-        }
-        ${total && html`<span class="head-cost" data-testid="session-cost" title="Cost of this conversation">${total}</span>`}
-      </header>
+      <${Head} state=${state} agentName=${agentName} drawer=${drawer} onOpenDrawer=${() => setDrawer(true)} />
       <${ConnectionNotice} connection=${connection} onConnect=${actions.connect} />
       <${Body} state=${state} actions=${actions} agentName=${agentName} />
       <${Foot} state=${state} actions=${actions} />

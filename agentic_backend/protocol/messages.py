@@ -143,6 +143,15 @@ class ChatMessage(Value):
     """When it was stored (RFC 3339, UTC)."""
 
 
+class Parent(Value):
+    """The session that a branch comes from: they share its rows below `rank`."""
+
+    session_id: str
+    """Names the session."""
+    rank: int
+    """The rank of the branch's first own message."""
+
+
 class Session(Value):
     """One user's conversation with an agent."""
 
@@ -156,6 +165,14 @@ class Session(Value):
     """Named after its first question, or by its user."""
     state: SessionState = SessionState.ACTIVE
     """Whether it takes more asks."""
+    parent: Parent | None = absent()
+    """The session that it is a branch of."""
+    root_id: str | None = absent()
+    """The session that all its ancestors come from, where it is a branch."""
+    pinned: bool = False
+    """Whether its user wants it listed first."""
+    archived: bool = False
+    """Whether its user has put it away."""
     created_at: Timestamp
     """RFC 3339, UTC."""
     updated_at: Timestamp

@@ -8,10 +8,10 @@ import orjson
 
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import BadFrame, MessageTooLarge
-from agentic_backend.protocol.messages import Channel, Role
+from agentic_backend.protocol.messages import Channel, Parent, Role
 from agentic_backend.protocol.parts import Part, text_of
 from agentic_backend.redaction import credential_in
-from agentic_backend.stores.records import MessageDraft, Parent
+from agentic_backend.stores.records import MessageDraft
 
 _SHOWN_KEY = 80
 

@@ -15,6 +15,7 @@ from agentic_backend.protocol.messages import (
     ChatMessage,
     ExchangeStatus,
     MessageMetadata,
+    Parent,
     Role,
     Session,
     SessionState,
@@ -27,14 +28,6 @@ CHECKPOINT_VERSION = 1
 _SHOWN_OF_SESSION, _SHOWN_OF_MESSAGE = tuple(Session.model_fields), tuple(ChatMessage.model_fields)
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
-    """The session that a branch comes from: they share its rows below `rank`."""
-
-    session_id: str
-    rank: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord:
     """A session. Clients don't see the fields after the empty line."""
@@ -44,6 +37,10 @@ class SessionRecord:
     agent_id: str
     title: str
     state: SessionState = SessionState.ACTIVE
+    parent: Parent | None = None
+    root_id: str | None = None
+    pinned: bool = False
+    archived: bool = False
     created_at: datetime
     updated_at: datetime
     ended_at: datetime | None = None
@@ -52,7 +49,6 @@ class SessionRecord:
     chat_profile: str = "default"
     active_exchange_id: str | None = None
 
-    parent: Parent | None = None
     unnamed: bool | None = None
     """Whether its title is a provisional one, which a model may replace; False once it has a name."""
     scope: dict[str, str] = field(default_factory=dict)

@@ -433,6 +433,14 @@ export interface Objection {
   readonly action: "modified" | "blocked" | "failed";
 }
 
+/** The session that a branch comes from: they share its rows below `rank`. */
+export interface Parent {
+  /** Names the session. */
+  readonly session_id: string;
+  /** The rank of the branch's first own message. */
+  readonly rank: number;
+}
+
 /** A piece of a message's content. Later versions may have other parts, which a client ignores. */
 export type Part = TextPart | CodePart | ImageUrlPart | ToolCallPart | ToolResultPart | LinkPart | GeoPart | FilePart;
 
@@ -492,6 +500,14 @@ export interface Session {
   readonly title: string;
   /** Whether it takes more asks. */
   readonly state: SessionState;
+  /** The session that it is a branch of. */
+  readonly parent?: Parent;
+  /** The session that all its ancestors come from, where it is a branch. */
+  readonly root_id?: string;
+  /** Whether its user wants it listed first. */
+  readonly pinned: boolean;
+  /** Whether its user has put it away. */
+  readonly archived: boolean;
   /** RFC 3339, UTC. */
   readonly created_at: string;
   /** The last ask or change (RFC 3339, UTC). */

@@ -7,7 +7,7 @@ import pytest
 
 from agentic_backend.protocol.messages import Channel, ChatMessage, MessageMetadata, Role, Session
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.stores.records import MessageDraft, Parent, place
+from agentic_backend.stores.records import MessageDraft, place
 from agentic_backend.stores.tables import MESSAGES
 from tests.stores.samples import EPOCH, a_session, answer
 
@@ -15,7 +15,7 @@ PRIVATE = {"active_owner", "scope", "parent", "inner", "reached", "block"}
 
 
 def test_of_a_session_its_owner_scope_and_parent_are_not_shown() -> None:
-    private = {"active_owner": "instance", "scope": {"class": "7b"}, "parent": Parent("p", 4)}
+    private = {"active_owner": "instance", "scope": {"class": "7b"}}
     session = a_session(active_exchange_id="e", ended_at=EPOCH, **private)
     shown = session.shown()
     assert isinstance(shown, Session)

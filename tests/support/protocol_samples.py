@@ -35,6 +35,8 @@ SESSION_SHAPE = {
     "agent_id": "a",
     "title": "t",
     "state": "active",
+    "pinned": False,
+    "archived": False,
     "created_at": AT_TEXT,
     "updated_at": AT_TEXT,
     "next_rank": 0,

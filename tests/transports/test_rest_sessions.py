@@ -23,6 +23,8 @@ SESSION = {
     "agent_id",
     "title",
     "state",
+    "pinned",
+    "archived",
     "created_at",
     "updated_at",
     "next_rank",

@@ -49,6 +49,7 @@ from agentic_backend.protocol.messages import (
     ExchangeStatus,
     FinishReason,
     MessageMetadata,
+    Parent,
     Role,
     Session,
     SessionState,
@@ -129,8 +130,11 @@ _SESSION = Session(
     message_count=1,
     active_exchange_id=_EXCHANGE_ID,
 )
+_PARENT = Parent(session_id="2f90ce", rank=0)
 _COMPLETED = _SESSION.model_copy(
     update={
+        "parent": _PARENT,
+        "root_id": _PARENT.session_id,
         "state": SessionState.COMPLETED,
         "ended_at": _AT,
         "next_rank": 4,

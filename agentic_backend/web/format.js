@@ -16,6 +16,12 @@ export function formatDuration(milliseconds) {
   return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
 }
 
+/** How long something has gone on, in whole seconds. */
+export function formatElapsed(milliseconds) {
+  const seconds = Math.floor(milliseconds / 1_000);
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
 /** A cost in each of its currencies, as in "$0.0012"; "" without any. */
 export const formatCosts = (costs) =>
   costs

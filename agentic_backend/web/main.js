@@ -58,6 +58,7 @@ function openChat(signIn) {
   });
   conversation.connection = connection;
   window.addEventListener("online", () => connection.wake());
+  window.addEventListener("offline", () => connection.offline());
   document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && connection.wake());
   signIn.onRenewed = (tokens) => connection.authenticate(tokens);
   signIn.onLeaving = () => keepDrafts(signIn.user.id, conversation.unsent());

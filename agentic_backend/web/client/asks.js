@@ -8,7 +8,7 @@
 
 /** @typedef {Ask & { readonly client_exchange_id: string }} NamedAsk */
 
-/** @typedef {{ readonly content: string, readonly until: number | null }} Kept  why an ask waits, and until when */
+/** @typedef {{ readonly code: string, readonly content: string, readonly until: number | null }} Kept  why an ask waits, and until when */
 
 const FOR_THE_MOMENT = new Set(["rate_limited", "too_many_runs"]);
 export const RESTARTING = "shutting_down";
@@ -63,7 +63,7 @@ export class Asks {
    * @returns {Kept | null}
    */
   keep(id, { code, content, retry_after_s: waitS }) {
-    if (code === RESTARTING) return { content, until: null };
+    if (code === RESTARTING) return { code, content, until: null };
     const ask = this.#asks.get(id);
     if (!ask || !FOR_THE_MOMENT.has(code) || waitS === undefined || ask.postponed) return null;
     ask.postponed = true;
@@ -71,6 +71,6 @@ export class Asks {
       ask.timer = null;
       this.#send(ask.frame);
     }, waitS * 1_000);
-    return { content, until: Date.now() + waitS * 1_000 };
+    return { code, content, until: Date.now() + waitS * 1_000 };
   }
 }

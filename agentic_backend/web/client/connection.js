@@ -14,7 +14,8 @@ import { parseExactly } from "./exact-json.js";
 
 /**
  * @typedef {object} ConnectionState
- * @property {"connecting" | "open" | "reconnecting" | "signed_out" | "refused" | "closed"} phase
+ * @property {"connecting" | "open" | "unsure" | "reconnecting" | "signed_out" | "refused" | "closed"} phase
+ *   `unsure`: the network is said to be gone, and the socket has not been heard since
  * @property {number | null} code  why it is `signed_out` or `refused`: the server's close code; 1012 while a server
  *   that said that it restarts is not back; otherwise null
  */
@@ -173,6 +174,13 @@ export class Connection {
     else this.#ping(ANSWER_WITHIN_AFTER_WAKE_MS);
   }
 
+  /** The network is said to be gone: unless the socket is heard soon, it has died. */
+  offline() {
+    if (this.#phase !== "open") return;
+    this.#ping(ANSWER_WITHIN_AFTER_WAKE_MS);
+    this.#report("unsure");
+  }
+
   #openSocket() {
     const { url, WebSocket = /** @type {SocketClass} */ (globalThis.WebSocket) } = this.#options;
     const socket = new WebSocket(url, [SUBPROTOCOL]);
@@ -203,6 +211,7 @@ export class Connection {
     this.#answerBy = null;
     this.#tokenRefused = false;
     this.#restarts = false;
+    if (this.#phase === "unsure") this.#report("open");
     if (event.type !== "pong") this.#options.onEvent(event, data.length);
   }
 

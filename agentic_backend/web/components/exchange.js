@@ -16,7 +16,7 @@ import { Trust } from "./trust.js";
 import { Working } from "./working.js";
 
 /** `conversation` takes what the user does about the exchange; see Conversation. `costs` are known once it has ended. */
-export const Exchange = memo(({ exchange, costs, isLast, agentName, conversation }) => {
+export const Exchange = memo(({ exchange, costs, isLast, isHeard, agentName, conversation }) => {
   const items = timeline(exchange);
   const ending = outcome(exchange);
   const mayGoOn = isLast && ending && askedText(exchange);
@@ -24,7 +24,7 @@ export const Exchange = memo(({ exchange, costs, isLast, agentName, conversation
   return html`<section class="exchange" data-exchange=${exchange.id} data-status=${ending ?? exchange.status}>
     ${items.map((item) => html`<${Item} key=${item.key} item=${item} shown=${shown} />`)}
     <${ApproveAll} exchange=${exchange} onDecide=${(made) => conversation.decide(exchange, made)} />
-    ${(exchange.progress || isSilent(exchange)) && html`<${Working} exchange=${exchange} agentName=${agentName} />`}
+    ${(exchange.progress || isSilent(exchange)) && html`<${Working} exchange=${exchange} isHeard=${isHeard} agentName=${agentName} />`}
     <${Ending} ending=${ending} />
     ${ending && hasGrounds(exchange, ending) && html`<${Trust} load=${() => conversation.trust(exchange)} />`}
     ${costs?.length > 0 && html`<p class="cost" data-testid="cost">${formatCosts(costs)}</p>`}

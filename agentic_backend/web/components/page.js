@@ -49,7 +49,7 @@ export function Page({ state, actions }) {
   </div>`;
 }
 
-function Body({ state: { conversation: open, costs, agents, agentId, agentsError }, actions, agentName }) {
+function Body({ state: { conversation: open, connection, costs, agents, agentId, agentsError }, actions, agentName }) {
   if (open.loadError) {
     return html`<div class="center" role="alert">
       <p>${open.loadError}</p>
@@ -68,7 +68,7 @@ function Body({ state: { conversation: open, costs, agents, agentId, agentsError
       actions=${actions}
     />`;
   }
-  return html`<div class="messages-area"><${Messages} open=${open} costs=${costs.byExchange} agentName=${agentName} actions=${actions} /></div>`;
+  return html`<div class="messages-area"><${Messages} open=${open} costs=${costs.byExchange} isHeard=${connection.phase === "open"} agentName=${agentName} actions=${actions} /></div>`;
 }
 
 function Foot({ state: { conversation: open, drafts }, actions }) {

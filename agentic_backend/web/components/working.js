@@ -1,23 +1,53 @@
-/** That an exchange works, or can't begin yet. */
+/** That an exchange works, for how long, or what it waits for before it can. */
 
-import { formatAhead } from "../format.js";
+import { errorText } from "../error-words.js";
+import { formatAhead, formatElapsed } from "../format.js";
+import { t } from "../i18n.js";
 import { useNow } from "./clock.js";
-import { html } from "./html.js";
+import { html, useState } from "./html.js";
 import { activityText } from "./notices.js";
 
-export function Working({ exchange: { progress, stopping, kept }, agentName }) {
+/** A clock of the server's that differs by more is not believed. */
+const LONGEST_MS = 86_400_000;
+
+/** `isHeard`: whether the server is connected, without which nobody knows that it works. */
+export function Working({ exchange, isHeard, agentName }) {
+  const { status, progress, stopping, kept } = exchange;
   if (kept) return html`<${Kept} ...${kept} />`;
-  const text = stopping ? "Stopping…" : progress ? activityText("progress", progress, agentName) : "Working…";
-  return html`<p class="working" data-testid=${progress ? "activity" : "working"}>
-    <span class="dots"><i /><i /><i /></span><span>${text}</span>
+  if (status === "sending" || !isHeard) {
+    return html`<${Line} testId="waiting-for-server" text=${t("Waiting for the server…")} />`;
+  }
+  if (stopping) return html`<${Line} testId="working" text=${t("Stopping…")} />`;
+  const text = progress ? activityText("progress", progress, agentName) : t("Working…");
+  return html`<${Timed} testId=${progress ? "activity" : "working"} text=${text} exchange=${exchange} />`;
+}
+
+/** How long is not read aloud every second. */
+function Timed({ testId, text, exchange: { messages } }) {
+  const now = useNow(1_000);
+  const [seenAt] = useState(now);
+  const askedAt = Date.parse(messages[0]?.timestamp);
+  const elapsed = now - (seenAt - askedAt < LONGEST_MS ? Math.min(askedAt, seenAt) : seenAt);
+  const told = elapsed >= 1_000 && html`<span class="muted" aria-hidden="true">${formatElapsed(elapsed)}</span>`;
+  return html`<${Line} testId=${testId} text=${text} more=${told} />`;
+}
+
+function Line({ testId, text, more }) {
+  return html`<p class="working" data-testid=${testId}>
+    <span class="dots"><i /><i /><i /></span><span>${text}</span>${more}
   </p>`;
 }
 
 /** An ask that the server could not take yet. */
-function Kept({ content, until }) {
+function Kept({ until, ...error }) {
   const now = useNow(1_000);
-  const when = until === null ? "as soon as it is back" : until > now ? formatAhead(until, now) : "now";
+  const when =
+    until === null
+      ? t("Your message is sent as soon as it is back.")
+      : until > now
+        ? t("Your message is sent {when}.", { when: formatAhead(until, now) })
+        : t("Your message is sent now.");
   return html`<p class="working" role="status" data-testid="kept">
-    <span class="dots"><i /><i /><i /></span><span>${content} Your message is sent ${when}.</span>
+    <span class="dots"><i /><i /><i /></span><span>${errorText(error)} ${when}</span>
   </p>`;
 }

@@ -1,9 +1,68 @@
 /** German: the page's texts by their English form, in alphabetical order. */
 
 export default {
+  "A limit has been reached.": "Eine Grenze ist erreicht.",
+  "Connect again": "Erneut verbinden",
+  "Connection lost. Reconnecting…": "Verbindung verloren. Wird wiederhergestellt …",
+  "Nothing waits for this decision any more.": "Auf diese Entscheidung wartet nichts mehr.",
+  "Nothing was kept to continue from.": "Es wurde nichts zum Fortsetzen aufbewahrt.",
   Older: "Älter",
   "Previous 30 days": "Letzte 30 Tage",
   "Previous 7 days": "Letzte 7 Tage",
+  "Retry now": "Jetzt versuchen",
+  "Something still runs in this conversation.": "In dieser Unterhaltung läuft noch etwas.",
+  "Something went wrong on the server.": "Auf dem Server ist ein Fehler aufgetreten.",
+  "Stopping…": "Wird angehalten …",
+  "That was too much at once. Wait a little.": "Das war zu viel auf einmal. Warten Sie einen Moment.",
+  "The agent could not be started.": "Der Agent konnte nicht gestartet werden.",
+  "The answer was interrupted.": "Die Antwort wurde unterbrochen.",
+  "The arguments are not those that were shown.": "Die Argumente sind nicht die angezeigten.",
+  "The budget is used up.": "Das Budget ist aufgebraucht.",
+  "The conversation is too long for the language model.": "Die Unterhaltung ist zu lang für das Sprachmodell.",
+  "The language model did not answer in time.": "Das Sprachmodell hat nicht rechtzeitig geantwortet.",
+  "The language model failed.": "Das Sprachmodell ist ausgefallen.",
+  "The language model's provider filtered the content.": "Der Anbieter des Sprachmodells hat den Inhalt gefiltert.",
+  "The language model's provider refused the server's key.":
+    "Der Anbieter des Sprachmodells hat den Schlüssel des Servers abgelehnt.",
+  "The message is too large.": "Die Nachricht ist zu groß.",
+  "The provider has no such language model.": "Der Anbieter hat dieses Sprachmodell nicht.",
+  "The quota at the language model's provider is used up.":
+    "Das Kontingent beim Anbieter des Sprachmodells ist aufgebraucht.",
+  "The server can't be reached.": "Der Server ist nicht erreichbar.",
+  "The server can't reach its storage. Nothing was saved.":
+    "Der Server erreicht seinen Speicher nicht. Es wurde nichts gespeichert.",
+  "The server did not understand this.": "Der Server hat dies nicht verstanden.",
+  "The server does not accept your sign-in.": "Der Server akzeptiert Ihre Anmeldung nicht.",
+  "The server doesn't understand this page. Reload it.": "Der Server versteht diese Seite nicht. Laden Sie sie neu.",
+  "The server is going down. Try again in a moment.": "Der Server wird beendet. Versuchen Sie es gleich erneut.",
+  "The server refused the connection.": "Der Server hat die Verbindung abgelehnt.",
+  "The server restarts. Reconnecting…": "Der Server startet neu. Verbindung wird wiederhergestellt …",
+  "This agent does not exist.": "Diesen Agenten gibt es nicht.",
+  "This answer does not exist.": "Diese Antwort gibt es nicht.",
+  "This can't be done here.": "Das ist hier nicht möglich.",
+  "This conversation does not exist.": "Diese Unterhaltung gibt es nicht.",
+  "This conversation is completed.": "Diese Unterhaltung ist abgeschlossen.",
+  "This does not exist.": "Das gibt es nicht.",
   Today: "Heute",
+  "Too many answers are being written. Wait until one has ended.":
+    "Es werden zu viele Antworten geschrieben. Warten Sie, bis eine fertig ist.",
+  "Too many connections are open. Close other tabs; this one tries again in a minute.":
+    "Zu viele Verbindungen sind offen. Schließen Sie andere Tabs; dieser versucht es in einer Minute erneut.",
+  "Waiting for the server…": "Warten auf den Server …",
+  "Working…": "In Arbeit …",
   Yesterday: "Gestern",
+  "You are not signed in.": "Sie sind nicht angemeldet.",
+  "You are offline. What you write is sent when you are back.":
+    "Sie sind offline. Was Sie schreiben, wird gesendet, sobald Sie wieder online sind.",
+  "You don't have access to this server.": "Sie haben keinen Zugang zu diesem Server.",
+  "You have no access to this.": "Sie haben keinen Zugriff darauf.",
+  "Your message is sent as soon as it is back.": "Ihre Nachricht wird gesendet, sobald er wieder da ist.",
+  "Your message is sent now.": "Ihre Nachricht wird jetzt gesendet.",
+  "Your message is sent {when}.": "Ihre Nachricht wird {when} gesendet.",
+  "Your message was too large to send. Shorten it, then connect again.":
+    "Ihre Nachricht war zu groß. Kürzen Sie sie und verbinden Sie sich erneut.",
+  "Your sign-in can't be checked at the moment. Try again soon.":
+    "Ihre Anmeldung kann gerade nicht geprüft werden. Versuchen Sie es bald erneut.",
+  "Your sign-in has ended. Please sign in again.": "Ihre Anmeldung ist abgelaufen. Bitte melden Sie sich erneut an.",
+  "Your sign-in has expired.": "Ihre Anmeldung ist abgelaufen.",
 };

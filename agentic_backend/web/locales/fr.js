@@ -1,9 +1,68 @@
 /** French: the page's texts by their English form, in alphabetical order. */
 
 export default {
+  "A limit has been reached.": "Une limite a été atteinte.",
+  "Connect again": "Se reconnecter",
+  "Connection lost. Reconnecting…": "Connexion perdue. Reconnexion…",
+  "Nothing waits for this decision any more.": "Plus rien n’attend cette décision.",
+  "Nothing was kept to continue from.": "Rien n’a été conservé pour continuer.",
   Older: "Plus ancien",
   "Previous 30 days": "30 derniers jours",
   "Previous 7 days": "7 derniers jours",
+  "Retry now": "Réessayer maintenant",
+  "Something still runs in this conversation.": "Une réponse est encore en cours dans cette conversation.",
+  "Something went wrong on the server.": "Une erreur s’est produite sur le serveur.",
+  "Stopping…": "Arrêt en cours…",
+  "That was too much at once. Wait a little.": "C’était trop à la fois. Patientez un peu.",
+  "The agent could not be started.": "L’agent n’a pas pu démarrer.",
+  "The answer was interrupted.": "La réponse a été interrompue.",
+  "The arguments are not those that were shown.": "Les arguments ne sont pas ceux qui ont été affichés.",
+  "The budget is used up.": "Le budget est épuisé.",
+  "The conversation is too long for the language model.": "La conversation est trop longue pour le modèle de langage.",
+  "The language model did not answer in time.": "Le modèle de langage n’a pas répondu à temps.",
+  "The language model failed.": "Le modèle de langage a échoué.",
+  "The language model's provider filtered the content.": "Le fournisseur du modèle de langage a filtré le contenu.",
+  "The language model's provider refused the server's key.":
+    "Le fournisseur du modèle de langage a refusé la clé du serveur.",
+  "The message is too large.": "Le message est trop volumineux.",
+  "The provider has no such language model.": "Le fournisseur n’a pas ce modèle de langage.",
+  "The quota at the language model's provider is used up.":
+    "Le quota chez le fournisseur du modèle de langage est épuisé.",
+  "The server can't be reached.": "Le serveur est injoignable.",
+  "The server can't reach its storage. Nothing was saved.":
+    "Le serveur ne peut pas accéder à son stockage. Rien n’a été enregistré.",
+  "The server did not understand this.": "Le serveur n’a pas compris cette demande.",
+  "The server does not accept your sign-in.": "Le serveur n’accepte pas votre connexion.",
+  "The server doesn't understand this page. Reload it.": "Le serveur ne comprend pas cette page. Rechargez-la.",
+  "The server is going down. Try again in a moment.": "Le serveur s’arrête. Réessayez dans un instant.",
+  "The server refused the connection.": "Le serveur a refusé la connexion.",
+  "The server restarts. Reconnecting…": "Le serveur redémarre. Reconnexion…",
+  "This agent does not exist.": "Cet agent n’existe pas.",
+  "This answer does not exist.": "Cette réponse n’existe pas.",
+  "This can't be done here.": "Cette action est impossible ici.",
+  "This conversation does not exist.": "Cette conversation n’existe pas.",
+  "This conversation is completed.": "Cette conversation est terminée.",
+  "This does not exist.": "Cet élément n’existe pas.",
   Today: "Aujourd’hui",
+  "Too many answers are being written. Wait until one has ended.":
+    "Trop de réponses sont en cours. Attendez que l’une d’elles se termine.",
+  "Too many connections are open. Close other tabs; this one tries again in a minute.":
+    "Trop de connexions sont ouvertes. Fermez d’autres onglets ; celui-ci réessaie dans une minute.",
+  "Waiting for the server…": "En attente du serveur…",
+  "Working…": "En cours…",
   Yesterday: "Hier",
+  "You are not signed in.": "Vous n’êtes pas connecté.",
+  "You are offline. What you write is sent when you are back.":
+    "Vous êtes hors ligne. Ce que vous écrivez sera envoyé à votre retour.",
+  "You don't have access to this server.": "Vous n’avez pas accès à ce serveur.",
+  "You have no access to this.": "Vous n’avez pas accès à cet élément.",
+  "Your message is sent as soon as it is back.": "Votre message sera envoyé dès son retour.",
+  "Your message is sent now.": "Votre message est envoyé maintenant.",
+  "Your message is sent {when}.": "Votre message sera envoyé {when}.",
+  "Your message was too large to send. Shorten it, then connect again.":
+    "Votre message était trop volumineux. Raccourcissez-le, puis reconnectez-vous.",
+  "Your sign-in can't be checked at the moment. Try again soon.":
+    "Votre connexion ne peut pas être vérifiée pour le moment. Réessayez bientôt.",
+  "Your sign-in has ended. Please sign in again.": "Votre session a expiré. Veuillez vous reconnecter.",
+  "Your sign-in has expired.": "Votre session a expiré.",
 };

@@ -48,6 +48,11 @@ export class Api {
     return this.#call("DELETE", `sessions/${encodeURIComponent(id)}`);
   }
 
+  /** Ends the session, and what runs in it; nothing can be asked in it any more. */
+  complete(id) {
+    return this.#call("POST", `sessions/${encodeURIComponent(id)}/complete`);
+  }
+
   exchange(id) {
     return this.#call("GET", `exchanges/${encodeURIComponent(id)}`);
   }

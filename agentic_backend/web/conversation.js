@@ -142,6 +142,13 @@ export class Conversation {
     return this.api.trust(exchange.id);
   }
 
+  /** Ends the session for good, with what runs in it. Raises ApiError. */
+  async end() {
+    const { sessionId } = this.#open;
+    await this.api.complete(sessionId);
+    this.#learn(await this.api.session(sessionId));
+  }
+
   stop() {
     const running = ongoing(this.#open.transcript);
     const waiting = running?.kept && this.#asks.find(running.clientExchangeId);

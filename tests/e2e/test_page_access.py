@@ -125,7 +125,7 @@ async def test_the_list_can_be_skipped(page: ChatPage) -> None:
 
 async def test_a_screen_reader_hears_the_answer_in_one_piece(page: ChatPage, pace: Pace) -> None:
     await expect(page.by("announcer")).to_have_count(0)
-    await page.by("agent-picker").select_option("paced")
+    await page.choose_agent("paced")
     await page.ask(ASK)
     pace.write(10)
     await page.writes(9)

@@ -38,7 +38,7 @@ async def test_a_new_chat_offers_the_agents_and_what_each_could_be_asked(browser
 
 
 async def test_enter_asks_and_the_answer_is_markdown_while_it_streams(page: ChatPage, pace: Pace) -> None:
-    await page.by("agent-picker").select_option("paced")
+    await page.choose_agent("paced")
     await page.ask("show me some markdown")
     await expect(page.composer).to_have_value("")
     await expect(page.by("message-user")).to_contain_text("show me some markdown")
@@ -86,7 +86,7 @@ async def test_a_thought_is_a_card_that_can_be_opened(page: ChatPage) -> None:
 
 
 async def test_a_thought_stays_open_while_it_is_written(page: ChatPage, pace: Pace) -> None:
-    await page.by("agent-picker").select_option("paced")
+    await page.choose_agent("paced")
     await page.ask("think about the weather")
     pace.write(3)
     await expect(page.by("thought").locator("summary")).to_have_text("Thinking…")

@@ -55,7 +55,7 @@ def cards(page: ChatPage, state: str = "open") -> Locator:
 
 async def ask(page: ChatPage, agent: str, text: str, *, waiting: int = 1) -> None:
     """Ask a new session, until so many cards wait."""
-    await page.by("agent-picker").select_option(agent)
+    await page.choose_agent(agent)
     await page.ask(text)
     await expect(cards(page)).to_have_count(waiting)
 

@@ -16,7 +16,7 @@ TWICE = {"id": "sleeping_twice", "class_path": "graphs.loop_blocking:sleeping_tw
 
 async def test_the_line_that_blocked_stays_beside_the_answer(browser: Browser, tmp_path: Path) -> None:
     async with running_server(tmp_path, agents=[SLEEPING]) as server, chat_page(browser, server.address) as page:
-        await page.by("agent-picker").select_option("sleeping")
+        await page.choose_agent("sleeping")
         await page.ask("hello")
         await page.ended()
         await expect(page.answers).to_contain_text("slept")
@@ -28,7 +28,7 @@ async def test_the_line_that_blocked_stays_beside_the_answer(browser: Browser, t
 
 async def test_a_line_that_blocks_again_and_again_is_told_once(browser: Browser, tmp_path: Path) -> None:
     async with running_server(tmp_path, agents=[TWICE]) as server, chat_page(browser, server.address) as page:
-        await page.by("agent-picker").select_option("sleeping_twice")
+        await page.choose_agent("sleeping_twice")
         await page.ask("hello")
         await page.ended()
         await expect(page.answers).to_contain_text("slept twice")

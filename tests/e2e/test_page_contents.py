@@ -16,7 +16,7 @@ async def test_answers_show_their_json_sources_images_and_their_absence(browser:
 
         async def ask(agent_id: str) -> None:
             await page.by("new-chat").click()
-            await page.by("agent-picker").select_option(agent_id)
+            await page.choose_agent(agent_id)
             await page.ask("hello")
             await page.ended()
             await expect(page.answers).to_have_count(1)

@@ -24,7 +24,7 @@ NETWORK_ERRORS = r"net::ERR_|WebSocket connection to"
 
 async def ask_paced(page: ChatPage) -> None:
     """Ask the agent that writes no faster than its test wants."""
-    await page.by("agent-picker").select_option("paced")
+    await page.choose_agent("paced")
     await page.ask(ASK)
 
 
@@ -117,7 +117,7 @@ async def test_a_conversation_that_was_left_meanwhile_shows_all_of_its_answer(
     await assert_reads(page, 10)
     left = page.session_id
     await page.by("new-chat").click()
-    await page.by("agent-picker").select_option("assistant")
+    await page.choose_agent("assistant")
     await page.asked("my name is Zorblax")
     pace.write(20)
     await page.tab.locator(f"[data-session='{left}'] .session-title").click()

@@ -126,7 +126,7 @@ async def test_a_message_too_large_for_a_frame_can_be_shortened(small_page: Chat
 
 
 async def test_what_waits_for_a_person_is_shown_and_can_be_stopped(page: ChatPage) -> None:
-    await page.by("agent-picker").select_option("asking")
+    await page.choose_agent("asking")
     await page.ask("hello")
     card = page.by("approval")
     await expect(card).to_contain_text("Which one?")

@@ -65,7 +65,7 @@ async def test_no_text_asks_anything_of_another_host(page: ChatPage, outside: Im
 
 
 async def test_a_part_asks_for_its_image_when_its_reader_wants_it(page: ChatPage, outside: ImageHost) -> None:
-    await page.by("agent-picker").select_option("pictures")
+    await page.choose_agent("pictures")
     urls = [outside.url(path) for path in ("/one.png", "/two.png")]
     await page.asked(" ".join([*urls, "http://127.0.0.1:1/plain.png", "javascript:window.executed=1"]))
     await page.tab.reload()
@@ -131,7 +131,7 @@ async def test_images_of_this_server_and_in_the_text_itself_are_shown_at_once(pa
     for name in ("here", "within"):
         await expect(page.answers.get_by_role("img", name=name)).not_to_have_js_property("naturalWidth", 0)
     await page.tab.get_by_test_id("new-chat").click()
-    await page.by("agent-picker").select_option("pictures")
+    await page.choose_agent("pictures")
     await page.asked(f"/static/icon.svg {pixel}")
     pictures = page.answers.locator("img.picture")
     await expect(pictures).to_have_count(2)

@@ -26,7 +26,7 @@ async def page(browser: Browser, tmp_path: Path) -> AsyncIterator[ChatPage]:
     settings = {"mcp_servers": {"local": echo_over_stdio()}}
     async with running_server(tmp_path, agents=[AGENT], settings=settings) as server:
         async with chat_page(browser, server.address) as page:
-            await page.by("agent-picker").select_option("local")
+            await page.choose_agent("local")
             yield page
 
 

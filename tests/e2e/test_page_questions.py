@@ -23,7 +23,7 @@ async def page(browser: Browser, tmp_path: Path) -> AsyncIterator[ChatPage]:
 
 async def ask(page: ChatPage, agent: str) -> Locator:
     """The card of the question that `agent` asks."""
-    await page.by("agent-picker").select_option(agent)
+    await page.choose_agent(agent)
     await page.ask("go on")
     card = page.by("approval").and_(page.tab.locator("[data-state=open]"))
     await expect(card).to_have_count(1)

@@ -68,7 +68,7 @@ class Sockets:
 async def test_tokens_are_renewed_silently_while_an_answer_is_written(page: KeycloakPage, pace: Pace) -> None:
     sockets = Sockets(page)
     await page.tab.reload()
-    await page.by("agent-picker").select_option("paced")
+    await page.choose_agent("paced")
     await page.ask(ASK)
     pace.write(10)
     await page.writes(9)

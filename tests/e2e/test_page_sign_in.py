@@ -47,7 +47,7 @@ async def page(browser: Browser, server: RunningServer, keycloak: Keycloak) -> A
 
 
 async def ask_paced(page: KeycloakPage) -> None:
-    await page.by("agent-picker").select_option("paced")
+    await page.choose_agent("paced")
     await page.ask(ASK)
 
 

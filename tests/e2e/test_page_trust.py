@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
 async def opened(page: ChatPage) -> None:
     await page.by("new-chat").click()
-    await page.by("agent-picker").select_option("looking")
+    await page.choose_agent("looking")
     await page.asked("What's the weather in Paris?")
     await page.by("trust").get_by_role("button", name="What this rests on").click()
     await expect(page.by("trust-statements")).to_be_visible()
@@ -82,7 +82,7 @@ async def test_an_answer_that_a_module_has_changed_says_so(browser: Browser, tmp
     agents = [one for one in TEST_AGENTS if one["id"] == "echo"]
     served = running_server(tmp_path, agents=agents, settings=settings)
     async with served as server, chat_page(browser, server.address) as page:
-        await page.by("agent-picker").select_option("echo")
+        await page.choose_agent("echo")
         await page.asked("my secret")
         await expect(page.answers).to_contain_text("***")
         await page.by("trust").get_by_role("button", name="What this rests on").click()
@@ -109,7 +109,7 @@ async def test_a_failure_is_told_and_opening_it_again_tries_again(browser: Brows
                 await route.continue_()  # type: ignore[attr-defined]
 
         await page.tab.route("**/trust", fail_once)
-        await page.by("agent-picker").select_option("looking")
+        await page.choose_agent("looking")
         await page.asked("What's the weather in Paris?")
         line = page.by("trust").get_by_role("button", name="What this rests on")
         await line.click()

@@ -86,6 +86,10 @@ class ChatPage:
         await other.open(fragment)
         return other
 
+    async def choose_agent(self, agent_id: str) -> None:
+        """Choose whom the new conversation asks."""
+        await self.by("agent-picker").select_option(agent_id)
+
     async def ask(self, text: str) -> None:
         await self.composer.fill(text)
         await self.composer.press("Enter")

@@ -1,10 +1,11 @@
-/** The line above the conversation: its title, its agent, and what it has cost. */
+/** The line above the conversation: its title, its agent, what it has cost, and its menu. */
 
 import { formatCosts } from "../format.js";
 import { html } from "./html.js";
 import { IconButton } from "./icons.js";
+import { SessionMenu } from "./session-menu.js";
 
-export function Head({ state: { conversation: open, costs }, agentName, drawer, onOpenDrawer }) {
+export function Head({ state: { conversation: open, costs }, agentName, drawer, onOpenDrawer, actions }) {
   const total = costs.sessionId === open.sessionId ? formatCosts(costs.total) : "";
   return html`<header class="head">
     <${IconButton}
@@ -18,5 +19,6 @@ export function Head({ state: { conversation: open, costs }, agentName, drawer, 
     <span class="head-title" data-testid="title">${open.session?.title ?? ""}</span>
     ${open.session && html`<span class="tag" data-testid="session-agent">${agentName(open.session.agent_id)}</span>`}
     ${total && html`<span class="head-cost" data-testid="session-cost" title="Cost of this conversation">${total}</span>`}
+    ${open.session && html`<${SessionMenu} session=${open.session} actions=${actions} />`}
   </header>`;
 }

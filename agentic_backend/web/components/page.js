@@ -41,7 +41,13 @@ export function Page({ state, actions }) {
     />
     <div class="backdrop" onClick=${closeDrawer} />
     <main>
-      <${Head} state=${state} agentName=${agentName} drawer=${drawer} onOpenDrawer=${() => setDrawer(true)} />
+      <${Head}
+        state=${state}
+        agentName=${agentName}
+        drawer=${drawer}
+        onOpenDrawer=${() => setDrawer(true)}
+        actions=${actions}
+      />
       <${ConnectionNotice} connection=${connection} onConnect=${actions.connect} />
       <${Body} state=${state} actions=${actions} agentName=${agentName} />
       <${Foot} state=${state} actions=${actions} />
@@ -68,7 +74,15 @@ function Body({ state: { conversation: open, connection, costs, agents, agentId,
       actions=${actions}
     />`;
   }
-  return html`<div class="messages-area"><${Messages} open=${open} costs=${costs.byExchange} isHeard=${connection.phase === "open"} agentName=${agentName} actions=${actions} /></div>`;
+  return html`<div class="messages-area">
+    <${Messages}
+      open=${open}
+      costs=${costs.byExchange}
+      isHeard=${connection.phase === "open"}
+      agentName=${agentName}
+      actions=${actions}
+    />
+  </div>`;
 }
 
 function Foot({ state: { conversation: open, drafts }, actions }) {

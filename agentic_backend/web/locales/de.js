@@ -4,6 +4,12 @@ export default {
   "A limit has been reached.": "Eine Grenze ist erreicht.",
   "Connect again": "Erneut verbinden",
   "Connection lost. Reconnecting…": "Verbindung verloren. Wird wiederhergestellt …",
+  "Conversation menu": "Menü der Unterhaltung",
+  "End it": "Beenden",
+  "End the conversation": "Unterhaltung beenden",
+  "End this conversation?": "Diese Unterhaltung beenden?",
+  "It stays readable, but nothing more can be asked in it.":
+    "Sie bleibt lesbar, aber es kann nichts mehr darin gefragt werden.",
   "Nothing waits for this decision any more.": "Auf diese Entscheidung wartet nichts mehr.",
   "Nothing was kept to continue from.": "Es wurde nichts zum Fortsetzen aufbewahrt.",
   Older: "Älter",

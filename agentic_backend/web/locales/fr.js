@@ -4,6 +4,12 @@ export default {
   "A limit has been reached.": "Une limite a été atteinte.",
   "Connect again": "Se reconnecter",
   "Connection lost. Reconnecting…": "Connexion perdue. Reconnexion…",
+  "Conversation menu": "Menu de la conversation",
+  "End it": "Terminer",
+  "End the conversation": "Terminer la conversation",
+  "End this conversation?": "Terminer cette conversation ?",
+  "It stays readable, but nothing more can be asked in it.":
+    "Elle reste lisible, mais on ne peut plus rien y demander.",
   "Nothing waits for this decision any more.": "Plus rien n’attend cette décision.",
   "Nothing was kept to continue from.": "Rien n’a été conservé pour continuer.",
   Older: "Plus ancien",

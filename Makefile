@@ -12,7 +12,7 @@ SERVICES := asyncapi_parser or chromium or keycloak or mcp_everything or mongodb
 # They start servers, processes or whole campaigns.
 SLOW := e2e faults hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py client/test_reconnects.py transports/test_slow_clients.py transports/contract/test_calls_as_described.py sessions/test_maintenance.py
 
-.PHONY: run services test quick faults hostile tables contract clients transcripts check lint types imports bench bench-doors profile lock clean
+.PHONY: run services test quick faults hostile tables contract clients vendor transcripts check lint types imports bench bench-doors profile lock clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
@@ -51,6 +51,10 @@ contract: .venv/.installed-dev
 # The protocol in TypeScript, from the JSON Schemas that `make contract` has written.
 clients: contract
 	$(BIN)/python clients/typescript/protocol_types.py > clients/typescript/protocol.d.ts
+
+# The chat page's libraries, from npm, as vendor.lock says; only who updates one needs npm.
+vendor: .venv/.installed-dev
+	$(BIN)/python tools/vendor.py
 
 # What this version's server says to clients, for tests/compatibility; its README tells when.
 transcripts: .venv/.installed-dev

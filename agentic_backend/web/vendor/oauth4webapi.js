@@ -1,3 +1,4 @@
+/*! oauth4webapi 3.8.8, MIT, see LICENSES.md */
 let USER_AGENT;
 if (typeof navigator === 'undefined' || !navigator.userAgent?.startsWith?.('Mozilla/5.0 ')) {
     const NAME = 'oauth4webapi';

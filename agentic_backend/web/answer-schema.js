@@ -1,17 +1,26 @@
 /**
- * The form for an answer that has a JSON Schema, and the value that a filled-in form makes.
+ * The form for a value that has a JSON Schema, and the value that a filled-in form makes.
  *
- * Pure. A form is `{fields, isObject}`; without `isObject` its one field is the whole answer. A field is `{name, kind,
- * label, help, isRequired, isNullable, mayBeEmpty, initial, options}`: `kind` is `text`, `number`, `integer`, `boolean`,
- * `choice` or `json`, `options` are `[{label, value}]` of a choice. What is entered is a text; `true` or `false` for a boolean, and
- * the place of its option for a choice. A required text left empty is taken for forgotten, unless its schema has a
- * `minLength` of 0 (`mayBeEmpty`). The server checks every answer against the whole schema.
+ * Pure. A form is `{fields, isObject}`; without `isObject` its one field is the whole value. A field is `{name, kind,
+ * label, help, isRequired, isNullable, mayBeEmpty, initial, inputType, options, form}`; by its `kind`, what is entered is
+ *
+ * - `text`, `number`, `integer`, `json`: a text; `inputType` is that of HTML for a text with a format
+ * - `boolean`: `true`, `false` or null
+ * - `choice`: the place of one of its `options`, `[{label, value}]`, as a text; `choices`: a list of such places
+ * - `lines`: a text, a line for each item of a list of texts
+ * - `object`: what is entered in the fields of its own `form`, by their names
+ *
+ * A required text left empty is taken for forgotten, unless its schema has a `minLength` of 0 (`mayBeEmpty`). The server
+ * checks every value against the whole schema.
  */
 
 import { parseExactly } from "./client/exact-json.js";
 import { formatJson } from "./format.js";
+import { t } from "./i18n.js";
 
 const MOST_FIELDS = 40;
+/** Forms within forms; what lies deeper is JSON. */
+const MOST_DEPTH = 3;
 const MOST_OPTIONS = 200;
 /** A reference may lead to a reference, and a harmful schema in a circle. */
 const MOST_REFERENCES = 16;
@@ -20,22 +29,48 @@ const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const INTEGER = /^[+-]?\d+$/;
 
 export function formOf(schema) {
-  const root = resolved(schema, schema);
-  const properties = isObject(root) && isObject(root.properties) ? Object.entries(root.properties) : [];
-  if (!properties.length || properties.length > MOST_FIELDS) {
-    return { isObject: false, fields: [fieldOf(schema, "answer", schema, true)] };
-  }
-  const required = new Set(Array.isArray(root.required) ? root.required : []);
-  return {
-    isObject: true,
-    fields: properties.map(([name, part]) => fieldOf(schema, name, part, required.has(name))),
-  };
+  const whole = objectForm(schema, resolved(schema, schema), 0);
+  return whole ?? { isObject: false, fields: [fieldOf(schema, "answer", schema, true, 0)] };
 }
+
+/** The form of an object with properties, or null. */
+function objectForm(root, schema, depth) {
+  const properties = isObject(schema.properties) ? Object.entries(schema.properties) : [];
+  if (!properties.length || properties.length > MOST_FIELDS || depth >= MOST_DEPTH) return null;
+  const required = new Set(Array.isArray(schema.required) ? schema.required : []);
+  const fields = properties.map(([name, part]) => fieldOf(root, name, part, required.has(name), depth + 1));
+  return { isObject: true, fields };
+}
+
+/** What to enter for the form to make `value`; null where it can't make just that. */
+export function enteredFor(form, value) {
+  if (!form.isObject) return null;
+  const entered = enteredOf(form, value);
+  const { answer, problems } = answerIn(form, entered);
+  return problems || canonical(answer) !== canonical(value) ? null : entered;
+}
+
+function enteredOf(form, value) {
+  return Object.fromEntries(
+    form.fields.map((field) => [field.name, initialOf(field, isObject(value) ? value[field.name] : undefined)]),
+  );
+}
+
+/** The same for objects whose properties stand in another order. */
+const canonical = (value) =>
+  JSON.stringify(value, (_name, part) =>
+    isObject(part) && !JSON.isRawJSON?.(part)
+      ? Object.fromEntries(Object.entries(part).sort(([one], [other]) => (one < other ? -1 : 1)))
+      : part,
+  );
 
 /** What stands in a field before anything is entered. */
 export const enteredIn = (entered, { name, initial }) => (Object.hasOwn(entered, name) ? entered[name] : initial);
 
-/** `{answer}`, or `{problems}`: what is wrong, by the name of its field, in words for who fills the form in. */
+/**
+ * `{answer}`, or `{problems}`: what is wrong, by the name of its field, in words for who fills the form in; for an
+ * `object` the problems of its own fields.
+ */
 export function answerIn(form, entered) {
   const problems = {};
   const answer = {};
@@ -48,35 +83,44 @@ export function answerIn(form, entered) {
   return { answer: form.isObject ? answer : answer[form.fields[0].name] };
 }
 
-function fieldOf(root, name, part, isRequired) {
+function fieldOf(root, name, part, isRequired, depth) {
   const outer = resolved(root, part);
   const { schema, isNullable } = withoutNull(root, outer);
-  const options = optionsOf(schema);
-  const kind = options ? "choice" : kindOf(schema);
-  const given = outer.default ?? schema.default;
-  return {
+  const field = {
     name,
-    kind,
-    options,
+    ...kindOf(root, schema, depth),
     isNullable,
     isRequired,
-    mayBeEmpty: kind === "text" && schema.minLength === 0,
+    mayBeEmpty: schema.type === "string" && schema.minLength === 0,
     label: textIn(outer.title, schema.title) ?? name,
     help: textIn(outer.description, schema.description),
-    initial: initialOf(kind, options, given),
   };
+  return { ...field, initial: initialOf(field, outer.default ?? schema.default) };
 }
 
-/** What a field shows for `given`, the default of its schema. */
-function initialOf(kind, options, given) {
-  if (kind === "choice") {
-    const place = options.findIndex(({ value }) => JSON.stringify(value) === JSON.stringify(given));
-    return place < 0 ? "" : String(place);
+/** What stands in a field for `given`; nothing where it can't stand for that. */
+function initialOf({ kind, options, form }, given) {
+  switch (kind) {
+    case "choice":
+      return placesOf(options, [given])[0] ?? "";
+    case "choices":
+      return Array.isArray(given) ? placesOf(options, given) : [];
+    case "boolean":
+      return typeof given === "boolean" ? given : null;
+    case "lines":
+      return Array.isArray(given) ? given.join("\n") : "";
+    case "object":
+      return isObject(given) ? enteredOf(form, given) : {};
   }
-  if (kind === "boolean") return typeof given === "boolean" ? given : null;
   if (given === undefined || given === null) return "";
   return kind === "text" && typeof given === "string" ? given : formatJson(given);
 }
+
+const placesOf = (options, values) =>
+  values
+    .map((given) => options.findIndex(({ value }) => JSON.stringify(value) === JSON.stringify(given)))
+    .filter((place) => place >= 0)
+    .map(String);
 
 /** The parts of a schema that may be null, as pydantic writes `X | None`: that of `X`, and that null is allowed. */
 function withoutNull(root, schema) {
@@ -104,31 +148,75 @@ function valuesOf(schema) {
   return "const" in schema ? [schema.const] : null;
 }
 
-function kindOf({ type }) {
-  if (type === "string") return "text";
-  return ["number", "integer", "boolean"].includes(type) ? type : "json";
+/** The formats of JSON Schema for which browsers have an input of their own, that makes just such texts. */
+const INPUT_TYPES = { date: "date", email: "email", uri: "url" };
+
+function kindOf(root, schema, depth) {
+  const options = optionsOf(schema);
+  if (options) return { kind: "choice", options };
+  switch (schema.type) {
+    case "string":
+      return { kind: "text", inputType: INPUT_TYPES[schema.format] ?? null };
+    case "number":
+    case "integer":
+    case "boolean":
+      return { kind: schema.type };
+    case "array":
+      return listKind(resolved(root, schema.items));
+  }
+  const form = schema.type === "object" && objectForm(root, schema, depth);
+  return form ? { kind: "object", form } : { kind: "json" };
 }
 
-function valueIn({ kind, options, isRequired, isNullable, mayBeEmpty }, entered) {
-  const isMissing = entered === null || (typeof entered === "string" && !entered.trim());
-  if (isMissing) {
+function listKind(items) {
+  const options = optionsOf(items);
+  if (options) return { kind: "choices", options };
+  return { kind: items.type === "string" && !items.format ? "lines" : "json" };
+}
+
+function valueIn(field, entered) {
+  const { kind, options, isRequired, isNullable, mayBeEmpty } = field;
+  if (kind === "object") return objectIn(field, entered);
+  if (isNothing(entered)) {
     if (!isRequired) return {};
-    if (mayBeEmpty && !isNullable) return { value: entered };
-    return isNullable ? { value: null } : { problem: "This is needed." };
+    if (isNullable) return { value: null };
+    if (kind === "choices" || kind === "lines") return { value: [] };
+    return mayBeEmpty ? { value: entered } : { problem: t("This is needed.") };
   }
   switch (kind) {
     case "choice":
       return { value: options[Number(entered)].value };
+    case "choices":
+      return { value: options.filter((_option, place) => entered.includes(String(place))).map(({ value }) => value) };
+    case "lines":
+      return { value: entered.split("\n").filter((line) => line.trim()) };
     case "number":
-      return NUMBER.test(entered.trim()) ? numberIn(entered) : { problem: "This must be a number." };
+      return NUMBER.test(entered.trim()) ? numberIn(entered) : { problem: t("This must be a number.") };
     case "integer":
-      return INTEGER.test(entered.trim()) ? numberIn(entered) : { problem: "This must be a whole number." };
+      return INTEGER.test(entered.trim()) ? numberIn(entered) : { problem: t("This must be a whole number.") };
     case "json":
       return jsonIn(entered);
     default:
       return { value: entered };
   }
 }
+
+const isNothing = (entered) =>
+  entered === null || (typeof entered === "string" && !entered.trim()) || (Array.isArray(entered) && !entered.length);
+
+/** An object that need not be there isn't, where nothing has been entered in it. */
+function objectIn({ form, isRequired, isNullable }, entered) {
+  if (isUntouched(form, entered) && !isRequired) return {};
+  if (isUntouched(form, entered) && isNullable) return { value: null };
+  const { answer, problems } = answerIn(form, entered);
+  return problems ? { problem: problems } : { value: answer };
+}
+
+const isUntouched = (form, entered) =>
+  form.fields.every((field) => {
+    const value = enteredIn(entered, field);
+    return field.kind === "object" ? isUntouched(field.form, value) : String(value) === String(field.initial);
+  });
 
 /**
  * `{value}` or `{problem}`. Integers are exact, also where they are too large for a JavaScript number. JSON knows
@@ -141,14 +229,14 @@ function numberIn(entered) {
     .replace(/^(-?)0+(?=\d)/, "$1");
   if (INTEGER.test(text)) return jsonIn(text);
   const value = Number(text);
-  return Number.isFinite(value) ? { value } : { problem: "This number is too large." };
+  return Number.isFinite(value) ? { value } : { problem: t("This number is too large.") };
 }
 
 function jsonIn(entered) {
   try {
     return { value: parseExactly(entered) };
   } catch (error) {
-    return { problem: `This is not JSON yet: ${error.message}` };
+    return { problem: t("This is not JSON yet: {error}", { error: error.message }) };
   }
 }
 

@@ -7,6 +7,7 @@
  * soon as nothing of it runs, because following it sooner would send the running exchange again from its beginning.
  */
 
+import { answerFrom } from "./answerable.js";
 import { ApiError } from "./api.js";
 import { Asks } from "./client/asks.js";
 import { TOO_LARGE } from "./client/connection.js";
@@ -130,6 +131,16 @@ export class Conversation {
   /** Decides on what the exchange waits for; see Decisions. */
   decide(exchange, made) {
     this.#decisions.decide(exchange, made);
+  }
+
+  /** Takes `text` as the answer to the question that waits; false where it answers none. */
+  answer(text) {
+    const waiting = ongoing(this.#open.transcript);
+    const made = waiting?.status === "awaiting_human" ? answerFrom(waiting, text) : null;
+    if (!made) return false;
+    this.decide(waiting, [made]);
+    this.#draft(this.#open.sessionId, "");
+    return true;
   }
 
   /** Goes on with an interrupted exchange, as a new one. Raises ApiError. */

@@ -97,6 +97,7 @@ async def test_arguments_can_be_edited_and_nothing_that_is_no_object_is_sent(pag
     card = cards(page)
     await expect(card.locator("dd pre")).to_have_text(["ann@example.org", "9007199254740993"])
     await card.get_by_test_id("edit").click()
+    await page.by("edit-as-json").click()
     field = page.by("edit-args")
     await expect(field).to_be_focused()
     await expect(field).to_have_value(re.compile("9007199254740993"))
@@ -116,6 +117,7 @@ async def test_arguments_can_be_edited_and_nothing_that_is_no_object_is_sent(pag
 async def test_an_edit_that_the_tool_would_not_take_comes_back_as_it_was_written(page: ChatPage, notes: Path) -> None:
     await ask(page, "approving", calls(EMAIL))
     await cards(page).get_by_test_id("edit").click()
+    await page.by("edit-as-json").click()
     written = '{"to": "bob@example.org", "copies": "many"}'
     await page.by("edit-args").fill(written)
     await page.by("confirm-edit").click()
@@ -185,6 +187,32 @@ async def test_several_calls_are_approved_at_once(page: ChatPage, notes: Path) -
     await page.ended()
     await expect(page.by("decision")).to_have_text(["Approved", "Approved"])
     assert sorted(runs(notes)) == [FILE, SENT]
+
+
+async def test_several_calls_are_rejected_at_once_for_one_reason(page: ChatPage, notes: Path) -> None:
+    await ask(page, "approving", calls(EMAIL, FILE), waiting=2)
+    await page.by("reject-all").click()
+    await page.by("reject-message").fill("not today")
+    await page.by("confirm-reject").click()
+    await page.ended()
+    await expect(page.by("decision")).to_have_text(["Rejected", "Rejected"])
+    assert runs(notes) == []
+
+
+async def test_arguments_are_edited_in_the_form_of_their_schema(page: ChatPage, notes: Path) -> None:
+    await ask(page, "approving", calls(("send_email", {"to": "ann@example.org", "copies": 9007199254740993})))
+    card = cards(page)
+    await card.get_by_test_id("edit").click()
+    await expect(card.get_by_label("Copies")).to_have_value("9007199254740993")
+    await card.get_by_label("Copies").fill("many")
+    await card.get_by_test_id("send-answer").click()
+    await expect(card.get_by_test_id("answer-problem")).to_have_text("This must be a whole number.")
+    await card.get_by_label("Copies").fill("9007199254740995")
+    await card.get_by_test_id("edit-as-json").click()
+    await expect(page.by("edit-args")).to_have_value(re.compile("9007199254740995"))
+    await page.by("confirm-edit").click()
+    await page.ended()
+    assert runs(notes) == [("send_email", {"to": "ann@example.org", "body": "", "copies": 9007199254740995})]
 
 
 async def test_decisions_made_in_a_row_all_count(page: ChatPage, notes: Path) -> None:

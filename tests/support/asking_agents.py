@@ -1,6 +1,7 @@
 """Graphs that ask a person, each in another form, and repeat the answer as JSON."""
 
 import json
+from datetime import date
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage
@@ -9,6 +10,18 @@ from langgraph.types import interrupt
 from pydantic import BaseModel, Field
 
 from agentic_backend.agents.agent_flow import CompiledGraph
+
+
+class Address(BaseModel):
+    street: str
+    country: Literal["CH", "FR"] = "CH"
+
+
+class Order(BaseModel):
+    day: date
+    extras: list[Literal["bike", "meal", "seat"]] = []
+    invoice: Address
+    gift: Address | None = None
 
 
 class Booking(BaseModel):
@@ -23,7 +36,7 @@ class Booking(BaseModel):
 def _asking(value: Any, response_schema: Any = None) -> CompiledGraph:
     def ask(state: MessagesState) -> dict[str, Any]:
         answer = interrupt(value, response_schema=response_schema)
-        told = answer.model_dump() if isinstance(answer, BaseModel) else answer
+        told = answer.model_dump(mode="json") if isinstance(answer, BaseModel) else answer
         return {"messages": [AIMessage(f"You said {json.dumps(told)}")]}
 
     graph = StateGraph(MessagesState)
@@ -34,6 +47,9 @@ def _asking(value: Any, response_schema: Any = None) -> CompiledGraph:
 
 transfer = _asking({"question": "Shall I do it?", "details": "Transfer $500 to Bob", "account": {"iban": "DE02"}})
 booking = _asking("Book a train", Booking)
+order = _asking("What do you order?", Order)
+name = _asking("What is your name?", {"type": "string"})
+size = _asking({"question": "Which size?", "choices": [{"id": "s", "label": "Small"}, {"id": "l", "label": "Large"}]})
 PAY = {"name": "pay", "args": {"amount": 5}, "description": "Pay it?"}
 DETAILS = "Transfer $500 to Bob"
 INBOX = {
@@ -68,7 +84,7 @@ yes_or_no = _asking("Is it raining?", {"type": "boolean"})
 colour = _asking("Which colour?", {"enum": ["red", "green", 3]})
 
 _NAMES = (
-    *("transfer", "booking", "yes_or_no", "colour", "preferences", "twins", "plain_actions"),
+    *("transfer", "booking", "order", "name", "size", "yes_or_no", "colour", "preferences", "twins", "plain_actions"),
     *("of_call", "of_batch", "of_action", "of_actions", "of_choice", "of_options"),
 )
 ENTRIES: list[dict[str, Any]] = [{"id": name, "class_path": f"support.asking_agents:{name}"} for name in _NAMES]

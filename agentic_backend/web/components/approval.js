@@ -6,6 +6,7 @@
 
 import { unshownOf } from "../asked-value.js";
 import { formatAhead, formatTime, visible } from "../format.js";
+import { t } from "../i18n.js";
 import { AnswerForm } from "./answer-form.js";
 import { Arguments } from "./arguments.js";
 import { useNow } from "./clock.js";
@@ -75,19 +76,20 @@ export function Approval({ approval, waiting, onDecide, stopping }) {
 }
 
 function Title({ request: { name }, title }) {
-  if (!name) return title || "The agent asks";
-  return html`<span><code>${visible(name)}</code> needs your approval</span>`;
+  if (!name) return title || t("The agent asks");
+  return html`<span><code>${visible(name)}</code> ${t("needs your approval")}</span>`;
 }
 
 function Expiry({ at }) {
   const now = useNow(1_000);
   const isOver = new Date(at).getTime() <= now;
   return html`<time class="muted" datetime=${at} title=${formatTime(at)} data-testid="approval-expiry">
-    ${isOver ? "Expired" : `Expires ${formatAhead(at, now)}`}
+    ${isOver ? t("Expired") : t("Expires {when}", { when: formatAhead(at, now) })}
   </time>`;
 }
 
-function CallDecision({ request: { args, allowed }, writing, edited, stopping, onWriting, onEdited, onDecide }) {
+function CallDecision({ request, writing, edited, stopping, onWriting, onEdited, onDecide }) {
+  const { args, allowed, response_schema: schema } = request;
   if (writing === "reject") {
     const reject = (message) => onDecide({ action: "reject", ...(message && { message }) });
     return html`<${RejectForm} onReject=${reject} onCancel=${() => onWriting(null)} />`;
@@ -95,7 +97,8 @@ function CallDecision({ request: { args, allowed }, writing, edited, stopping, o
   if (writing === "edit") {
     return html`<${EditForm}
       args=${args}
-      text=${edited}
+      schema=${schema}
+      written=${edited}
       onWrite=${onEdited}
       onEdit=${(changed) => onDecide({ action: "edit", args: changed })}
       onCancel=${() => onWriting(null)}
@@ -106,7 +109,7 @@ function CallDecision({ request: { args, allowed }, writing, edited, stopping, o
     { action: "edit", kind: "button", onClick: () => onWriting("edit") },
     { action: "reject", kind: "button", onClick: () => onWriting("reject") },
   ].filter(({ action }) => allowed.includes(action));
-  if (!buttons.length) return html`<p class="muted">This can't be decided here; it can only be stopped.</p>`;
+  if (!buttons.length) return html`<p class="muted">${t("This can't be decided here; it can only be stopped.")}</p>`;
   return html`<div class="approval-actions">
     ${buttons.map(
       ({ action, kind, onClick }) =>

@@ -1,6 +1,7 @@
 /** The arguments of a call, or other named values: exact and readable; long ones are folded. */
 
 import { formatCount, formatJson, visible } from "../format.js";
+import { t } from "../i18n.js";
 import { html, useId, useState } from "./html.js";
 
 const LONG_CHARACTERS = 400;
@@ -8,7 +9,7 @@ const LONG_LINES = 8;
 
 export function Arguments({ args, testId = "approval-args" }) {
   const entries = Object.entries(args ?? {});
-  if (!entries.length) return html`<p class="muted">Without arguments</p>`;
+  if (!entries.length) return html`<p class="muted">${t("Without arguments")}</p>`;
   return html`<dl class="arguments" data-testid=${testId}>
     ${entries.map(
       ([name, value]) => html`<div key=${name}>
@@ -34,7 +35,7 @@ function Value({ value }) {
         aria-controls=${id}
         onClick=${() => setUnfolded(!unfolded)}
       >
-        ${unfolded ? "Show less" : `Show all ${formatCount(text.length)} characters`}
+        ${unfolded ? t("Show less") : t("Show all {count} characters", { count: formatCount(text.length) })}
       </button>`
     }`;
 }

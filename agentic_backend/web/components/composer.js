@@ -18,13 +18,14 @@ export function Composer({ draft, running, stopping, waiting, refusal, sessionId
 
   const send = () => {
     // What is typed before the page renders again belongs to the next message.
-    if (conversation.send(area.current.value)) area.current.value = "";
+    const { value } = area.current;
+    if (waiting ? conversation.answer(value) : conversation.send(value)) area.current.value = "";
   };
   const typed = (event) => {
     // 229: the key belongs to an input method that is composing.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
-    if (!running) send();
+    if (!running || waiting) send();
   };
   return html`<div class="composer-area">
     ${refusal && html`<${Refusal} refusal=${refusal} onDismiss=${() => conversation.dismissRefusal()} />`}

@@ -1,20 +1,21 @@
 /** What a person has decided, in one line. */
 
 import { visible } from "../format.js";
+import { t } from "../i18n.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 
 /** By action: what its button says, what is said when it is done, and its sign. */
 export const DECISIONS = {
-  approve: { command: "Approve", done: "Approved", icon: "check" },
-  edit: { command: "Edit", done: "Approved with changes", icon: "pencil" },
-  reject: { command: "Reject", done: "Rejected", icon: "cross" },
-  expire: { done: "Expired", icon: "cross" },
-  answer: { done: "Answered", icon: "check" },
+  approve: { command: t("Approve"), done: t("Approved"), icon: "check" },
+  edit: { command: t("Edit"), done: t("Approved with changes"), icon: "pencil" },
+  reject: { command: t("Reject"), done: t("Rejected"), icon: "cross" },
+  expire: { done: t("Expired"), icon: "cross" },
+  answer: { done: t("Answered"), icon: "check" },
 };
 
 export function Decided({ request, decision, isSent }) {
-  const { done, icon } = DECISIONS[decision?.action] ?? { done: "No longer open", icon: "hand" };
+  const { done, icon } = DECISIONS[decision?.action] ?? { done: t("No longer open"), icon: "hand" };
   return html`<section
     class="card decided"
     data-testid="approval"
@@ -39,6 +40,6 @@ function Said({ request: { choices }, decision }) {
 }
 
 function inWords(answer) {
-  if (typeof answer === "boolean") return answer ? "Yes" : "No";
+  if (typeof answer === "boolean") return answer ? t("Yes") : t("No");
   return typeof answer === "string" ? answer : JSON.stringify(answer);
 }

@@ -1,14 +1,17 @@
 /** What a person writes to decide: why not, or other arguments. */
 
+import { answerIn, enteredFor, formOf } from "../answer-schema.js";
 import { parseExactly } from "../client/exact-json.js";
 import { formatJson } from "../format.js";
-import { html, useId, useLayoutEffect, useRef, useState } from "./html.js";
+import { plural, t } from "../i18n.js";
+import { FieldsForm } from "./fields.js";
+import { html, useId, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
 
-/** `onReject` gets the reason, or undefined where none was given. */
-export function RejectForm({ onReject, onCancel }) {
+/** `onReject` gets the reason, or undefined where none was given. `count` calls are rejected. */
+export function RejectForm({ count = 1, onReject, onCancel }) {
   const [reason, setReason] = useState("");
   return html`<${WritingForm}
-    label="What should it do instead? (optional)"
+    label=${t("What should it do instead? (optional)")}
     text=${reason}
     rows="2"
     testId="reject-message"
@@ -16,27 +19,62 @@ export function RejectForm({ onReject, onCancel }) {
     onSubmit=${() => onReject(reason.trim() || undefined)}
     onCancel=${onCancel}
   >
-    <button type="submit" class="button danger" data-testid="confirm-reject">Reject</button>
+    <button type="submit" class="button danger" data-testid="confirm-reject">
+      ${count === 1 ? t("Reject") : plural(count, "Reject {count}", "Reject all {count}")}
+    </button>
   <//>`;
 }
 
-/** The arguments as JSON, to be changed; `onEdit` gets them, and gets nothing that is no JSON object. */
-export function EditForm({ args, text: written, onWrite, onEdit, onCancel }) {
-  const text = written ?? formatJson(args);
+/**
+ * The arguments of a call, to be changed: in a form where their schema makes one that says just the same, else as JSON.
+ *
+ * `written` is what has been changed so far, `{entered}` or `{text}`.
+ */
+export function EditForm({ args, schema, written, onWrite, onEdit, onCancel }) {
+  const form = useMemo(() => schema && formOf(schema), [schema]);
+  const initial = useMemo(() => form && enteredFor(form, args), [form, args]);
+  const cancel = html`<button type="button" class="button" data-testid="cancel" onClick=${onCancel}>
+    ${t("Cancel")}
+  </button>`;
+  if (!initial || written?.text !== undefined) {
+    const text = written?.text ?? formatJson(args);
+    return html`<${JsonForm} text=${text} onWrite=${onWrite} onEdit=${onEdit} onCancel=${onCancel} />`;
+  }
+  return html`<${FieldsForm}
+    form=${form}
+    entered=${written?.entered ?? initial}
+    command=${t("Run with these")}
+    onEnter=${(entered) => onWrite({ entered })}
+    onAnswer=${onEdit}
+  >
+    ${cancel}
+    <button
+      type="button"
+      class="link-button"
+      data-testid="edit-as-json"
+      onClick=${() => onWrite({ text: formatJson(answerIn(form, written?.entered ?? initial).answer ?? args) })}
+    >
+      ${t("Edit as JSON")}
+    </button>
+  <//>`;
+}
+
+/** `onEdit` gets nothing that is no JSON object. */
+function JsonForm({ text, onWrite, onEdit, onCancel }) {
   const { value, problem } = objectIn(text);
   return html`<${WritingForm}
-    label="Arguments (JSON)"
+    label=${t("Arguments (JSON)")}
     text=${text}
     rows=${Math.min(16, Math.max(4, text.split("\n").length))}
     isCode
     testId="edit-args"
     problem=${problem}
-    onWrite=${onWrite}
+    onWrite=${(changed) => onWrite({ text: changed })}
     onSubmit=${() => onEdit(value)}
     onCancel=${onCancel}
   >
     <button type="submit" class="button primary" data-testid="confirm-edit" disabled=${Boolean(problem)}>
-      Run with these
+      ${t("Run with these")}
     </button>
   <//>`;
 }
@@ -78,7 +116,9 @@ export function WritingForm({ label, text, rows, isCode, testId, problem, submit
     ${problem && html`<p class="problem" id=${`${id}-problem`} role="status" data-testid="edit-problem">${problem}</p>`}
     <div class="approval-actions">
       ${children}
-      ${onCancel && html`<button type="button" class="button" data-testid="cancel" onClick=${onCancel}>Cancel</button>`}
+      ${onCancel && html`<button type="button" class="button" data-testid="cancel" onClick=${onCancel}>
+        ${t("Cancel")}
+      </button>`}
     </div>
   </form>`;
 }
@@ -88,9 +128,9 @@ function objectIn(text) {
   try {
     const value = parseExactly(text);
     if (value !== null && typeof value === "object" && !Array.isArray(value) && !isNumber(value)) return { value };
-    return { problem: "The arguments must be a JSON object: { … }" };
+    return { problem: t("The arguments must be a JSON object.") };
   } catch (error) {
-    return { problem: `This is not JSON yet: ${error.message}` };
+    return { problem: t("This is not JSON yet: {error}", { error: error.message }) };
   }
 }
 

@@ -4,7 +4,7 @@ import { formatCosts } from "../format.js";
 import { askedText, hasGrounds, isSilent, outcome, timeline } from "../timeline.js";
 import { Answer } from "./answer.js";
 import { Approval } from "./approval.js";
-import { ApproveAll } from "./approve-all.js";
+import { DecideAll } from "./decide-all.js";
 import { html, memo } from "./html.js";
 import { Interruption } from "./interruption.js";
 import { Activity, ErrorNotice } from "./notices.js";
@@ -23,7 +23,7 @@ export const Exchange = memo(({ exchange, costs, isLast, isHeard, agentName, con
   const shown = { exchange, ending, mayGoOn, agentName, conversation };
   return html`<section class="exchange" data-exchange=${exchange.id} data-status=${ending ?? exchange.status}>
     ${items.map((item) => html`<${Item} key=${item.key} item=${item} shown=${shown} />`)}
-    <${ApproveAll} exchange=${exchange} onDecide=${(made) => conversation.decide(exchange, made)} />
+    <${DecideAll} exchange=${exchange} onDecide=${(made) => conversation.decide(exchange, made)} />
     ${(exchange.progress || isSilent(exchange)) && html`<${Working} exchange=${exchange} isHeard=${isHeard} agentName=${agentName} />`}
     <${Ending} ending=${ending} />
     ${ending && hasGrounds(exchange, ending) && html`<${Trust} load=${() => conversation.trust(exchange)} />`}

@@ -1,0 +1,40 @@
+/** Several calls that wait may be decided at once. */
+
+import { openApprovals } from "../client/approvals.js";
+import { plural, t } from "../i18n.js";
+import { RejectForm } from "./decision-forms.js";
+import { html, useState } from "./html.js";
+import { Icon } from "./icons.js";
+
+export function DecideAll({ exchange, onDecide }) {
+  const [rejecting, setRejecting] = useState(false);
+  const open = openApprovals(exchange);
+  const allow = (action) => open.length > 1 && open.every(({ request }) => request.allowed.includes(action));
+  const decide = (decision) => onDecide(open.map(({ request }) => ({ request, decision })));
+  if (!allow("approve") && !allow("reject")) return null;
+  if (rejecting && allow("reject")) {
+    const reject = (message) => decide({ action: "reject", ...(message && { message }) });
+    return html`<${RejectForm} count=${open.length} onReject=${reject} onCancel=${() => setRejecting(false)} />`;
+  }
+  const shared = { type: "button", disabled: exchange.stopping };
+  return html`<p class="decide-all">
+    ${
+      allow("approve") &&
+      html`<button
+        ...${shared}
+        class="button primary"
+        data-testid="approve-all"
+        onClick=${() => decide({ action: "approve" })}
+      >
+        <${Icon} name="check" />${plural(open.length, "Approve {count}", "Approve all {count}")}
+      </button>`
+    }
+    ${
+      allow("reject") &&
+      html`<button ...${shared} class="button" data-testid="reject-all" onClick=${() => setRejecting(true)}>
+        <${Icon} name="cross" />${plural(open.length, "Reject {count}", "Reject all {count}")}
+      </button>`
+    }
+    <span class="muted">${t("Each can also be decided by itself.")}</span>
+  </p>`;
+}

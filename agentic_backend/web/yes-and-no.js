@@ -1,0 +1,9 @@
+/** The answers to a question for a truth value. */
+
+import { t } from "./i18n.js";
+
+export const YES_AND_NO = [
+  { label: t("Yes"), value: true },
+  { label: t("No"), value: false },
+];
+export const NEITHER = { label: t("Neither"), value: null };

@@ -155,6 +155,7 @@ def _door_services(
         admin_reads=sessions.admin_reads,
         usage=sessions.usage,
         trust=sessions.trust,
+        feedback=sessions.feedback,
         runs=sessions.runs,
         user_export=sessions.user_export,
         user_deletions=sessions.user_deletions,

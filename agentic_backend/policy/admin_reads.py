@@ -3,7 +3,7 @@
 It checks no role: the transport does (see `transports.admin_gate`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import uuid4
@@ -15,6 +15,7 @@ from agentic_backend.stores.trail import (
     AdminReadRecord,
     AuditRecord,
     ExtractionRecord,
+    FeedbackRecord,
     ModuleErrorRecord,
     PromptRecord,
     ToolCallRecord,
@@ -88,6 +89,10 @@ class AdminReads:
             if page.next_cursor is not None:
                 cursors[kind] = page.next_cursor
         return SessionAudit(records, cursors)
+
+    async def feedback(self, where: Mapping[str, str], limit: int, cursor: str | None) -> TrailPage[FeedbackRecord]:
+        """What users say of answers, where the fields have these values, the newest first. Raises BadFrame."""
+        return await self._store.trail(TrailQuery(FeedbackRecord, where, limit=limit, cursor=cursor))
 
     async def prompts(self, exchange_id: str) -> list[PromptRecord]:
         """The system prompts of an exchange's agents, in the order of time. Raises ExchangeNotFound."""

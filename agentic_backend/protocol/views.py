@@ -1,5 +1,7 @@
 """The answers of the REST calls about agents and sessions."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from agentic_backend.protocol.messages import ChatMessage, Session, SessionState, Timestamp
@@ -59,3 +61,23 @@ class CancelledView(Value):
     """Whether anything was stopped."""
 
     cancelled: bool
+
+
+class FeedbackView(Value):
+    """What the user says of an answer."""
+
+    rank: int
+    """The rank of the answer."""
+    exchange_id: str
+    """The exchange of the answer."""
+    rating: Literal["up", "down"]
+    comment: str = Field(examples=["The second source is out of date."])
+    """In words; empty where nothing was said."""
+    at: Timestamp
+    """When it was said (RFC 3339, UTC)."""
+
+
+class SessionFeedbackView(Value):
+    """What the user says of a session's answers, by rank."""
+
+    feedback: list[FeedbackView]

@@ -30,6 +30,7 @@ from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.farewell import Farewell
+from agentic_backend.sessions.feedback import FeedbackService
 from agentic_backend.sessions.housekeeping import Chore, Housekeeping, inactivity
 from agentic_backend.sessions.kpi_report import KpiReports
 from agentic_backend.sessions.maintenance import Maintenance
@@ -60,6 +61,7 @@ class WiredSessions:
     admin_reads: AdminReads
     usage: UsageReports
     trust: TrustReports
+    feedback: FeedbackService
     runs: Runs
     user_export: UserExport
     user_deletions: UserDeletions
@@ -141,6 +143,7 @@ def wire_sessions(
         admin_reads=AdminReads(store, lambda: modules.health),
         usage=UsageReports(store, ledger.prices),
         trust=TrustReports(store),
+        feedback=FeedbackService(store, kpi),
         runs=Runs(store),
         user_export=UserExport(store),
         user_deletions=deletions,

@@ -32,8 +32,10 @@ from agentic_backend.stores.trail import (
     AdminReadRecord,
     AuditRecord,
     ExtractionRecord,
+    FeedbackRecord,
     ModuleErrorRecord,
     PromptRecord,
+    ShareRecord,
     SummaryRecord,
     ToolCallRecord,
     UsageRecord,
@@ -333,12 +335,39 @@ ADMIN_READS = Table(
     time="at",
     indexes=_BY_TIME | {"by_user": ("user_id", "-at", "-id"), "by_subject": ("subject", "-at", "-id")},
 )
+FEEDBACK = Table(
+    "feedback",
+    FeedbackRecord,
+    of_session=True,
+    user="user_id",
+    time="at",
+    indexes=_OF_SESSION | {"by_agent": ("agent_id", "-at", "-id"), "by_rating": ("rating", "-at", "-id")},
+)
+SHARES = Table(
+    "shares",
+    ShareRecord,
+    of_session=True,
+    user="user_id",
+    time="expires_at",
+    indexes=_OF_SESSION | {"by_expiry": ("expires_at", "-at", "-id")},
+)
 
 DELETIONS = Table("user_deletions", UserDeletion, of_session=False, label="deletions of users", key=("user_id",))
 
 TRAIL: dict[type[Any], Table[Any]] = {
     table.record: table
-    for table in (AUDITS, EXTRACTIONS, TOOL_CALLS, PROMPTS, SUMMARIES, MODULE_ERRORS, USAGE, ADMIN_READS)
+    for table in (
+        AUDITS,
+        EXTRACTIONS,
+        TOOL_CALLS,
+        PROMPTS,
+        SUMMARIES,
+        MODULE_ERRORS,
+        USAGE,
+        ADMIN_READS,
+        FEEDBACK,
+        SHARES,
+    )
 }
 """The tables of the trail, by their record."""
 

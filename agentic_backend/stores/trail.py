@@ -1,9 +1,9 @@
 """Trail: what the server records about exchanges beside their messages.
 
-That is audits, extractions, usage, tool calls, prompts, summaries, failures of modules, and what admins have read. A
-record has an id that its writer chooses, so that a repeated write changes nothing more than the first one did. Records
-that belong to an exchange are written in one step with its messages (see `Store.begin_exchange` and `Store.append`),
-the others with `add_trail`.
+That is audits, extractions, usage, tool calls, prompts, summaries, failures of modules, what admins have read, feedback
+on answers, and the links by which sessions are shared. A record has an id that its writer chooses, so that a repeated
+write changes nothing more than the first one did. Records that belong to an exchange are written in one step with its
+messages (see `Store.begin_exchange` and `Store.append`), the others with `add_trail`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,8 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from agentic_backend.protocol.parts import Value
 from agentic_backend.stores.cursors import cursor_at, place_of
+
+Rating = Literal["up", "down"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +211,36 @@ class AdminReadRecord:
     """The user, or the session, whose data was read; None for an overview."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackRecord:
+    """What a session's user says of an answer: one record for each answer, which a later one replaces."""
+
+    id: str
+    at: datetime
+    session_id: str
+    """The session that has the answer's row: of an answer that a branch shares, not the branch."""
+    exchange_id: str
+    user_id: str
+    agent_id: str
+    """The agent that was asked."""
+    rank: int
+    rating: Rating
+    comment: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareRecord:
+    """A link by which others may read a session's messages below `up_to_rank`, until it expires."""
+
+    id: str
+    """The SHA-256 of the link's secret, in hex; the secret itself is not stored."""
+    at: datetime
+    session_id: str
+    user_id: str
+    up_to_rank: int
+    expires_at: datetime
+
+
 TrailRecord = (
     AuditRecord
     | ExtractionRecord
@@ -218,6 +250,8 @@ TrailRecord = (
     | PromptRecord
     | SummaryRecord
     | AdminReadRecord
+    | FeedbackRecord
+    | ShareRecord
 )
 R = TypeVar("R", bound=TrailRecord)
 
@@ -270,4 +304,8 @@ class TrailStore(Protocol):
 
     async def trail(self, query: TrailQuery[R]) -> TrailPage[R]:
         """A page of records, the newest first. Raises BadFrame if the cursor is invalid."""
+        ...
+
+    async def remove_trail(self, record: type[TrailRecord], record_id: str) -> None:
+        """Delete the record with this id, if there is one."""
         ...

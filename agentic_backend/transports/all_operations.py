@@ -6,6 +6,7 @@ from agentic_backend.transports.classic_api import ClassicApi
 from agentic_backend.transports.contract.contract_api import ContractApi
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.exchanges_api import ExchangesApi
+from agentic_backend.transports.feedback_api import FeedbackApi
 from agentic_backend.transports.info_api import InfoApi
 from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.operation import Operation
@@ -29,6 +30,7 @@ def all_operations(services: DoorServices) -> list[Operation]:
         SessionConfigApi(services),
         UsageApi(services.usage),
         TrustApi(services.trust),
+        FeedbackApi(services.feedback, services.admin_reads),
         ChatRunsApi(services),
         UserDataApi(services),
         AdminApi(services.admin_reads),

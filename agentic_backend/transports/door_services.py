@@ -10,6 +10,7 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.feedback import FeedbackService
 from agentic_backend.sessions.kpi_report import KpiReports
 from agentic_backend.sessions.runs import Runs
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
@@ -33,6 +34,7 @@ class DoorServices:
     admin_reads: AdminReads
     usage: UsageReports
     trust: TrustReports
+    feedback: FeedbackService
     runs: Runs
     user_export: UserExport
     user_deletions: UserDeletions

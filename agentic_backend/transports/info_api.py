@@ -23,6 +23,7 @@ FEATURES = (
     "chat_profiles",
     "compaction",
     "export",
+    "feedback",
     "query",
     "questions",
     "resume",

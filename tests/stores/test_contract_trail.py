@@ -16,6 +16,7 @@ from agentic_backend.stores.tables import TRAIL
 from agentic_backend.stores.trail import (
     AuditRecord,
     ExtractionRecord,
+    FeedbackRecord,
     SummaryRecord,
     ToolCallRecord,
     TrailQuery,
@@ -24,7 +25,7 @@ from agentic_backend.stores.trail import (
 )
 from tests.stores.conftest import OpenStore
 from tests.stores.samples import EPOCH, a_session, an_end, an_exchange, answer, begin, begin_new, question
-from tests.stores.trail_samples import a_usage, an_audit, one_of_each
+from tests.stores.trail_samples import a_feedback, a_usage, an_audit, one_of_each
 
 Fill = Callable[[Store, Sequence[TrailRecord]], Awaitable[None]]
 
@@ -84,6 +85,19 @@ async def test_a_record_with_the_same_id_replaces_the_one_before(store: Store) -
         await store.add_trail([record])
         assert await kept(store) == [record]
     await store.add_trail([])
+
+
+async def test_a_record_is_removed_and_the_others_stay(store: Store) -> None:
+    session = a_session()
+    await store.create_session(session)
+    first, second = (a_feedback(session.id, minute=minute) for minute in (2, 1))
+    await store.add_trail([first, second])
+    for _ in range(2):
+        await store.remove_trail(FeedbackRecord, first.id)
+        assert await kept(store, FeedbackRecord) == [second]
+    await store.remove_trail(AuditRecord, second.id)
+    assert await kept(store, FeedbackRecord, rating="up", agent_id="assistant") == [second]
+    assert await kept(store, FeedbackRecord, rating="down") == []
 
 
 async def test_writers_of_the_same_record_do_not_fail(store: Store) -> None:

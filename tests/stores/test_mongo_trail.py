@@ -56,8 +56,8 @@ async def test_what_an_ask_leaves_that_never_begins_is_removed(open_mongo: OpenM
     assert await trail_of(store, session.id)
     for _ in range(2):
         assert await store.running_exchanges() == []
-    # A summary belongs to no exchange; it goes with its session.
-    assert await trail_of(store, session.id) == ([] if is_new else ["summaries"])
+    # Summaries and shares belong to no exchange; they go with their session.
+    assert await trail_of(store, session.id) == ([] if is_new else ["summaries", "shares"])
     assert len((await store.trail(TrailQuery(UsageRecord))).records) == 1
 
 

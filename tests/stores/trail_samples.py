@@ -7,9 +7,11 @@ from agentic_backend.stores.trail import (
     AdminReadRecord,
     AuditRecord,
     ExtractionRecord,
+    FeedbackRecord,
     ModuleErrorRecord,
     PromptRecord,
     PromptSection,
+    ShareRecord,
     SummaryRecord,
     ToolCallRecord,
     TrailRecord,
@@ -59,6 +61,20 @@ def a_usage(user_id: str = "ann", *, minute: int = 0, **fields: Any) -> UsageRec
     return UsageRecord(**(values | fields))
 
 
+def a_feedback(session_id: str, *, minute: int = 0, **fields: Any) -> FeedbackRecord:
+    values = {
+        "id": new_id(),
+        "at": _at(minute),
+        "session_id": session_id,
+        "exchange_id": "e",
+        "user_id": "ann",
+        "agent_id": "assistant",
+        "rank": 1,
+        "rating": "up",
+    }
+    return FeedbackRecord(**(values | fields))
+
+
 def one_of_each(
     session_id: str, user_id: str = "ann", text: str = "text", *, minute: int = 0, exchange_id: str = "e"
 ) -> list[TrailRecord]:
@@ -87,4 +103,6 @@ def one_of_each(
         PromptRecord(id=new_id(), **of_exchange, agent_id="assistant", sections=[section]),
         SummaryRecord(id=new_id(), **own, **summed, text=text),
         AdminReadRecord(id=new_id(), at=_at(minute), user_id="root", request_id="r", path="/p", subject=user_id),
+        a_feedback(session_id, minute=minute, user_id=user_id, exchange_id=exchange_id, comment=text),
+        ShareRecord(id=new_id(), **own, up_to_rank=2, expires_at=_at(minute + 60)),
     ]

@@ -36,6 +36,7 @@ PATHS = [
     "/admin/exchanges/e/prompt",
     "/admin/modules",
     "/admin/usage",
+    "/admin/feedback",
     "/admin/reads",
 ]
 

@@ -76,3 +76,7 @@ class Trail(Part):
             conditions["$or"] = [{"at": {"$lt": at}}, {"at": at, "_id": {"$lt": record_id}}]
         found = database[table.name].find(conditions).sort([("at", -1), ("_id", -1)]).limit(query.limit + 1)
         return TrailPage.of([record_in(table, row) for row in await found.to_list(None)], query.limit)
+
+    @operation
+    async def remove_trail(self, database: Database, record: type[TrailRecord], record_id: str) -> None:
+        await database[TRAIL[record].name].delete_one({"_id": record_id})

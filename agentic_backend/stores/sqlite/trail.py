@@ -39,6 +39,10 @@ class Trail(Part):
         found = select(db, table, f"{conditions} ORDER BY at DESC, id DESC LIMIT ?", (*values, query.limit + 1))
         return TrailPage.of(found, query.limit)
 
+    @writes
+    def remove_trail(self, db: sqlite3.Connection, record: type[TrailRecord], record_id: str) -> None:
+        db.execute(f"DELETE FROM {TRAIL[record].name} WHERE id = ?", (record_id,))
+
 
 def _has_its_session(db: sqlite3.Connection, record: TrailRecord) -> bool:
     if not TRAIL[type(record)].of_session:

@@ -33,7 +33,7 @@ _SEQUENCES = {
 }
 # Those of other examples, by what they name; of a session where there is none.
 _SESSION_ID = "5b1f0c"
-_IDS = {"exchange": "9d27aa", "user": "ada"}
+_IDS = {"exchange": "9d27aa", "user": "ada", "message": "1"}
 
 
 def openapi(operations: Sequence[Operation]) -> Json:
@@ -191,7 +191,7 @@ def _path(operation: Operation) -> Iterable[Json]:
         yield {
             "name": name,
             "in": "path",
-            "description": f"The id of the {kind}.",
+            "description": f"The {name} of the {kind}.",
             "required": True,
             "schema": {"type": "string", "pattern": "^[^/]+$"},
             "example": _IDS.get(kind, _SESSION_ID),

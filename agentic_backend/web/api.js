@@ -9,10 +9,12 @@ import { parseExactly } from "./client/exact-json.js";
 const TIMEOUT_MS = 20_000;
 
 export class ApiError extends Error {
-  constructor({ status = 0, code = "unreachable", content = "The server can't be reached." } = {}) {
+  constructor({ status = 0, code = "unreachable", content = "The server can't be reached.", requestId = null } = {}) {
     super(content);
     this.status = status;
     this.code = code;
+    this.content = content;
+    this.requestId = requestId;
   }
 }
 
@@ -114,6 +116,8 @@ export class Api {
 
 function apiError(status, answer) {
   const error = answer?.error;
-  if (error?.code) return new ApiError({ status, code: error.code, content: error.content });
+  if (error?.code) {
+    return new ApiError({ status, code: error.code, content: error.content, requestId: error.request_id });
+  }
   return new ApiError({ status, code: "internal", content: `The server answered with status ${status}.` });
 }

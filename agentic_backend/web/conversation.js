@@ -12,6 +12,7 @@ import { ApiError } from "./api.js";
 import { Asks } from "./client/asks.js";
 import { TOO_LARGE } from "./client/connection.js";
 import { Decisions } from "./decisions.js";
+import { errorText } from "./error-words.js";
 import { Gaps } from "./gaps.js";
 import { PAGE, readMessages } from "./history.js";
 import { sessionInAddress, showSessionInAddress } from "./location.js";
@@ -83,7 +84,7 @@ export class Conversation {
       this.#gaps.checkUnexplained();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (opening === this.#state.opening) this.#set({ loading: false, loadError: error.message });
+      if (opening === this.#state.opening) this.#set({ loading: false, loadError: errorText(error) });
     }
   }
 
@@ -97,7 +98,7 @@ export class Conversation {
       this.#set({ transcript: stored(this.#open.transcript, messages, { firstRank }) });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (opening === this.#state.opening) this.#set({ refusal: { content: error.message } });
+      if (opening === this.#state.opening) this.#set({ refusal: { code: error.code, content: error.content } });
     }
   }
 

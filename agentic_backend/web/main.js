@@ -8,6 +8,7 @@ import { SigningIn, SignInFailed } from "./components/sign-in.js";
 import { noticeOf } from "./connection-words.js";
 import { Conversation } from "./conversation.js";
 import { Costs, noCosts } from "./costs.js";
+import { errorText } from "./error-words.js";
 import { sessionInAddress } from "./location.js";
 import { nothingOpen } from "./open-state.js";
 import { Sessions, noSessions } from "./sessions.js";
@@ -24,7 +25,7 @@ try {
   openChat(await signedIn(new Api(root, async () => null)));
 } catch (error) {
   if (!(error instanceof ApiError || error instanceof SignInError)) throw error;
-  render(html`<${SignInFailed} reason=${error.message} />`, page);
+  render(html`<${SignInFailed} reason=${error instanceof ApiError ? errorText(error) : error.message} />`, page);
 }
 
 function openChat(signIn) {
@@ -94,6 +95,6 @@ async function readLists(api, store, sessions) {
     store.set({ agents, agentsError: null, agentId: (chosen ?? agents[0])?.id ?? null });
   } catch (error) {
     // Without a valid token the socket closes too, and the page says that.
-    store.set({ agentsError: error.status === 401 ? null : error.message });
+    store.set({ agentsError: error.status === 401 ? null : errorText(error) });
   }
 }

@@ -1,5 +1,7 @@
 /** Asks before something that can't be undone. `onConfirm` may fail; the dialog then says why and stays. */
 
+import { errorText } from "../error-words.js";
+import { t } from "../i18n.js";
 import { html, useLayoutEffect, useRef, useState } from "./html.js";
 
 export function ConfirmDialog({ title, text, confirm, onConfirm, onClose }) {
@@ -14,7 +16,7 @@ export function ConfirmDialog({ title, text, confirm, onConfirm, onClose }) {
       await onConfirm();
       onClose();
     } catch (failure) {
-      setError(failure.message);
+      setError(errorText(failure));
       setBusy(false);
     }
   };
@@ -29,7 +31,9 @@ export function ConfirmDialog({ title, text, confirm, onConfirm, onClose }) {
     <p>${text}</p>
     ${error && html`<p class="notice error" role="alert">${error}</p>`}
     <footer>
-      <button type="button" class="button" data-testid="cancel" onClick=${() => dialog.current.close()}>Cancel</button>
+      <button type="button" class="button" data-testid="cancel" onClick=${() => dialog.current.close()}>
+        ${t("Cancel")}
+      </button>
       <button type="button" class="button danger" data-testid="confirm" disabled=${busy} onClick=${confirmed}>
         ${confirm}
       </button>

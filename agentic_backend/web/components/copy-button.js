@@ -1,6 +1,7 @@
 /** Copies a text and says so for a moment. */
 
 import { copyText } from "../clipboard.js";
+import { t } from "../i18n.js";
 import { html, useState } from "./html.js";
 import { IconButton } from "./icons.js";
 
@@ -15,7 +16,7 @@ export function CopyButton({ text, label }) {
   };
   return html`<${IconButton}
     name=${copied ? "check" : "copy"}
-    label=${copied ? "Copied" : label}
+    label=${copied ? t("Copied") : label}
     data-testid="copy-answer"
     onClick=${copy}
   />`;

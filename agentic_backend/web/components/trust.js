@@ -4,6 +4,8 @@
  * All texts are shown as texts: nothing of them is Markdown or HTML here.
  */
 
+import { errorText } from "../error-words.js";
+import { t } from "../i18n.js";
 import { html, useId, useState } from "./html.js";
 import { Icon } from "./icons.js";
 import { LinkChip } from "./parts.js";
@@ -19,13 +21,13 @@ export function Trust({ load }) {
     try {
       setLoaded({ summary: await load() });
     } catch (error) {
-      setLoaded({ failure: error.message });
+      setLoaded({ failure: errorText(error) });
     }
   };
   return html`<section class=${`card trust ${open ? "open" : ""}`} data-testid="trust">
     <button type="button" class="card-head" aria-expanded=${String(open)} aria-controls=${body} onClick=${toggle}>
       <span class="mark"><${Icon} name="link" /></span>
-      <span>What this rests on</span>
+      <span>${t("What this rests on")}</span>
       <span class="spacer" />
       <${Icon} name="chevron" />
     </button>
@@ -38,36 +40,37 @@ export function Trust({ load }) {
 
 function Summary({ summary: { statements, tools, sources, objections, cut } }) {
   const grounds = new Map([...tools, ...sources].map((ground) => [ground.id, ground]));
-  return html`<div class="trust-summary" tabindex="0" role="region" aria-label="What this rests on">
-    <${Section} title="Statements" note=${statements.some(rests) && NO_PROOF} items=${statements}>
+  return html`<div class="trust-summary" tabindex="0" role="region" aria-label=${t("What this rests on")}>
+    <${Section} name="statements" title=${t("Statements")} note=${statements.some(rests) && NO_PROOF} items=${statements}>
       ${(statement) => html`<${Statement} statement=${statement} grounds=${grounds} />`}
     <//>
-    <${Section} title="Tools" items=${tools}>${(tool) => html`<${Tool} tool=${tool} />`}<//>
-    <${Section} title="Sources" items=${sources}>
+    <${Section} name="tools" title=${t("Tools")} items=${tools}>${(tool) => html`<${Tool} tool=${tool} />`}<//>
+    <${Section} name="sources" title=${t("Sources")} items=${sources}>
       ${({ number, title, href }) => html`<${LinkChip} label=${number} title=${title} href=${href} />`}
     <//>
-    <${Section} title="Objections" items=${objections}>${(objection) => objectionText(objection)}<//>
-    ${cut && html`<p class="muted">This is too large: only a part of it was looked at.</p>`}
+    <${Section} name="objections" title=${t("Objections")} items=${objections}>${(objection) => objectionText(objection)}<//>
+    ${cut && html`<p class="muted">${t("This is too large: only a part of it was looked at.")}</p>`}
   </div>`;
 }
 
-function Section({ title, note, items, children }) {
+function Section({ name, title, note, items, children }) {
   if (!items.length) return null;
   return html`<h4>${title}</h4>
     ${note && html`<p class="muted">${note}</p>`}
-    <ul data-testid=${`trust-${title.toLowerCase()}`}>
+    <ul data-testid=${`trust-${name}`}>
       ${items.map((item, index) => html`<li key=${index}>${children(item)}</li>`)}
     </ul>`;
 }
 
-const NO_PROOF =
-  "Each with the sources that it cites, and the results that have its figures, names or words. That is no proof.";
+const NO_PROOF = t(
+  "Each with the sources that it cites, and the results that have its figures, names or words. That is no proof.",
+);
 
 const rests = ({ rests_on: restsOn }) => restsOn.length > 0;
 
 const FOUND_BY = {
-  citation: "The statement names this source",
-  match: "Its figures, names or words are there",
+  citation: t("The statement names this source"),
+  match: t("Its figures, names or words are there"),
 };
 
 function Statement({ statement: { text, rests_on: restsOn }, grounds }) {
@@ -76,7 +79,7 @@ function Statement({ statement: { text, rests_on: restsOn }, grounds }) {
       ${restsOn.map(
         ({ id, by }) => html`<span key=${id} title=${FOUND_BY[by]}><${Ground} ground=${grounds.get(id)} /></span>`,
       )}
-      ${restsOn.length === 0 && html`<span class="muted">The model's own words</span>`}
+      ${restsOn.length === 0 && html`<span class="muted">${t("The model's own words")}</span>`}
     </p>`;
 }
 
@@ -111,12 +114,12 @@ function showCall(button, callId) {
 }
 
 const OUTCOMES = {
-  ok: "Succeeded",
-  failed: "Failed",
-  rejected: "Rejected",
-  forbidden: "Not allowed",
-  cancelled: "Cut off",
-  pending: "No result yet",
+  ok: t("Succeeded"),
+  failed: t("Failed"),
+  rejected: t("Rejected"),
+  forbidden: t("Not allowed"),
+  cancelled: t("Cut off"),
+  pending: t("No result yet"),
 };
 
 function Tool({ tool }) {
@@ -124,13 +127,28 @@ function Tool({ tool }) {
       <${ToolLink} tool=${tool} />
       <span class=${`tool-outcome ${tool.outcome}`}>${OUTCOMES[tool.outcome] ?? tool.outcome}</span>
     </p>
-    <p>${tool.approval === "not_required" && "Nobody was asked. "}${tool.allowed_because}</p>`;
+    <p>${tool.approval === "not_required" && `${t("Nobody was asked.")} `}${tool.allowed_because}</p>`;
 }
 
-const STAGES = { input: "the message", tool_result: "a tool's result", output: "the answer" };
-const ACTIONS = { modified: "changed", blocked: "blocked", failed: "failed, so that it did not check" };
+const OBJECTIONS = {
+  modified: {
+    input: "{who} changed the message.",
+    tool_result: "{who} changed a tool's result.",
+    output: "{who} changed the answer.",
+  },
+  blocked: {
+    input: "{who} blocked the message.",
+    tool_result: "{who} blocked a tool's result.",
+    output: "{who} blocked the answer.",
+  },
+  failed: {
+    input: "{who} failed and did not check the message.",
+    tool_result: "{who} failed and did not check a tool's result.",
+    output: "{who} failed and did not check the answer.",
+  },
+};
 
 function objectionText({ by, module, stage, action }) {
-  const who = by === "module" ? `The module ${module}` : "The filter of the model's provider";
-  return `${who} ${ACTIONS[action]} ${STAGES[stage]}.`;
+  const who = by === "module" ? t("The module {module}", { module }) : t("The filter of the model's provider");
+  return t(OBJECTIONS[action][stage], { who });
 }

@@ -6,6 +6,7 @@
  * Invariant: who asks for tokens gets some that last, or an error, or waits while the page is left for Keycloak's.
  */
 
+import { t } from "../i18n.js";
 import { sessionInAddress, showSessionInAddress, takeSignInResponse } from "../location.js";
 import * as oauth from "../vendor/oauth4webapi.js";
 import { keepAttempt, takeAttempt } from "./attempt.js";
@@ -184,8 +185,10 @@ const requestOptions = () => ({
 
 function signInError(error) {
   if (error instanceof oauth.AuthorizationResponseError || error instanceof oauth.ResponseBodyError) {
-    return new SignInError(`Keycloak refused the sign-in: ${error.error_description ?? error.error}`);
+    return new SignInError(
+      t("Keycloak refused the sign-in: {reason}", { reason: error.error_description ?? error.error }),
+    );
   }
   const unusable = error instanceof oauth.OperationProcessingError;
-  return new SignInError(unusable ? "Keycloak's answer can't be used." : "Keycloak can't be reached.");
+  return new SignInError(unusable ? t("Keycloak's answer can't be used.") : t("Keycloak can't be reached."));
 }

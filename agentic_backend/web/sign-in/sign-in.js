@@ -6,6 +6,7 @@
  * those that were refused; where it hasn't, it resolves to null.
  */
 
+import { t } from "../i18n.js";
 import { DeveloperSignIn } from "./developer-sign-in.js";
 import { SignInError } from "./sign-in-error.js";
 
@@ -14,7 +15,7 @@ export async function signedIn(api) {
   const { mode, realm_url: realmUrl, client_id: clientId } = await api.signIn();
   if (mode === "developer") return new DeveloperSignIn();
   // Without a secure context there is no SHA-256, and whoever listens on the line could take the tokens.
-  if (!isSecureContext) throw new SignInError("Signing in needs a secure connection. Open this page under https://.");
+  if (!isSecureContext) throw new SignInError(t("Signing in needs a secure connection. Open this page under https://."));
   // Only who needs it loads it.
   const { KeycloakSignIn } = await import("./keycloak-sign-in.js");
   const signIn = new KeycloakSignIn(realmUrl, clientId);

@@ -1,5 +1,6 @@
 """The composition root: builds the application from the settings, wires its parts, and owns their lifespans."""
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.gate import Gate
 from agentic_backend.transports.open_connections import OpenConnections
+from agentic_backend.transports.page.page import Page
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
 from agentic_backend.transports.readiness import Readiness
@@ -128,7 +130,7 @@ async def open_application(
         services = _door_services(settings, authenticator, tokens, agents, sessions, relay, kpi, factory.secrets)
         readiness = Readiness(store, relay, authenticator, pages)
         yield Application(
-            public=_public(settings, services, port),
+            public=_public(settings, services, await asyncio.to_thread(Page, services.sign_in), port),
             internal=_internal(settings, internal_application(kpi, readiness, log_tail), kpi),
             relay=relay,
             kpi=kpi,
@@ -217,7 +219,7 @@ def _relay(settings: Settings, broadcast: Broadcast, drain: Drain) -> Relay:
     )
 
 
-def _public(settings: Settings, services: DoorServices, port: int) -> ASGIApp:
+def _public(settings: Settings, services: DoorServices, page: Page, port: int) -> ASGIApp:
     """The application of the public listener on `port`, with its allowed origins and hosts."""
     names = {*_LOOPBACK_NAMES, settings.server.host}
     calls = RestCalls(
@@ -226,6 +228,7 @@ def _public(settings: Settings, services: DoorServices, port: int) -> ASGIApp:
     return public_application(
         ChatbotController(services),
         calls.routes(all_operations(services)),
+        page,
         tokens_from=services.sign_in.origin,
         origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},
         hosts={*names, *settings.server.allowed_hosts},

@@ -1,0 +1,76 @@
+"""The routes of the chat page: the document, which names a version of its files, and the files.
+
+A file under `/static/VERSION/` never changes, so browsers keep it; only the document is revalidated. What is below
+`/static/` without a version are the single sources, for pages of others that import the client's modules, and for the
+tools of a browser, which find them by the source maps.
+"""
+
+import re
+from hashlib import blake2b
+from pathlib import Path
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
+
+from agentic_backend.transports.page.encoded_file import EncodedFile
+from agentic_backend.transports.page.linked_files import LinkedFiles, linked_files
+from agentic_backend.transports.sign_in import SignIn
+
+WEB = Path(__file__).parents[2] / "web"
+
+_VERSIONED = re.compile(r"/?([0-9a-f]{16})/(.+)")
+_REVALIDATED = "no-cache"
+
+
+class Page:
+    """The page for one way to sign in. Making it takes some 150 ms for the first one in a process."""
+
+    def __init__(self, sign_in: SignIn, directory: Path = WEB) -> None:
+        files = linked_files(directory)
+        version = blake2b(files.version, digest_size=8).hexdigest()
+        document = files.index.document(version, sign_in.model_dump(mode="json", exclude_none=True))
+        self._document = EncodedFile.of(document.encode(), "text/html")
+        self._static = _Static(directory, files, version)
+
+    def routes(self) -> list[BaseRoute]:
+        return [Route("/", self._get), Mount("/static", self._static)]
+
+    async def _get(self, request: Request) -> Response:
+        return self._document.response(request, _REVALIDATED)
+
+
+class _Static:
+    """The ASGI application of all files."""
+
+    def __init__(self, directory: Path, files: LinkedFiles, version: str) -> None:
+        self._files = files
+        self._version = version
+        self._sources = _Sources(directory=directory)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        versioned = _VERSIONED.fullmatch(scope["path"].removeprefix(scope["root_path"]))
+        if versioned is None:
+            await self._sources(scope, receive, send)
+            return
+        if scope["method"] not in ("GET", "HEAD"):
+            raise HTTPException(405)
+        file = await self._files.get(versioned[2])
+        if file is None:
+            raise HTTPException(404)
+        # While a new version is rolled out, an instance is asked for files of another one. Its own are nearly right.
+        is_ours = versioned[1] == self._version
+        cache_control = "public, max-age=31536000, immutable" if is_ours else "no-store"
+        await file.response(Request(scope), cache_control)(scope, receive, send)
+
+
+class _Sources(StaticFiles):
+    """The sources have no version in their names, so browsers revalidate them."""
+
+    def file_response(self, *args: object, **kwargs: object) -> Response:
+        response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
+        response.headers.setdefault("cache-control", _REVALIDATED)
+        return response

@@ -158,6 +158,7 @@ def _door_services(
         usage=sessions.usage,
         trust=sessions.trust,
         feedback=sessions.feedback,
+        exchange_pages=sessions.exchange_pages,
         runs=sessions.runs,
         user_export=sessions.user_export,
         user_deletions=sessions.user_deletions,

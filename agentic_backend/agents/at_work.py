@@ -22,7 +22,7 @@ class AtWork:
         blocked_ms = round(blocked_s * 1000)
         who = f"The node '{self.node}' of" if self.node else "The code of"
         message = f"{who} '{self.agent_id}' blocked the server for {blocked_ms} ms: {line}"
-        self.show({"message": message, "blocked_ms": blocked_ms, "node": self.node, "line": line})
+        self.show({"message": message, "blocked_ms": blocked_ms, "node": self.node, "line": line, "kept": True})
 
 
 _at_work: ContextVar[AtWork | None] = ContextVar("at_work", default=None)

@@ -41,7 +41,11 @@ def show_waiting(log: ExchangeLog, requests: HumanRequests, seq: int) -> None:
 
 
 def show_end(
-    log: ExchangeLog, end: ExchangeEnd, messages: Sequence[ChatMessage], session: SessionRecord | None
+    log: ExchangeLog,
+    end: ExchangeEnd,
+    messages: Sequence[ChatMessage],
+    session: SessionRecord | None,
+    resumable: bool | None = None,
 ) -> None:
     """Show the error, if any, and the final. Nothing is shown after the final."""
     if end.error is not None:
@@ -57,7 +61,7 @@ def show_end(
                 detail=error.detail,
             )
         )
-    log.append(final_of(log.next_place(), end, messages, session))
+    log.append(final_of(log.next_place(), end, messages, session, resumable))
 
 
 def show_deletion(
@@ -69,10 +73,16 @@ def show_deletion(
     """
     error = ErrorInfo.of(Interrupted(), request_id)
     end = ExchangeEnd(ExchangeStatus.INTERRUPTED, usage or TokenUsage(), log.last_seq, error)
-    show_end(log, end, log.messages, session)
+    show_end(log, end, log.messages, session, resumable=False)
 
 
-def final_of(place: Place, end: ExchangeEnd, messages: Sequence[ChatMessage], session: SessionRecord | None) -> Final:
+def final_of(
+    place: Place,
+    end: ExchangeEnd,
+    messages: Sequence[ChatMessage],
+    session: SessionRecord | None,
+    resumable: bool | None = None,
+) -> Final:
     return Final(
         **place,
         status=end.status,
@@ -80,4 +90,5 @@ def final_of(place: Place, end: ExchangeEnd, messages: Sequence[ChatMessage], se
         session=session.shown() if session is not None else None,
         usage=end.usage,
         error=end.error,
+        resumable=resumable,
     )

@@ -11,6 +11,7 @@ from agentic_backend.exchange.boundary_events import final_of, show_end
 from agentic_backend.exchange.ending import Progress, closing_of_stored, ending_of
 from agentic_backend.exchange.life import BLOCKED, Outcome
 from agentic_backend.exchange.outages import for_seconds, until_stored
+from agentic_backend.exchange.resumable import is_resumable
 from agentic_backend.exchange.services import OnAnswered
 from agentic_backend.exchange.text_gate import TextGate, is_text
 from agentic_backend.exchange.tool_calls import ToolCalls
@@ -94,13 +95,20 @@ class Closing:
         )
         self._kpi.exchange_closed(record.agent_id, outcome.status)
         turn_added(written.session, record.id, outcome.status)
-        self._show(record, progress.last_seq, ending.end, messages, written)
+        resumable = await is_resumable(self._store, record.id, outcome.status)
+        self._show(record, progress.last_seq, ending.end, messages, written, resumable)
         if messages:
             self._on_answered(written.session, messages[0], record)
         return ending.end
 
     def _show(
-        self, record: ExchangeRecord, after_seq: int, end: ExchangeEnd, messages: list[MessageRecord], written: Written
+        self,
+        record: ExchangeRecord,
+        after_seq: int,
+        end: ExchangeEnd,
+        messages: list[MessageRecord],
+        written: Written,
+        resumable: bool | None,
     ) -> None:
         log = self._relay.find(record.id)
         if log is None or log.final is not None:
@@ -112,10 +120,10 @@ class Closing:
             self._relay.publish(log)
             for message in written.messages:
                 log.append(Stream(**log.next_place(), message=message.shown()))
-            show_end(log, end, shown_messages, written.session)
+            show_end(log, end, shown_messages, written.session, resumable)
         else:
             place = Place(session_id=record.session_id, exchange_id=record.id, seq=end.last_seq)
-            log.end_with(final_of(place, end, shown_messages, written.session))
+            log.end_with(final_of(place, end, shown_messages, written.session, resumable))
 
 
 async def _passed(

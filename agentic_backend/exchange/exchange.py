@@ -19,6 +19,7 @@ from agentic_backend.errors import (
 )
 from agentic_backend.exchange.boundary_events import show_beginning, show_waiting
 from agentic_backend.exchange.graph_run import Drained, GraphRun, StartedRun
+from agentic_backend.exchange.kept_activities import kept_activities_of
 from agentic_backend.exchange.kpis import ExchangeKpis
 from agentic_backend.exchange.life import BLOCKED, INTERRUPTED, OK, PAUSED, STOPPED, Life, Outcome, Phase, wait_for
 from agentic_backend.exchange.outages import until_stored
@@ -79,6 +80,7 @@ class Exchange:
             tool_calls_of(start, services.store.now, services.instance.id),
             services.ledger.priced,
             gate_of(start.record, start.agent.settings, start.opening, modules),
+            kept_activities_of(start, services.store.now),
         )
         """Stores and shows the drafts of the graph."""
         if modules is not None:

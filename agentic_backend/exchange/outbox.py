@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+from agentic_backend.exchange.kept_activities import KeptActivities
 from agentic_backend.exchange.life import STOPPED, Life
 from agentic_backend.exchange.text_gate import TextGate
 from agentic_backend.exchange.tool_calls import ToolCalls
@@ -38,11 +39,12 @@ class Outbox:
         tool_calls: ToolCalls | None = None,
         priced: Callable[[CompleteDraft], CompleteDraft] = lambda draft: draft,
         gate: TextGate | None = None,
+        activities: KeptActivities | None = None,
     ) -> None:
         """`stored` are the exchange's messages so far, `tool_calls` their records; None keeps none.
 
         `priced` adds to a message what it has cost. `gate` is what texts pass before they are stored; None lets all
-        pass.
+        pass. `activities` makes records of the activities that are kept; None keeps none.
 
         `checkpoint_at` takes the checkpoint that is stored in one batch with a tool call or its result.
         """
@@ -55,6 +57,7 @@ class Outbox:
         """Decides whether drafts are accepted; its `wakeup` is set when a draft waits."""
         self._checkpoint_at = checkpoint_at
         self._tool_calls = tool_calls
+        self._activities = activities
         self._priced = priced
         self.gate = gate
         self._waiting: deque[Draft] = deque()
@@ -81,6 +84,8 @@ class Outbox:
                 self._add(draft)
                 self._life.wakeup.set()
             else:
+                if isinstance(draft, ActivityDraft):
+                    self.record(self._kept(draft, self.log.next_place()["seq"]))
                 self._show(draft)
 
     def accept_last(self, last: Sequence[CompleteDraft]) -> None:
@@ -92,6 +97,16 @@ class Outbox:
         self._waiting.append(self._priced(draft) if isinstance(draft, CompleteDraft) else draft)
         if self._tool_calls is not None and isinstance(draft, CompleteDraft):
             self._trail += self._tool_calls.add([draft.message])
+        if isinstance(draft, ActivityDraft):
+            self._trail += self._kept(draft, self.seq_after_all)
+
+    def _kept(self, activity: ActivityDraft, seq: int) -> list[TrailRecord]:
+        """The record of an activity that comes after all messages so far, if it is kept."""
+        if self._activities is None:
+            return []
+        after_rank = (self.stored[-1].rank if self.stored else -1) + len(self.unwritten)
+        record = self._activities.record_of(activity, seq, after_rank)
+        return [] if record is None else [record]
 
     def record(self, records: Sequence[TrailRecord]) -> None:
         """Store the records in one step with the next messages, or alone if none come soon."""

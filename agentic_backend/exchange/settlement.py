@@ -20,6 +20,7 @@ from agentic_backend.exchange.life import BLOCKED, Life, Outcome, Phase
 from agentic_backend.exchange.outages import until_stored
 from agentic_backend.exchange.outbox import Outbox
 from agentic_backend.exchange.recall import Ended
+from agentic_backend.exchange.resumable import is_resumable
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.text_gate import is_text
@@ -88,7 +89,7 @@ class Settlement:
             self._kpis.leave()
             self._life.leave()
         else:
-            self._show(ending.end)
+            await self._show(ending.end)
             self._count(ending.end)
             self._remember()
             self._life.enter(Phase.ENDED)
@@ -186,8 +187,9 @@ class Settlement:
         resume_point = self._start.resume_point
         return resume_point.usage if resume_point is not None else TokenUsage()
 
-    def _show(self, end: ExchangeEnd) -> None:
-        show_end(self._outbox.log, end, self._outbox.log.messages, self._outbox.writer.session)
+    async def _show(self, end: ExchangeEnd) -> None:
+        resumable, log = await is_resumable(self._services.store, self._start.record.id, end.status), self._outbox.log
+        show_end(log, end, log.messages, self._outbox.writer.session, resumable)
 
     def _remember(self) -> None:
         started = self._graph_run.started

@@ -135,11 +135,14 @@ class Delta(ExchangeEvent):
     """What to add to the block's text."""
 
 
+ActivityKind = Literal["agent_switch", "handoff", "progress", "compacted"]
+
+
 class Activity(ExchangeEvent):
     """What the agent is doing."""
 
     type: Literal["activity"] = "activity"
-    kind: Literal["agent_switch", "handoff", "progress", "compacted"]
+    kind: ActivityKind
     """What `data` tells of."""
     data: dict[str, Any]
     """The facts, by name; a client ignores those it doesn't know."""
@@ -227,6 +230,8 @@ class Final(ExchangeEvent):
     """The tokens of all model calls of the exchange."""
     error: ErrorInfo | None = absent()
     """Why it ended so, where an error did it."""
+    resumable: bool | None = absent()
+    """Of an interrupted exchange: whether it can be resumed; absent where that is not known."""
 
 
 class PartialText(Value):

@@ -4,6 +4,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import ExchangeNotFound
 from agentic_backend.exchange.boundary_events import final_of, show_waiting
 from agentic_backend.exchange.instance import Instance
+from agentic_backend.exchange.resumable import is_resumable
 from agentic_backend.protocol.events import Final, HumanRequests, Place
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -90,7 +91,7 @@ class ExchangeViews:
             raise ExchangeNotFound
         place = Place(session_id=record.session_id, exchange_id=record.id, seq=record.last_seq)
         end = ExchangeEnd(record.status, record.usage, record.last_seq, record.error)
-        return final_of(place, end, messages, session)
+        return final_of(place, end, messages, session, await is_resumable(self._store, record.id, record.status))
 
     async def refresh(self, log: ExchangeLog) -> bool:
         """Show the stored end or pause of an exchange that does not run here, unless the log has it.

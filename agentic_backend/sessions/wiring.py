@@ -28,6 +28,7 @@ from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.exchange_pages import ExchangePages
 from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.farewell import Farewell
 from agentic_backend.sessions.feedback import FeedbackService
@@ -62,6 +63,7 @@ class WiredSessions:
     usage: UsageReports
     trust: TrustReports
     feedback: FeedbackService
+    exchange_pages: ExchangePages
     runs: Runs
     user_export: UserExport
     user_deletions: UserDeletions
@@ -144,6 +146,7 @@ def wire_sessions(
         usage=UsageReports(store, ledger.prices),
         trust=TrustReports(store),
         feedback=FeedbackService(store, kpi),
+        exchange_pages=ExchangePages(store),
         runs=Runs(store),
         user_export=UserExport(store),
         user_deletions=deletions,

@@ -21,6 +21,7 @@ from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialTex
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState, TokenUsage
 from agentic_backend.stores.chores import ChoreStore
 from agentic_backend.stores.cursors import cursor_at, place_of
+from agentic_backend.stores.exchange_pages import ExchangePageStore
 from agentic_backend.stores.instances import InstanceStore
 from agentic_backend.stores.items import ItemStore
 from agentic_backend.stores.kpi_figures import KpiBucket, KpiQuery
@@ -173,7 +174,17 @@ def took_too_long() -> RateLimited:
     return RateLimited("That took too long; ask for less, or again in a moment.", retry_after_s=5)
 
 
-class Store(InstanceStore, ItemStore, MessageSearchStore, TrailStore, UsageStore, ChoreStore, UserStore, Protocol):
+class Store(
+    InstanceStore,
+    ItemStore,
+    MessageSearchStore,
+    ExchangePageStore,
+    TrailStore,
+    UsageStore,
+    ChoreStore,
+    UserStore,
+    Protocol,
+):
     async def create_session(self, session: SessionRecord) -> None: ...
 
     async def get_session(self, session_id: str) -> SessionRecord | None: ...
@@ -313,6 +324,10 @@ class Store(InstanceStore, ItemStore, MessageSearchStore, TrailStore, UsageStore
 
     async def checkpoint(self, exchange_id: str) -> Checkpoint | None:
         """The checkpoint from which a waiting or interrupted exchange continues; None if none is stored."""
+        ...
+
+    async def can_go_on(self, exchange_id: str) -> bool:
+        """Whether there is such a checkpoint, with a state; reads no state."""
         ...
 
     async def get_exchange(self, exchange_id: str) -> ExchangeRecord | None: ...

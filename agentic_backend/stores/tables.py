@@ -29,6 +29,7 @@ from agentic_backend.stores.records import (
 )
 from agentic_backend.stores.rows import Row, folded, json_text, rfc3339
 from agentic_backend.stores.trail import (
+    ActivityRecord,
     AdminReadRecord,
     AuditRecord,
     ExtractionRecord,
@@ -294,6 +295,13 @@ TOOL_CALLS = Table(
     time="at",
     indexes=_OF_SESSION | _BY_EXCHANGE | {"by_state": ("state", "-at", "-id")},
 )
+ACTIVITIES = Table(
+    "activities",
+    ActivityRecord,
+    of_session=True,
+    user="user_id",
+    indexes=_OF_SESSION | {"by_place": ("exchange_id", "seq")},
+)
 PROMPTS = Table(
     "prompts",
     PromptRecord,
@@ -360,6 +368,7 @@ TRAIL: dict[type[Any], Table[Any]] = {
         AUDITS,
         EXTRACTIONS,
         TOOL_CALLS,
+        ACTIVITIES,
         PROMPTS,
         SUMMARIES,
         MODULE_ERRORS,

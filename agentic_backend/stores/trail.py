@@ -1,9 +1,9 @@
 """Trail: what the server records about exchanges beside their messages.
 
-That is audits, extractions, usage, tool calls, prompts, summaries, failures of modules, what admins have read, feedback
-on answers, and the links by which sessions are shared. A record has an id that its writer chooses, so that a repeated
-write changes nothing more than the first one did. Records that belong to an exchange are written in one step with its
-messages (see `Store.begin_exchange` and `Store.append`), the others with `add_trail`.
+That is audits, extractions, usage, tool calls, activities, prompts, summaries, failures of modules, what admins have
+read, feedback on answers, and the links by which sessions are shared. A record has an id that its writer chooses, so
+that a repeated write changes nothing more than the first one did. Records that belong to an exchange are written in one
+step with its messages (see `Store.begin_exchange` and `Store.append`), the others with `add_trail`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
+from agentic_backend.protocol.events import ActivityKind
 from agentic_backend.protocol.parts import Value
 from agentic_backend.stores.cursors import cursor_at, place_of
 
@@ -138,6 +139,23 @@ class ToolCallRecord:
     """Once it has ended in the background: the exchange whose system prompt says so, empty before that."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityRecord:
+    """An activity of an exchange that is shown again when its session is read: see `ActivityView`."""
+
+    id: str
+    at: datetime
+    session_id: str
+    exchange_id: str
+    user_id: str
+    seq: int
+    """That of the event."""
+    after_rank: int
+    """The rank of the message before it."""
+    kind: ActivityKind
+    data: dict[str, Any] = field(repr=False)
+
+
 class PromptSection(Value):
     """A part of a system prompt, and where it came from."""
 
@@ -247,6 +265,7 @@ TrailRecord = (
     | ModuleErrorRecord
     | UsageRecord
     | ToolCallRecord
+    | ActivityRecord
     | PromptRecord
     | SummaryRecord
     | AdminReadRecord

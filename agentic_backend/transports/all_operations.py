@@ -13,6 +13,7 @@ from agentic_backend.transports.operation import Operation
 from agentic_backend.transports.query_api import QueryApi
 from agentic_backend.transports.rest import RestApi
 from agentic_backend.transports.session_config_api import SessionConfigApi
+from agentic_backend.transports.session_exchanges_api import SessionExchangesApi
 from agentic_backend.transports.session_stream.session_stream_api import SessionStreamApi
 from agentic_backend.transports.sign_in_api import SignInApi
 from agentic_backend.transports.trust_api import TrustApi
@@ -24,6 +25,7 @@ def all_operations(services: DoorServices) -> list[Operation]:
     apis = (
         RestApi(services),
         ExchangesApi(services),
+        SessionExchangesApi(services.exchange_pages),
         QueryApi(services),
         ClassicApi(services),
         MetricsApi(services),

@@ -10,6 +10,7 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.exchange_pages import ExchangePages
 from agentic_backend.sessions.feedback import FeedbackService
 from agentic_backend.sessions.kpi_report import KpiReports
 from agentic_backend.sessions.runs import Runs
@@ -35,6 +36,7 @@ class DoorServices:
     usage: UsageReports
     trust: TrustReports
     feedback: FeedbackService
+    exchange_pages: ExchangePages
     runs: Runs
     user_export: UserExport
     user_deletions: UserDeletions

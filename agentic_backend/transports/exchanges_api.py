@@ -58,11 +58,11 @@ class ExchangeView(Value):
         values = {name: getattr(record, name) for name in cls.model_fields if name != "kpi"}
         is_waiting = record.status is ExchangeStatus.AWAITING_HUMAN
         pending = remaining(record, ()) if is_waiting else None
-        changed = {"pending": pending, "decisions": _last_that_fit(record.decisions) or None, "kpi": kpi}
+        changed = {"pending": pending, "decisions": last_that_fit(record.decisions) or None, "kpi": kpi}
         return cls(**values | changed | {"session_id": record.session_id or None})
 
 
-def _last_that_fit(decisions: Sequence[HumanDecision]) -> list[HumanDecision]:
+def last_that_fit(decisions: Sequence[HumanDecision]) -> list[HumanDecision]:
     """The last decisions up to _DECISIONS_BYTES, at least one: each holds the arguments of its call."""
     kept: list[HumanDecision] = []
     size = 0

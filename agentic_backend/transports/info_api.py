@@ -22,6 +22,7 @@ FEATURES = (
     "approvals",
     "chat_profiles",
     "compaction",
+    "exchanges",
     "export",
     "feedback",
     "query",

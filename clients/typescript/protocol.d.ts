@@ -240,6 +240,8 @@ export interface Final {
   readonly usage: TokenUsage;
   /** Why it ended so, where an error did it. */
   readonly error?: ErrorInfo;
+  /** Of an interrupted exchange: whether it can be resumed; absent where that is not known. */
+  readonly resumable?: boolean;
 }
 
 /** Why a model ended its message. */

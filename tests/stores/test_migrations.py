@@ -46,6 +46,7 @@ async def test_an_empty_file_gets_the_newest_schema(tmp_path: Path) -> None:
     assert await asyncio.to_thread(run, path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
     tables = await asyncio.to_thread(run, path, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
     assert [name for (name,) in tables] == [
+        "activities",
         "admin_reads",
         "exchanges",
         "extractions",

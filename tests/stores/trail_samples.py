@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from agentic_backend.stores.trail import (
+    ActivityRecord,
     AdminReadRecord,
     AuditRecord,
     ExtractionRecord,
@@ -100,6 +101,7 @@ def one_of_each(
         ),
         a_usage(user_id, minute=minute, session_id=session_id),
         ToolCallRecord(id=new_id(), **of_exchange, **call, args={"text": text}, result=text, approved_by=user_id),
+        ActivityRecord(id=new_id(), **of_exchange, seq=3, after_rank=0, kind="progress", data={"text": text}),
         PromptRecord(id=new_id(), **of_exchange, agent_id="assistant", sections=[section]),
         SummaryRecord(id=new_id(), **own, **summed, text=text),
         AdminReadRecord(id=new_id(), at=_at(minute), user_id="root", request_id="r", path="/p", subject=user_id),

@@ -8,9 +8,11 @@ from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
+from langgraph.config import get_stream_writer
 from langgraph.graph import MessagesState
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
+from agentic_backend.agents.delegation import Handoff
 from support.held_agents import Hold, held_tool_graph
 from support.recorded_agents import one_node
 from support.test_agents import echo_graph
@@ -117,6 +119,19 @@ def strange_texts(state: MessagesState) -> dict[str, Any]:
 
 strange_texts_graph = one_node(strange_texts)
 
+
+def tells_its_steps(state: MessagesState) -> dict[str, Any]:
+    """Hands over twice, tells a step that stays and one that passes."""
+    write = get_stream_writer()
+    write(Handoff("tells-steps", "echo"))
+    write({"step": "Looked through 7 files", "kept": True})
+    write({"step": "Thinking"})
+    write(Handoff("echo", "tells-steps"))
+    return {"messages": [AIMessage("Seven files.")]}
+
+
+tells_its_steps_graph = one_node(tells_its_steps)
+
 ENTRIES: list[dict[str, Any]] = [
     {"id": "recorded", "class_path": f"{MODULE}:Recorded"},
     {"id": "stubborn", "class_path": f"{MODULE}:stubborn_tool"},
@@ -126,5 +141,6 @@ ENTRIES: list[dict[str, Any]] = [
     {"id": "tells-tokens", "class_path": f"{MODULE}:TellsTokens"},
     {"id": "silent-tool", "class_path": f"{MODULE}:SilentTool"},
     {"id": "strange-texts", "class_path": f"{MODULE}:strange_texts_graph"},
+    {"id": "tells-steps", "class_path": f"{MODULE}:tells_its_steps_graph"},
     {"id": "hangs-in-init", "class_path": "support.test_agents:HangsInInit"},
 ]

@@ -28,7 +28,7 @@ from agentic_backend.stores.mongo.documents import LARGEST_STATE, Database, Docu
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.sessions import session_with
 from agentic_backend.stores.mongo.settling import exchange_with
-from agentic_backend.stores.records import ExchangeRecord, HumanDecision
+from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.stores.rows import json_text, partial_of, rfc3339, unstored
 
 
@@ -131,15 +131,18 @@ class Claims(Part):
 
     @operation
     async def checkpoint(self, database: Database, exchange_id: str) -> Checkpoint | None:
-        record = await exchange_with(database, {"_id": exchange_id})
-        if record is None or record.checkpoint is None:
+        record = await _checkpoint_record(database, exchange_id)
+        found = await database["exchanges"].find_one({"_id": exchange_id}, {"checkpoint": 1}) if record else None
+        if record is None or found is None or found["checkpoint"] is None:
             return None
-        if record.status.ended and not await _can_be_resumed(database, record):
-            return None
-        found = await database["exchanges"].find_one({"_id": exchange_id}, {"checkpoint": 1})
-        if found is None or found["checkpoint"] is None:
-            return None
-        return Checkpoint(record.checkpoint, bytes(found["checkpoint"]))
+        return Checkpoint(record, bytes(found["checkpoint"]))
+
+    @operation
+    async def can_go_on(self, database: Database, exchange_id: str) -> bool:
+        if await _checkpoint_record(database, exchange_id) is None:
+            return False
+        with_state = {"_id": exchange_id, "checkpoint": {"$ne": None}}
+        return await database["exchanges"].find_one(with_state, {"_id": 1}) is not None
 
     @operation
     async def count_waiting(self, database: Database, user_id: str) -> int:
@@ -150,6 +153,14 @@ class Claims(Part):
     async def count_asked(self, database: Database, session_id: str, below_rank: int) -> int:
         asked = {"session_id": session_id, "first_rank": {"$lt": below_rank}, "resumes": None}
         return await database["exchanges"].count_documents(asked)
+
+
+async def _checkpoint_record(database: Database, exchange_id: str) -> CheckpointRecord | None:
+    """The record of the exchange's last checkpoint, if the exchange may continue from it."""
+    record = await exchange_with(database, {"_id": exchange_id})
+    if record is None or (record.status.ended and not await _can_be_resumed(database, record)):
+        return None
+    return record.checkpoint
 
 
 async def _can_be_resumed(database: Database, ended: ExchangeRecord) -> bool:

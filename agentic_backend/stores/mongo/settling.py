@@ -44,14 +44,17 @@ async def exchange_with(database: Database, conditions: Document) -> ExchangeRec
     if found is None or ExchangeStatus(found["status"]).ended:
         return None if found is None else record_in(EXCHANGES, found)
     session = await database["sessions"].find_one({"_id": found["session_id"]})
-    if session is not None and session["active_exchange_id"] == found["_id"]:
-        return record_in(EXCHANGES, found)
-    if session is not None and has_ended(session, found["_id"]):
-        return record_in(EXCHANGES, {**found, **session["ended"]["changes"]})
+    if session is not None and (session["active_exchange_id"] == found["_id"] or has_ended(session, found["_id"])):
+        return record_in(EXCHANGES, as_of(session, found))
     # It has never begun; or it has ended since it was read, and so has the next one.
     ended = {"_id": found["_id"], "status": {"$nin": UNENDED}}
     since = await database["exchanges"].find_one(ended, WITHOUT_STATE)
     return None if since is None else record_in(EXCHANGES, since)
+
+
+def as_of(session: Document, exchange: Document) -> Document:
+    """The document of an exchange that counts, with its end if only the session has that."""
+    return {**exchange, **session["ended"]["changes"]} if has_ended(session, exchange["_id"]) else exchange
 
 
 def has_ended(session: Document, exchange_id: str) -> bool:
@@ -86,7 +89,7 @@ async def settled(
         return record
     if session is not None and has_ended(session, record.id):
         await finish_end(database, session)
-        return record_in(EXCHANGES, {**exchange, **session["ended"]["changes"]})
+        return record_in(EXCHANGES, as_of(session, exchange))
     if session is not None and session["active_exchange_id"] == record.id:
         return record
     if half_begun.is_given_up(record.id):

@@ -15,6 +15,7 @@ from agentic_backend.stores.mongo.claims import Claims
 from agentic_backend.stores.mongo.copies import Copies
 from agentic_backend.stores.mongo.documents import make_indexes
 from agentic_backend.stores.mongo.driver import Clock, Driver, MongoDriver, blocking_client
+from agentic_backend.stores.mongo.exchange_pages import ExchangePages
 from agentic_backend.stores.mongo.exchanges import Exchanges
 from agentic_backend.stores.mongo.instances import Connect, Instances
 from agentic_backend.stores.mongo.items import Items
@@ -28,7 +29,9 @@ from agentic_backend.stores.mongo.users import Users
 from agentic_backend.stores.observing import Observer
 
 
-class MongoStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Trail, Usage, Users, Chores, Instances, Copies):
+class MongoStore(
+    Sessions, Exchanges, ExchangePages, Claims, Messages, Items, Kpis, Trail, Usage, Users, Chores, Instances, Copies
+):
     """Implements `Store`, and `Target` of a transfer; these document the methods of its parts."""
 
     def __init__(self, driver: MongoDriver, clock: Clock, half_begun: HalfBegun, connect: Connect) -> None:

@@ -45,6 +45,8 @@ _PARTIAL = """
 
 _CHECKPOINT = "SELECT checkpoint_record, checkpoint FROM exchanges WHERE id = ? AND checkpoint IS NOT NULL"
 
+_CAN_GO_ON = "SELECT 1 FROM exchanges WHERE id = ? AND checkpoint IS NOT NULL"
+
 _FENCE = """
     SELECT active_exchange_id, next_rank, active_owner, updated_at FROM sessions
     WHERE id = ? AND active_exchange_id IS NOT NULL
@@ -119,6 +121,10 @@ class Claims(Part):
         if row is None:
             return None
         return Checkpoint(CheckpointRecord.model_validate_json(row["checkpoint_record"]), row["checkpoint"])
+
+    @reads
+    def can_go_on(self, db: sqlite3.Connection, exchange_id: str) -> bool:
+        return db.execute(_CAN_GO_ON, (exchange_id,)).fetchone() is not None
 
     @reads
     def count_waiting(self, db: sqlite3.Connection, user_id: str) -> int:

@@ -22,6 +22,7 @@ from agentic_backend.stores.sqlite.chores import Chores
 from agentic_backend.stores.sqlite.claims import Claims
 from agentic_backend.stores.sqlite.connection import SqliteConnection
 from agentic_backend.stores.sqlite.copies import Copies
+from agentic_backend.stores.sqlite.exchange_pages import ExchangePages
 from agentic_backend.stores.sqlite.exchanges import Exchanges
 from agentic_backend.stores.sqlite.items import Items
 from agentic_backend.stores.sqlite.kpis import Kpis
@@ -33,7 +34,9 @@ from agentic_backend.stores.sqlite.usage import Usage
 from agentic_backend.stores.sqlite.users import Users
 
 
-class SqliteStore(Sessions, Exchanges, Claims, Messages, Items, Kpis, Trail, Usage, Users, Chores, Copies):
+class SqliteStore(
+    Sessions, Exchanges, ExchangePages, Claims, Messages, Items, Kpis, Trail, Usage, Users, Chores, Copies
+):
     """Implements `Store`, and `Source` of a transfer; these document the methods of its parts."""
 
     def __init__(self, closing: AsyncExitStack, wall: Callable[[], datetime], *connections: SqliteConnection) -> None:

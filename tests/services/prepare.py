@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from services.asyncapi_parser import asyncapi_parser
+from services.axe import axe_program
 from services.ferretdb import ferretdb_build
 from services.keycloak import keycloak_distribution
 from services.mcp_everything import everything_program
@@ -19,6 +20,7 @@ _BUILDS = (
     keycloak_distribution,
     everything_program,
     asyncapi_parser,
+    axe_program,
     typescript_modules,
     ferretdb_build,
 )

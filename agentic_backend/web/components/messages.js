@@ -1,8 +1,9 @@
 /** The exchanges of the open conversation. The view stays at the newest text as long as the user is there. */
 
-import { askedText, outcome, textOf, timeline } from "../timeline.js";
+import { outcome, textOf, timeline } from "../timeline.js";
 import { isOngoing } from "../client/transcript-exchange.js";
 import { ongoing } from "../client/transcript.js";
+import { t } from "../i18n.js";
 import { Exchange } from "./exchange.js";
 import { html, useCallback, useLayoutEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
@@ -101,12 +102,17 @@ function useFollowedEnd(sessionId, question) {
   return { view, content, atEnd, toEnd };
 }
 
-/** Says to screen readers that the agent works or waits, and its answer in one piece when it is there. */
+/** A longer text would be read for minutes, and can't be stopped without losing the place. */
+const LONGEST_ANNOUNCEMENT = 200;
+
+/** Says to screen readers that the agent works or waits, and how its answer begins when it is there. */
 function Announcer({ exchange, busy }) {
   const heard = useRef(null);
   if (exchange && isOngoing(exchange)) heard.current = exchange.key;
   const text = busy
-    ? `The agent ${exchange?.status === "awaiting_human" ? "waits for your decision" : "is working"}.`
+    ? exchange?.status === "awaiting_human"
+      ? t("The agent waits for your decision.")
+      : t("The agent is working.")
     : exchange && heard.current === exchange.key
       ? spokenAnswer(exchange)
       : "";
@@ -114,9 +120,9 @@ function Announcer({ exchange, busy }) {
 }
 
 function spokenAnswer(exchange) {
-  const answers = timeline(exchange).filter(({ kind }) => kind === "final");
-  const ending = outcome(exchange) === "stopped" ? "Stopped." : "";
-  return (
-    [...answers.map(({ parts }) => textOf(parts)), ending].join(" ").trim() || `No answer to: ${askedText(exchange)}`
-  );
+  const answer = timeline(exchange).findLast(({ kind }) => kind === "final");
+  const text = answer ? textOf(answer.parts).replace(/[*_`#>|]+/g, "").replace(/\s+/g, " ").trim() : "";
+  const began = text.length > LONGEST_ANNOUNCEMENT ? `${text.slice(0, LONGEST_ANNOUNCEMENT)}…` : text;
+  const ending = outcome(exchange) === "stopped" ? t("Stopped.") : "";
+  return [began, ending].join(" ").trim() || t("The agent ended without an answer.");
 }

@@ -1,0 +1,26 @@
+"""axe-core, which finds what of a page people with disabilities can't use, from npm."""
+
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Page
+from services.npm import installed
+
+_SOURCE = Path(__file__).parent / "axe"
+_RUN = """async () => {
+  const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+  const { violations } = await axe.run({ runOnly: { type: "tag", values: rules } });
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => ({ id, html, failureSummary })));
+}"""
+
+
+def axe_program() -> Path:
+    """The script. Skips or fails the test if it is missing (see `require`)."""
+    return installed("axe-core", _SOURCE) / "node_modules" / "axe-core" / "axe.min.js"
+
+
+async def violations(tab: Page) -> list[dict[str, Any]]:
+    """What breaks a rule of WCAG 2.2 A or AA on the page as it is now: `id` of the rule, `html`, `failureSummary`."""
+    await tab.evaluate(axe_program().read_text())
+    found: list[dict[str, Any]] = await tab.evaluate(_RUN)
+    return found

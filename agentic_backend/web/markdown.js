@@ -1,115 +1,279 @@
 /**
- * Untrusted Markdown to safe HTML, in pieces.
+ * Untrusted Markdown to HTML, a top-level block at a time, and HTML to elements that are safe to show.
  *
  * markdown-it renders with raw HTML off; DOMPurify then lets only the tags and attributes through that this renderer
- * makes. A text becomes one piece of HTML per top-level block, so that a text that grows changes only its last pieces.
- * Code blocks carry a `button.copy-code`, images of other hosts a `button.show-image` in their place (see images.js);
- * `components/rich-text.js` gives both their click.
+ * makes. Each block becomes one element. The renderer's own marks get their life elsewhere: `.code` in code-blocks.js,
+ * `.formula` in formulas.js, `.outside-image` in images.js.
  */
 
-import { imageAt } from "./images.js";
+import { codeBlock } from "./code-blocks.js";
+import { formulas } from "./formulas.js";
+import { t } from "./i18n.js";
+import { askForImage, imageAt } from "./images.js";
+import { steadyInline } from "./steady.js";
+import { alert } from "./vendor/markdown-it-alert.js";
+import footnote from "./vendor/markdown-it-footnote.js";
+import { tasklist } from "./vendor/markdown-it-tasklist.js";
 import MarkdownIt from "./vendor/markdown-it.js";
 import DOMPurify from "./vendor/purify.js";
 
-const markdown = new MarkdownIt({ html: false, linkify: true, breaks: true });
-// Only what is written as a URL: `main.py` and `README.md` are files, not hosts in Paraguay and Moldova.
-markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
+const ALERTS = {
+  caution: t("Caution"),
+  important: t("Important"),
+  note: t("Note"),
+  tip: t("Tip"),
+  warning: t("Warning"),
+};
 
-const { escapeHtml } = markdown.utils;
+/** A renderer; one for text that is `streaming` guesses what stands at its end. */
+function renderer({ streaming }) {
+  const markdown = new MarkdownIt({ html: false, linkify: true, breaks: true });
+  // Only what is written as a URL: `main.py` and `README.md` are files, not hosts in Paraguay and Moldova.
+  markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
+  const { validateLink } = markdown;
+  // As an image an SVG runs nothing and loads nothing; the purifier takes it from links.
+  markdown.validateLink = (url) => /^data:image\/svg\+xml[;,]/i.test(url.trim()) || validateLink(url);
+
+  markdown.use(formulas, { unfinished: streaming });
+  markdown.use(footnote).disable("footnote_inline");
+  markdown.use(alert, { titleRender: (tokens, index) => alertTitle(markdown, tokens[index].markup), deep: true });
+  markdown.use(tasklist, { label: false });
+  markdown.inline.ruler.before("html_inline", "line_break", lineBreak);
+  markdown.core.ruler.after("block", "list_paragraphs", paragraphsInItems);
+  markdown.core.ruler.push("directions", directions);
+  if (streaming) {
+    markdown.core.ruler.after("list_paragraphs", "steady", steady);
+    markdown.disable(["footnote_ref", "footnote_tail"]);
+    markdown.inline.ruler.after("footnote_ref", "pending_note", pendingNote);
+  }
+  Object.assign(markdown.renderer.rules, RULES);
+  return markdown;
+}
+
+/**
+ * The top-level blocks of `source` as `{html, start, end, kind, items}`: the lines where it begins and ends, and for a
+ * list those where its items begin. `references` are definitions from before `source`, `notes` the numbers of its
+ * footnotes by label, which streaming adds to; `id` tells the notes of this text from another's.
+ */
+export function renderBlocks(source, { streaming = false, references = {}, notes = new Map(), id = "" } = {}) {
+  const environment = { references: { ...references }, notes, docId: id };
+  const markdown = streaming ? STREAMING : WHOLE;
+  const blocks = topLevel(markdown.parse(source, environment)).map((tokens) => ({
+    ...extent(tokens),
+    html: compact(markdown.renderer.render(tokens, markdown.options, environment)),
+    kind: KINDS[tokens[0].type] ?? null,
+    items: tokens.filter(({ type, level }) => type === "list_item_open" && level === 1).map(({ map }) => map[0]),
+  }));
+  return { blocks, references: environment.references };
+}
+
+const KINDS = { bullet_list_open: "list", ordered_list_open: "list", table_open: "table", fence: "fence" };
+
+function topLevel(tokens) {
+  const blocks = [];
+  let block = [];
+  let depth = 0;
+  for (const token of tokens) {
+    block.push(token);
+    depth += token.nesting;
+    if (depth > 0) continue;
+    blocks.push(block);
+    block = [];
+  }
+  return blocks;
+}
+
+function extent(tokens) {
+  let [start, end] = [Infinity, 0];
+  for (const { map } of tokens) {
+    if (!map) continue;
+    start = Math.min(start, map[0]);
+    end = Math.max(end, map[1]);
+  }
+  return { start, end };
+}
+
+/** Line breaks between tags show nothing and would be text nodes. */
+const compact = (html) => html.replace(/>\n+(?=<)/g, ">").trimEnd();
 
 const ALLOWED = {
   ALLOWED_TAGS: (
-    "a blockquote br button code del div em h1 h2 h3 h4 h5 h6 hr img li ol p pre s span strong table tbody td th " +
-    "thead tr ul"
+    "a blockquote br button code del div em h1 h2 h3 h4 h5 h6 hr img li ol p pre s section span strong sup table " +
+    "tbody td th thead tr ul"
   ).split(" "),
-  ALLOWED_ATTR: ["alt", "class", "data-src", "href", "loading", "rel", "src", "start", "target", "title", "type"],
+  ALLOWED_ATTR: (
+    "alt aria-label aria-pressed class data-src data-tex dir href id loading rel role src start tabindex target title " +
+    "type"
+  ).split(" "),
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
+  RETURN_DOM_FRAGMENT: true,
 };
 
 const purifier = DOMPurify(window);
 purifier.addHook("afterSanitizeAttributes", (node) => {
-  if (node.nodeName !== "A") return;
+  if (node.nodeName !== "A" || node.matches(".note-link")) return;
   node.setAttribute("target", "_blank");
   node.setAttribute("rel", "noopener noreferrer");
 });
 
-/**
- * The top-level blocks of `text` as `{html, safe}`, `safe` being fit to insert. Pieces of `previous` that have not
- * changed are the same objects again, which spares their purification.
- */
-export function renderPieces(text, previous = []) {
-  const environment = {};
-  return topLevel(markdown.parse(text, environment)).map((tokens, index) => {
-    const html = markdown.renderer.render(tokens, markdown.options, environment);
-    return previous[index]?.html === html ? previous[index] : { html, safe: purifier.sanitize(html, ALLOWED) };
+/** The elements of these pieces of HTML, one of each, fit to insert. */
+export function elementsOf(htmls) {
+  // One call for all: what a call costs is mostly the same for one block and for a hundred.
+  const elements = [...purifier.sanitize(htmls.join(""), ALLOWED).children];
+  if (elements.length === htmls.length) return elements;
+  return htmls.map((html) => {
+    const element = document.createElement("div");
+    element.append(purifier.sanitize(html, ALLOWED));
+    return element;
   });
 }
 
-function topLevel(tokens) {
-  const pieces = [];
-  let piece = [];
-  let depth = 0;
-  for (const token of tokens) {
-    piece.push(token);
-    depth += token.nesting;
-    if (depth > 0) continue;
-    pieces.push(piece);
-    piece = [];
-  }
-  return pieces;
-}
-
 /**
- * The text as it can be shown while it is being written: what its last characters mean is not known yet, so marks
- * that would make the paragraph before them flicker are held back, and emphasis and code that are open are closed.
+ * An item of a list is its text, without a paragraph around it, unless it has several paragraphs. CommonMark lets the
+ * list decide, all items alike; then one blank line would change all that were written before it.
  */
-export function steady(text) {
-  if ((text.match(/^ {0,3}(```|~~~)/gm) ?? []).length % 2) return text;
-  const settled = text.replace(/\n[ \t]*(?:[-=*+_`~#>|]{1,3}|\d{1,9}[.)]?)[ \t]*$/, "\n");
-  const start = settled.lastIndexOf("\n\n") + 1;
-  return settled.slice(0, start) + closed(settled.slice(start));
+function paragraphsInItems({ tokens }) {
+  const items = [];
+  for (const token of tokens) {
+    const item = items.at(-1);
+    if (token.type === "list_item_open") items.push({ level: token.level, paragraphs: [] });
+    else if (token.type === "list_item_close") {
+      const { paragraphs } = items.pop();
+      // Each opens and closes.
+      for (const paragraph of paragraphs) paragraph.hidden = paragraphs.length <= 2;
+    } else if (/^paragraph_(open|close)$/.test(token.type) && token.level === item?.level + 1) {
+      item.paragraphs.push(token);
+    }
+  }
 }
 
-function closed(paragraph) {
-  const text = paragraph.replace(/!?\[([^\]\n]*)\]\([^)\s]*$/, "$1");
-  const outsideCode = text.replace(/`[^`]*`/g, "");
-  if (outsideCode.includes("`")) return `${text}\``;
-  const opened = outsideCode.split("**").length - 1;
-  if (opened % 2 === 0) return text;
-  return /\*\*\s*$/.test(text) ? text.replace(/\*\*\s*$/, "") : `${text.replace(/\*$/, "").trimEnd()}**`;
+const HAVE_DIRECTION = new Set(
+  "alert_open blockquote_open bullet_list_open heading_open ordered_list_open paragraph_open".split(" "),
+);
+
+/** Each block that stands on its own, and each cell, is written in the direction of its own text. */
+function directions({ tokens }) {
+  for (const token of tokens) {
+    const { type, level } = token;
+    // A list would get a class as soon as one of its items is a task.
+    if (/_list_open$/.test(type)) token.attrs = token.attrs?.filter(([name]) => name !== "class") ?? null;
+    if (/^t[hd]_open$/.test(type) || (level === 0 && HAVE_DIRECTION.has(type))) token.attrSet("dir", "auto");
+  }
 }
 
-const { rules } = markdown.renderer;
+/** What stands at the end of a text that goes on is shown as what it will probably be. */
+function steady({ tokens, src }) {
+  if (/\n[ \t]*\n$/.test(src)) return;
+  const isSkipped = ({ type, nesting, content }) =>
+    nesting === -1 || type === "td_open" || (type === "inline" && !content);
+  const index = tokens.findLastIndex((token) => !isSkipped(token));
+  const token = tokens[index];
+  if (token?.type !== "inline") return;
+  // A paragraph may go on in the next line; a heading and a row do not.
+  if (src.endsWith("\n") && tokens[index + 1].type !== "paragraph_close") return;
+  token.content = steadyInline(token.content);
+}
+
+/** `<br>`, the one tag that models write where Markdown has no other way: in a table's cell. */
+function lineBreak(state, silent) {
+  const tag = /^<br *\/?>/i.exec(state.src.slice(state.pos, state.pos + 10));
+  if (!tag) return false;
+  if (!silent) state.push("hardbreak", "br", 0);
+  state.pos += tag[0].length;
+  return true;
+}
+
+/** A footnote's mark while its note is not written yet: it gets the number that it will have. */
+function pendingNote(state, silent) {
+  const mark = /^\[\^([^\]\s]{1,100})\]/.exec(state.src.slice(state.pos, state.pos + 110));
+  if (!mark) return false;
+  if (!silent) {
+    const { notes } = state.env;
+    if (!notes.has(mark[1])) notes.set(mark[1], notes.size);
+    // Which of its marks is the first, to be come back to, is known when the text is whole.
+    state.push("footnote_ref", "", 0).meta = { id: notes.get(mark[1]), subId: 1 };
+  }
+  state.pos += mark[0].length;
+  return true;
+}
+
+const ICONS = { caution: "!", important: "!", note: "i", tip: "✓", warning: "!" };
+
+const alertTitle = (markdown, kind) =>
+  `<p class="alert-title"><span class="alert-mark">${ICONS[kind]}</span>${markdown.utils.escapeHtml(ALERTS[kind])}</p>`;
 
 /** markdown-it aligns cells by a style attribute, which the content security policy forbids. */
-for (const rule of ["th_open", "td_open"]) {
-  rules[rule] = (tokens, index, options, _environment, self) => {
-    const alignment = /text-align:(\w+)/.exec(tokens[index].attrGet("style") ?? "")?.[1];
-    tokens[index].attrs = alignment ? [["class", `align-${alignment}`]] : [];
-    return self.renderToken(tokens, index, options);
-  };
+function cell(tokens, index, options, _environment, self) {
+  const alignment = /text-align:(\w+)/.exec(tokens[index].attrGet("style") ?? "")?.[1];
+  const attributes = tokens[index].attrs.filter(([name]) => name !== "style");
+  tokens[index].attrs = alignment ? [...attributes, ["class", `align-${alignment}`]] : attributes;
+  return self.renderToken(tokens, index, options);
 }
 
-rules.table_open = () => '<div class="table"><table>\n';
-rules.table_close = () => "</table></div>\n";
+function alertOpen(tokens, index, options, _environment, self) {
+  tokens[index].attrSet("class", `alert ${tokens[index].markup}`);
+  return self.renderToken(tokens, index, options);
+}
 
-const codeBlock = (code, language) =>
-  `<div class="code"><div class="code-head"><span>${escapeHtml(language)}</span>` +
-  `<button type="button" class="copy-code">Copy</button></div><pre><code>${escapeHtml(code)}</code></pre></div>\n`;
+const noteId = ({ id }, { docId }) => `${docId}-note-${id + 1}`;
 
-rules.fence = (tokens, index) => codeBlock(tokens[index].content, tokens[index].info.trim().split(/\s+/)[0]);
-rules.code_block = (tokens, index) => codeBlock(tokens[index].content, "");
-
-rules.image = (tokens, index) => {
-  const source = tokens[index].attrGet("src") ?? "";
-  const alt = escapeHtml(tokens[index].content);
-  const image = imageAt(source);
-  if (!image) return `<a href="${escapeHtml(source)}">${alt || escapeHtml(source)}</a>`;
-  const [href, host] = [image.href, image.host ?? ""].map(escapeHtml);
-  if (!host) return `<img src="${href}" alt="${alt}" loading="lazy">`;
-  return (
-    `<button type="button" class="show-image" data-src="${href}" title="${href}">` +
-    `Show image from <span class="image-host">${host}</span>${alt && `: <span class="image-alt">${alt}</span>`}</button>`
-  );
+const RULES = {
+  th_open: cell,
+  td_open: cell,
+  alert_open: alertOpen,
+  // What scrolls has to be within reach of the keyboard.
+  table_open: () => `<div class="table" tabindex="0" role="group" aria-label="${escaped(t("Table"))}"><table>`,
+  table_close: () => "</table></div>",
+  fence: (tokens, index) => codeBlock(tokens[index].content, tokens[index].info.trim().split(/\s+/)[0], escaped),
+  code_block: (tokens, index) => codeBlock(tokens[index].content, "", escaped),
+  image,
+  checkbox_input(tokens, index) {
+    const done = tokens[index].attrGet("checked") !== null;
+    return `<span class="${done ? "task done" : "task"}" role="img" aria-label="${escaped(done ? t("Done") : t("To do"))}"></span>`;
+  },
+  footnote_ref(tokens, index, _options, environment) {
+    const { meta } = tokens[index];
+    const [id, number] = [noteId(meta, environment), meta.id + 1];
+    const anchor = meta.subId > 0 ? "" : ` id="${id}-mark"`;
+    return `<sup class="note-mark"${anchor}><a class="note-link" href="#${id}">${number}</a></sup>`;
+  },
+  footnote_block_open: () => '<section class="notes"><ol>',
+  footnote_block_close: () => "</ol></section>",
+  footnote_open: (tokens, index, _options, environment) =>
+    `<li id="${noteId(tokens[index].meta, environment)}" dir="auto" tabindex="-1">`,
+  footnote_close: () => "</li>",
+  footnote_anchor(tokens, index, _options, environment) {
+    const { meta } = tokens[index];
+    if (meta.subId > 0) return "";
+    const label = escaped(t("Back to the text"));
+    return ` <a class="note-link" href="#${noteId(meta, environment)}-mark" aria-label="${label}">↩\uFE0E</a>`;
+  },
+  // Of a text that streams: its place is the end, where it will stand.
+  footnote_reference_open(tokens, index, _options, { notes }) {
+    const { label } = tokens[index].meta;
+    return `<section class="notes"><ol start="${(notes.get(label) ?? notes.size) + 1}"><li dir="auto">`;
+  },
+  footnote_reference_close: () => "</li></ol></section>",
 };
+
+function image(tokens, index) {
+  const source = tokens[index].attrGet("src") ?? "";
+  const alt = escaped(tokens[index].content);
+  const shown = imageAt(source);
+  if (!shown) return `<a href="${escaped(source)}">${alt || escaped(source)}</a>`;
+  const [href, host] = [shown.href, shown.host ?? ""].map(escaped);
+  if (!host) return `<img src="${href}" alt="${alt}" loading="lazy">`;
+  const [before, after] = askForImage.map(escaped);
+  return (
+    `<span class="outside-image" data-src="${href}"><button type="button" class="show-image" title="${href}">` +
+    `${before}<span class="image-host">${host}</span>${after}${alt && `: <span class="image-alt">${alt}</span>`}</button></span>`
+  );
+}
+
+function escaped(text) {
+  return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
+}
+
+const WHOLE = renderer({ streaming: false });
+const STREAMING = renderer({ streaming: true });

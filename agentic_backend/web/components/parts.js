@@ -1,7 +1,8 @@
 /** The parts of a message. Text is Markdown; everything else is shown by preact from its fields. */
 
 import { formatJson, safeHref } from "../format.js";
-import { imageAt, unnamedImage } from "../images.js";
+import { plural, t } from "../i18n.js";
+import { askForImage, imageAt, unnamedImage } from "../images.js";
 import { html, useEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
 import { RichText } from "./rich-text.js";
@@ -47,12 +48,13 @@ function Picture({ part: { url, alt } }) {
   const shown = useRef(null);
   useEffect(() => shown.current?.focus({ preventScroll: true }), [asked]);
   const image = imageAt(url);
-  if (!image) return html`<p class="chips"><${LinkChip} href=${url} title=${alt} label="Image" /></p>`;
+  if (!image) return html`<p class="chips"><${LinkChip} href=${url} title=${alt} label=${t("Image")} /></p>`;
   const { href, host } = image;
   if (!host) return html`<img class="picture" src=${href} alt=${alt ?? ""} loading="lazy" />`;
   if (asked !== href)
     return html`<button type="button" class="show-image" title=${href} onClick=${() => setAsked(href)}>
-      Show image from <span class="image-host">${host}</span>${alt && html`: <span class="image-alt">${alt}</span>`}
+      ${askForImage[0]}<span class="image-host">${host}</span>${askForImage[1]}
+      ${alt && html`: <span class="image-alt">${alt}</span>`}
     </button>`;
   return html`<img
     class="picture"
@@ -65,11 +67,11 @@ function Picture({ part: { url, alt } }) {
 }
 
 const LINK_KINDS = {
-  citation: "Source",
-  download: "Download",
-  dashboard: "Dashboard",
-  related: "Related",
-  view: "View",
+  citation: t("Source"),
+  download: t("Download"),
+  dashboard: t("Dashboard"),
+  related: t("Related"),
+  view: t("View"),
 };
 
 function LinkPart({ part }) {
@@ -79,7 +81,7 @@ function LinkPart({ part }) {
 /** A link, or its title alone where it leads nowhere safe. */
 export function LinkChip({ href, title, file_name: fileName, kind, label }) {
   const target = safeHref(href);
-  const text = title || fileName || target || "Untitled";
+  const text = title || fileName || target || t("Untitled");
   const content = html`${label && html`<span class="chip-label">${label}</span>`}
     <span class="chip-text">${text}</span>`;
   if (!target) return html`<span class="chip">${content}</span>`;
@@ -93,7 +95,7 @@ function Geography({ part: { geojson } }) {
   const count = geojson.features?.length;
   return html`<details class="card">
     <summary class="card-head">
-      Map data${count !== undefined && ` (${count} ${count === 1 ? "feature" : "features"})`}
+      ${t("Map data")}${count !== undefined && ` (${plural(count, "{count} feature", "{count} features")})`}
       <span class="spacer" />
       <${Icon} name="chevron" />
     </summary>

@@ -1,46 +1,44 @@
-/** Untrusted Markdown as HTML. While it streams, only the pieces that changed are put into the page again. */
+/**
+ * Untrusted Markdown. The renderer is loaded after the first paint; from then on the text is not preact's: what its
+ * reader has selected, focused, scrolled or clicked in it stays while it grows.
+ */
 
-import { copyText } from "../clipboard.js";
-import { unnamedImage } from "../images.js";
-import { renderPieces, steady } from "../markdown.js";
-import { html, memo, useMemo, useRef } from "./html.js";
+import { codeClicked } from "../code-blocks.js";
+import { showImage } from "../images.js";
+import { html, memo, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 
-const COPIED_MS = 1_500;
+const loaded = { GrowingText: null };
+const loading = import("../growing-text.js").then(({ GrowingText }) => (loaded.GrowingText = GrowingText));
 
 export const RichText = memo(({ text, streaming = false }) => {
-  const previous = useRef([]);
-  const pieces = useMemo(() => renderPieces(streaming ? steady(text) : text, previous.current), [text, streaming]);
-  previous.current = pieces;
-  return html`<div class=${streaming ? "rich-text streaming" : "rich-text"} onClick=${clicked}>
-    ${pieces.map((piece, index) => html`<${Piece} key=${index} safe=${piece.safe} />`)}
-  </div>`;
+  const root = useRef(null);
+  const shown = useRef(null);
+  const [isReady, setReady] = useState(loaded.GrowingText !== null);
+  useEffect(() => {
+    if (!isReady) loading.then(() => setReady(true));
+  }, []);
+  useLayoutEffect(() => {
+    if (!isReady) return;
+    shown.current ??= new loaded.GrowingText(root.current);
+    shown.current.show(text, streaming);
+  }, [isReady, text, streaming]);
+  return html`<div class=${streaming ? "rich-text streaming" : "rich-text"} ref=${root} onClick=${clicked} />`;
 });
 
-const Piece = memo(({ safe }) => html`<div class="piece" dangerouslySetInnerHTML=${{ __html: safe }} />`);
-
-/** The buttons inside the HTML are the renderer's own: see markdown.js. */
-async function clicked(event) {
-  const button = event.target.closest(".copy-code, .show-image");
-  if (!button) return;
-  // One that stands in a link doesn't follow it.
+/** The buttons and the links to notes are the renderer's own. */
+function clicked(event) {
+  const target = event.target.closest(".code button, .show-image, .note-link");
+  if (!target) return;
+  // One that stands in a link doesn't follow it; and the address names the session, not a footnote.
   event.preventDefault();
-  if (button.matches(".show-image")) {
-    showImage(button);
-    return;
-  }
-  await copyText(button.closest(".code").querySelector("code").textContent);
-  button.textContent = "Copied";
-  setTimeout(() => (button.textContent = "Copy"), COPIED_MS);
+  if (target.matches(".show-image")) showImage(target);
+  else if (target.matches(".note-link")) showNote(target);
+  else codeClicked(target);
 }
 
-/** Loads the image in the place of its button; the focus goes with it, so that it is read aloud. */
-function showImage(button) {
-  const image = document.createElement("img");
-  image.referrerPolicy = "no-referrer";
-  image.alt =
-    button.querySelector(".image-alt")?.textContent ?? unnamedImage(button.querySelector(".image-host").textContent);
-  image.tabIndex = -1;
-  image.src = button.dataset.src;
-  button.replaceWith(image);
-  image.focus({ preventScroll: true });
+function showNote(link) {
+  const note = document.getElementById(link.getAttribute("href").slice(1));
+  if (!note) return;
+  note.scrollIntoView({ block: "nearest" });
+  (note.matches("li") ? note : (note.querySelector("a") ?? note)).focus({ preventScroll: true });
 }

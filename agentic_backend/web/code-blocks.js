@@ -1,0 +1,113 @@
+/**
+ * Blocks of code: their HTML, their growth, and what their buttons do.
+ *
+ * A block's code may be longer than what is in the page: one that is folded holds its first lines there. `codeOf` is
+ * all of it. The language of a diagram (`mermaid`, say) is shown as code as well: a renderer for it is larger than this
+ * whole page, and to send the text to one elsewhere would tell that host what was said.
+ */
+
+import { copyText } from "./clipboard.js";
+import { colour } from "./highlighting.js";
+import { plural, t } from "./i18n.js";
+
+const COPIED_MS = 1_500;
+
+/** Longer code is folded when it is shown whole; while it is written, its reader follows it. */
+const MOST_LINES = 400;
+const FOLDED_LINES = 30;
+
+const DIAGRAMS = new Set(["dot", "graphviz", "mermaid", "plantuml"]);
+
+/** All of a block's code, by its element. */
+const codes = new WeakMap();
+
+/** The HTML of a block; `escaped` makes text fit for HTML. */
+export function codeBlock(code, language, escaped) {
+  const copy = DIAGRAMS.has(language) ? t("Copy diagram source") : t("Copy");
+  return (
+    `<div class="code"><div class="code-head"><span class="code-language">${escaped(language)}</span>` +
+    `<button type="button" class="wrap-code" aria-pressed="false">${escaped(t("Wrap"))}</button>` +
+    `<button type="button" class="copy-code">${escaped(copy)}</button></div>` +
+    `<pre dir="ltr" tabindex="0"><code class="language-${escaped(language)}">${escaped(code).replace(/^\n+$/, lineBreaks)}</code></pre></div>`
+  );
+}
+
+/** As entities: line breaks with nothing but tags beside them are taken for none of the text's. */
+const lineBreaks = (text) => "&#10;".repeat(text.length);
+
+export const codeOf = (block) => codes.get(block) ?? block.querySelector("code").textContent;
+
+/** Shows `code` in the block. What stands there already stays as it is if `code` begins with it. */
+export function setCode(block, code) {
+  const shown = codeOf(block);
+  if (shown === code) return;
+  const element = block.querySelector("code");
+  if (!code.startsWith(shown)) element.replaceChildren(code);
+  else if (element.lastChild?.nodeType === Node.TEXT_NODE) element.lastChild.appendData(code.slice(shown.length));
+  else element.append(code.slice(shown.length));
+  codes.set(block, code);
+}
+
+/** Takes over the growth of a block from the same block rendered anew. */
+export function growCode(block, rendered) {
+  const [language, now] = [block, rendered].map((each) => each.querySelector(".code-language"));
+  if (language.textContent !== now.textContent) {
+    language.textContent = now.textContent;
+    block.querySelector("code").className = rendered.querySelector("code").className;
+  }
+  setCode(block, codeOf(rendered));
+}
+
+/** Folds the long blocks in `element`, which is not in the page yet: their other lines are never laid out. */
+export function foldCode(element) {
+  for (const block of blocksIn(element)) {
+    const code = codeOf(block);
+    const lines = code.split("\n", MOST_LINES + 1);
+    if (lines.length <= MOST_LINES) continue;
+    codes.set(block, code);
+    block.querySelector("code").textContent = `${lines.slice(0, FOLDED_LINES).join("\n")}\n`;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "unfold-code";
+    const count = code.split("\n").length - (code.endsWith("\n") ? 1 : 0);
+    button.textContent = plural(count, "Show the whole line", "Show all {count} lines");
+    block.append(button);
+  }
+}
+
+const blocksIn = (element) => (element.matches(".code") ? [element] : element.querySelectorAll(".code"));
+
+/** Colours the code in `element`; `whole` says that it is not going to grow. */
+export function colourCode(element, whole) {
+  for (const block of blocksIn(element)) colour(block.querySelector("code"), whole);
+}
+
+/** What a click on one of a block's buttons does. */
+export function codeClicked(button) {
+  const block = button.closest(".code");
+  if (button.matches(".copy-code")) copy(button, codeOf(block));
+  else if (button.matches(".wrap-code")) wrap(button, block);
+  else unfold(button, block);
+}
+
+async function copy(button, code) {
+  const label = button.textContent;
+  await copyText(code);
+  if (label === t("Copied")) return;
+  button.textContent = t("Copied");
+  setTimeout(() => (button.textContent = label), COPIED_MS);
+}
+
+function wrap(button, block) {
+  const wrapped = button.getAttribute("aria-pressed") !== "true";
+  button.setAttribute("aria-pressed", String(wrapped));
+  block.classList.toggle("wrapped", wrapped);
+}
+
+function unfold(button, block) {
+  const element = block.querySelector("code");
+  element.textContent = codeOf(block);
+  button.remove();
+  block.querySelector("pre").focus({ preventScroll: true });
+  colour(element, true);
+}

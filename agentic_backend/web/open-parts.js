@@ -1,0 +1,100 @@
+/**
+ * What of a block is closed while the block itself goes on: all items of a list but the last, the rows of a table and
+ * the lines of a fence that are whole. Only what comes after is parsed, behind the lines that make it what it is: a
+ * table's head, a fence's opening.
+ *
+ * `closable(source, block, starts)` says what of a block of renderBlocks no further text can change: `{end, count,
+ * context}`, where in `source` that ends, how many items or rows it is, and the lines to put before the rest. A part
+ * made by `openPart` then takes the rest's elements with `extend`.
+ */
+
+import { codeOf, colourCode, setCode } from "./code-blocks.js";
+import { enliven, morph } from "./morphing.js";
+
+/** Where each line of `source` begins; the last one may not be whole. */
+export function lineStarts(source) {
+  const starts = [0];
+  for (let at = source.indexOf("\n"); at >= 0; at = source.indexOf("\n", at + 1)) starts.push(at + 1);
+  return starts;
+}
+
+const CLOSABLE = { list: closableItems, table: closableRows, fence: closableLines };
+
+export const closable = (source, block, starts) => CLOSABLE[block.kind]?.(source, block, starts) ?? null;
+
+function closableItems(_source, { items }, starts) {
+  const count = items.findLastIndex((start) => start < starts.length - 1);
+  return count > 0 ? { end: starts[items[count]], count, context: "" } : null;
+}
+
+function closableRows(source, { start, end }, starts) {
+  const first = start + 2;
+  const count = Math.min(end, starts.length - 1) - first;
+  return count > 0
+    ? { end: starts[first + count], count, context: source.slice(starts[start], starts[first]) }
+    : null;
+}
+
+function closableLines(source, { start, end }, starts) {
+  const line = (index) => source.slice(starts[index], starts[index + 1]).trim();
+  const [fence] = /^(?:`+|~+)/.exec(line(start));
+  const isClosed = end - 1 > start && line(end - 1).startsWith(fence) && new Set(line(end - 1)).size === 1;
+  const count = starts.length - 2 - start;
+  if (isClosed || count <= 0) return null;
+  return { end: starts.at(-1), count, context: source.slice(starts[start], starts[start + 1]) };
+}
+
+/** The part of a block that goes on, whose element shows all of it. */
+export function openPart(kind, element) {
+  if (kind === "fence") return new OpenCode(element);
+  const find = kind === "list" ? (list) => list : (table) => table.querySelector("tbody");
+  return new OpenChildren(element, find);
+}
+
+class OpenChildren {
+  context = "";
+  #container;
+  #find;
+  #open;
+
+  constructor(element, find) {
+    this.#find = find;
+    this.#container = find(element);
+    this.#open = [...this.#container.children];
+  }
+
+  extend(rendered) {
+    const made = this.#find(rendered);
+    const children = made ? [...made.children] : [];
+    children.forEach((child, index) => {
+      const there = this.#open[index];
+      this.#open[index] = there ? morph(there, child) : this.#container.appendChild(child);
+      enliven(this.#open[index], false);
+    });
+    for (const left of this.#open.splice(children.length)) left.remove();
+  }
+
+  close(count) {
+    for (const child of this.#open.splice(0, count)) colourCode(child, true);
+  }
+}
+
+class OpenCode {
+  context = "";
+  #block;
+  #closed = "";
+
+  constructor(block) {
+    this.#block = block;
+  }
+
+  extend(rendered) {
+    setCode(this.#block, this.#closed + codeOf(rendered));
+    colourCode(this.#block, false);
+  }
+
+  close() {
+    const code = codeOf(this.#block);
+    this.#closed = code.slice(0, code.lastIndexOf("\n") + 1);
+  }
+}

@@ -1,0 +1,59 @@
+"""Markdown that streams into the chat page ends as the same elements that the whole text makes, however it is cut."""
+
+import pytest
+from playwright.async_api import Page
+from support.chat_page import ChatPage
+from support.markdown_texts import HOSTILE, MIXED, TEXTS
+
+pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+GROW = """async ([text, cuts]) => {
+  const { GrowingText } = await import("/static/growing-text.js");
+  const shown = (grow) => {
+    const root = document.createElement("div");
+    root.className = "rich-text";
+    document.body.append(root);
+    grow(new GrowingText(root));
+    // What is coloured, typeset or numbered by itself comes later, or differs from text to text.
+    for (const math of root.querySelectorAll(".formula")) math.textContent = math.dataset.tex;
+    for (const code of root.querySelectorAll("code")) code.textContent = code.textContent;
+    root.normalize();
+    root.remove();
+    root.innerHTML = root.innerHTML.replace(/text-\\d+-note/g, "note");
+    return root;
+  };
+  const whole = shown((growing) => growing.show(text, false));
+  const streamed = shown((growing) => {
+    for (const cut of cuts) growing.show(text.slice(0, cut), true);
+    growing.show(text, false);
+  });
+  return whole.isEqualNode(streamed) ? null : `${whole.innerHTML}\\n  ${streamed.innerHTML}`;
+}"""
+
+
+def cuts_of(text: str, seed: int) -> list[int]:
+    """Where a text is cut: after each character for seed 0, else after pieces of a length that changes."""
+    cuts, at, step = [], 0, seed
+    while at < len(text):
+        step = 1 if seed == 0 else step * 31 % (7 * seed + 2) + 1
+        at += step
+        cuts.append(min(at, len(text)))
+    return cuts
+
+
+async def differences(tab: Page, texts: list[str], seeds: list[int]) -> list[str]:
+    """Each text that has grown into other elements than those it makes at once, with both."""
+    found = []
+    for text in texts:
+        for seed in seeds:
+            if difference := await tab.evaluate(GROW, [text, cuts_of(text, seed)]):
+                found.append(f"{text!r} cut by seed {seed}\n  {difference}")
+    return found
+
+
+async def test_a_text_that_grows_ends_as_the_text_at_once(page: ChatPage) -> None:
+    assert await differences(page.tab, [*TEXTS, MIXED], [0, 1, 2, 5]) == []
+
+
+async def test_so_does_a_hostile_one(page: ChatPage) -> None:
+    assert await differences(page.tab, HOSTILE, [0, 3]) == []

@@ -7,8 +7,9 @@
  */
 
 import { copyText } from "./clipboard.js";
+import { formatCount } from "./format.js";
 import { colour } from "./highlighting.js";
-import { plural, t } from "./i18n.js";
+import { t } from "./i18n.js";
 
 const COPIED_MS = 1_500;
 
@@ -70,7 +71,7 @@ export function foldCode(element) {
     button.type = "button";
     button.className = "unfold-code";
     const count = code.split("\n").length - (code.endsWith("\n") ? 1 : 0);
-    button.textContent = plural(count, "Show the whole line", "Show all {count} lines");
+    button.textContent = t("Show all {count} lines", { count: formatCount(count) });
     block.append(button);
   }
 }

@@ -64,16 +64,17 @@ class Retention:
 
     async def _delete_sessions(self, kept: timedelta, limit: int) -> int:
         before = self._store.now() - kept
-        for state in SessionState:
-            if old := await self._store.idle_sessions(state, before, limit):
-                for session in old:
-                    await self._delete_session(session, before)
-                return len(old)
-        return 0
+        old = await self._store.idle_families(before, limit)
+        for root in old:
+            await self._delete_family(root, before)
+        return len(old)
 
-    async def _delete_session(self, session: SessionRecord, before: datetime) -> None:
+    async def _delete_family(self, root: SessionRecord, before: datetime) -> None:
+        """Delete a session and its branches, which live as long as the last updated one."""
         with suppress(SessionNotFound):
-            # Nothing begins in a completed session; one that has gone on meanwhile stays.
-            ended = await self._ends.end(session.id, EndReason.DELETED, None, idle_since=before)
-            if ended.state is SessionState.COMPLETED:
-                await self._sessions.remove(session.id)
+            for session in await self._store.family(root.id):
+                # Nothing begins in a completed session; if one has gone on meanwhile, all stay.
+                ended = await self._ends.end(session.id, EndReason.DELETED, None, idle_since=before)
+                if ended.state is not SessionState.COMPLETED:
+                    return
+            await self._sessions.remove(root.id)

@@ -366,7 +366,6 @@ class SessionOrchestrator:
             updated_at=now,
             chat_profile=turn.chat_profile or found.effective.chat_profile,
             scope=kept_of(user, turn.scope),
-            parent=turn.parent,
         )
         return session, found
 

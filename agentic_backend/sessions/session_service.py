@@ -5,6 +5,8 @@ Every method checks that the session is the user's, and raises SessionNotFound i
 
 import asyncio
 from collections.abc import Collection, Mapping
+from contextlib import suppress
+from functools import partial
 from uuid import uuid4
 
 from agentic_backend.agents.agent_factory import AgentFactory
@@ -28,6 +30,7 @@ from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.titles import UNNAMED
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.stores.base import SessionPage, SessionQuery, Store
+from agentic_backend.stores.lineage import descendants
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord, shown
 from agentic_backend.stores.tables import EXCHANGES
 
@@ -168,18 +171,30 @@ class SessionService:
             raise SessionNotFound
 
     async def delete(self, user: User, session_id: str) -> None:
-        """Stop the session's exchange, close its agents, and delete all its data."""
+        """Stop what runs in the session and in its branches, close their agents, and delete all their data."""
         await owned_session(self._store, user.id, session_id)
-        await self._ends.end(session_id, EndReason.DELETED, user, lambda: self._stop(user, session_id))
+        await self._ends.end(session_id, EndReason.DELETED, user, partial(self._stop, user, session_id))
+        for branch_id in await self._branch_ids(session_id):
+            with suppress(SessionNotFound):
+                await self._ends.end(branch_id, EndReason.DELETED, user, partial(self._stop, user, branch_id))
         await self.remove(session_id)
 
     async def remove(self, session_id: str) -> None:
-        """Close the agents of a session in which nothing runs, and delete all its data."""
-        await self._factory.teardown_session_agents(session_id)
-        exchange_ids = await self._exchange_ids(session_id)
+        """Close the agents of a session and of its branches, in which nothing runs, and delete all their data."""
+        gone = {each: list[str]() for each in (session_id, *await self._branch_ids(session_id))}
+        for each in gone:
+            await self._factory.teardown_session_agents(each)
+            gone[each] = await self._exchange_ids(each)
         await self._store.delete_session(session_id)
-        self._compactor.forget_session(session_id)
-        self._relay.evict_session(session_id, exchange_ids)
+        for each, exchange_ids in gone.items():
+            self._compactor.forget_session(each)
+            self._relay.evict_session(each, exchange_ids)
+
+    async def _branch_ids(self, session_id: str) -> list[str]:
+        """The ids of all sessions that descend from this one."""
+        session = await self._store.get_session(session_id)
+        family = await self._store.family(session.family_id) if session is not None else []
+        return [branch.id for branch in descendants(session_id, family)]
 
     async def _exchange_ids(self, session_id: str) -> list[str]:
         ids: list[str] = []

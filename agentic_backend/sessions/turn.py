@@ -8,7 +8,7 @@ import orjson
 
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import BadFrame, MessageTooLarge
-from agentic_backend.protocol.messages import Channel, Parent, Role
+from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import Part, text_of
 from agentic_backend.redaction import credential_in
 from agentic_backend.stores.records import MessageDraft
@@ -30,8 +30,6 @@ class Turn:
     """The chat profile of this exchange, and of a new session; None means the session's, or the agent's."""
     scope: Mapping[str, str] = field(default_factory=dict)
     """Whose settings apply to a new session beside the user's: an id by the kind of scope, such as a class."""
-    parent: Parent | None = None
-    """The session that a new session is a branch of."""
     client_exchange_id: str | None = None
     """The client's id for the exchange: a repeated ask with the same id starts nothing."""
     runtime_context: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from agentic_backend.agents.readable_state import readable
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import ExchangeRecord
+from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 from agentic_backend.stores.tables import AUDITS, EXCHANGES, MESSAGES, PROMPTS, SESSIONS, TABLES, Table, session_tables
 
 VERSION = 1
@@ -40,7 +40,7 @@ class UserExport:
         tables = [table for table in TABLES if for_admin or table not in FOR_ADMINS]
         async for session in self._pages(SESSIONS, user_id=user_id):
             yield SESSIONS.name, session
-            async for found in self._of_session(session.id, tables, for_admin):
+            async for found in self._of_session(session, tables, for_admin):
                 yield found
         for table in tables:
             if table.user is not None and table is not SESSIONS and not table.of_session:
@@ -48,19 +48,19 @@ class UserExport:
                     yield table.name, row
 
     async def _of_session(
-        self, session_id: str, tables: list[Table[Any]], for_admin: bool
+        self, session: SessionRecord, tables: list[Table[Any]], for_admin: bool
     ) -> AsyncIterator[tuple[str, Any]]:
-        async for message in self._messages(session_id):
+        async for message in self._messages(session):
             yield MESSAGES.name, message
         for table in session_tables():
             if table is MESSAGES or table not in tables:
                 continue
-            async for row in self._pages(table, session_id=session_id):
+            async for row in self._pages(table, session_id=session.id):
                 yield table.name, row
                 if table is EXCHANGES and for_admin and (kept := await self._checkpoint(row)) is not None:
                     yield "checkpoints", kept
         if for_admin:
-            async for state in self._states(session_id):
+            async for state in self._states(session.id):
                 yield "session_states", state
 
     async def _pages(self, table: Table[Any], **whose: str) -> AsyncIterator[Any]:
@@ -70,9 +70,10 @@ class UserExport:
                 yield row
             place = getattr(page[-1], table.order)
 
-    async def _messages(self, session_id: str) -> AsyncIterator[Any]:
-        rank = -1
-        while page := await self._store.messages_after(session_id, rank, _ROWS, _BYTES):
+    async def _messages(self, session: SessionRecord) -> AsyncIterator[Any]:
+        # Those that a branch shares are its ancestors', which are the user's too.
+        rank = -1 if session.parent is None else session.parent.rank - 1
+        while page := await self._store.messages_after(session.id, rank, _ROWS, _BYTES):
             for message in page:
                 yield message
             rank = page[-1].rank

@@ -19,6 +19,7 @@ from typing import Protocol, Self
 from agentic_backend.errors import RateLimited
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialText
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState, TokenUsage
+from agentic_backend.stores.branches import BranchStore
 from agentic_backend.stores.chores import ChoreStore
 from agentic_backend.stores.cursors import cursor_at, place_of
 from agentic_backend.stores.exchange_pages import ExchangePageStore
@@ -183,6 +184,7 @@ class Store(
     UsageStore,
     ChoreStore,
     UserStore,
+    BranchStore,
     Protocol,
 ):
     async def create_session(self, session: SessionRecord) -> None: ...
@@ -210,7 +212,10 @@ class Store(
         ...
 
     async def delete_session(self, session_id: str) -> None:
-        """Delete the session, its states, exchanges and messages. KPI records stay: they hold no text."""
+        """Delete the session, and all that descend from it, with their states, exchanges and messages.
+
+        KPI records stay: they hold no text.
+        """
         ...
 
     async def session_state(self, session_id: str, up_to_rank: int | None = None) -> bytes | None:
@@ -343,7 +348,10 @@ class Store(
         ...
 
     async def count_asked(self, session_id: str, below_rank: int) -> int:
-        """The number of messages below that rank that the session's user has sent, without what was resumed."""
+        """The number of messages below that rank that the session's user has sent, without what was resumed.
+
+        Those that a branch shares count too.
+        """
         ...
 
     async def count_empty_sessions(self, user_id: str) -> int:
@@ -360,14 +368,16 @@ class Store(
     async def messages_after(
         self, session_id: str, after_rank: int, limit: int, max_bytes: int | None = None
     ) -> list[MessageRecord]:
-        """At most `limit` messages with a rank above `after_rank` (-1: from the first), by rank.
+        """At most `limit` messages with a rank above `after_rank` (-1: from the first), by rank, shared ones too.
 
         With `max_bytes`, as many of these as fit, at least one; the store reads little more than that.
         """
         ...
 
     async def last_exchanges(self, session_id: str, count: int, max_bytes: int | None = None) -> list[MessageRecord]:
-        """The messages of the last `count` ended exchanges, by rank. The cost doesn't depend on the session's length.
+        """The messages of the last `count` ended exchanges, by rank, shared ones too.
+
+        The cost doesn't depend on the session's length.
 
         With `max_bytes`, only as many complete exchanges as fit, the last ones.
         """

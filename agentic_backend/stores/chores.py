@@ -22,6 +22,12 @@ class ChoreStore(Protocol):
         """At most `limit` sessions in which no exchange runs or waits, last updated before then, the oldest first."""
         ...
 
+    async def idle_families(self, before: datetime, limit: int) -> list[SessionRecord]:
+        """At most `limit` sessions that are no branches, last updated before then, the oldest first, like all that
+        descend from them; in none of these an exchange runs or waits.
+        """
+        ...
+
     async def delete_old(self, table: Table[Any], before: datetime, limit: int) -> int:
         """Delete at most `limit` rows of a table that has a `time`, the oldest first, if they are older; how many."""
         ...

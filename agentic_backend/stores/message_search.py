@@ -14,7 +14,9 @@ SEARCHED_CHANNEL = Channel.FINAL
 
 @dataclass(frozen=True, slots=True)
 class MessageSearch:
-    """The user's messages and the answers to them that contain all `words`, in any case; not of `not_session`."""
+    """The user's messages and the answers to them that contain all `words`, in any case; not of `not_session`, its
+    branches or its ancestors.
+    """
 
     user_id: str
     words: Sequence[str]

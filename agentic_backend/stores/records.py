@@ -49,6 +49,8 @@ class SessionRecord:
     chat_profile: str = "default"
     active_exchange_id: str | None = None
 
+    lineage: list[Parent] = field(default_factory=list)
+    """The sessions that a branch descends from, the root first and its parent last (see lineage)."""
     unnamed: bool | None = None
     """Whether its title is a provisional one, which a model may replace; False once it has a name."""
     scope: dict[str, str] = field(default_factory=dict)
@@ -65,6 +67,11 @@ class SessionRecord:
     """The SummaryRecord that stands for the session's earlier messages; None if none does."""
     has_background: bool = False
     """Whether a tool has ever been started in the background here: only then is the end of one looked for."""
+
+    @property
+    def family_id(self) -> str:
+        """The id of the session that all its branches and ancestors come from; of a session without any, its own."""
+        return self.root_id or self.id
 
     def shown(self) -> Session:
         return Session(**{name: getattr(self, name) for name in _SHOWN_OF_SESSION})

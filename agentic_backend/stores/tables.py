@@ -219,6 +219,7 @@ SESSIONS = Table(
         "by_time": ("-updated_at", "-id"),
         "empty": ("user_id", "next_rank"),
         "idle": ("state", "updated_at"),
+        "by_root": ("root_id", "updated_at"),
     },
     searched=lambda session: {"search_title": folded(session.title)},
 )

@@ -17,7 +17,7 @@ from agentic_backend.sessions.retention import Retention
 from agentic_backend.sessions.session_ends import SessionEnds
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.tables import KPI_RECORDS, SESSIONS, TABLES, USAGE
-from tests.stores.samples import EPOCH, a_kpi, a_session, run_exchanges
+from tests.stores.samples import EPOCH, a_kpi, a_session, fork, run_exchanges
 from tests.stores.trail_samples import a_usage, one_of_each
 
 
@@ -74,18 +74,32 @@ async def test_a_session_that_goes_on_meanwhile_stays(sessions: Sessions) -> Non
     store = sessions.store.real
     session = a_session()
     await store.create_session(session)
-    real = store.idle_sessions
+    real = store.idle_families
     hook = sessions.store
 
-    async def idle_sessions(*args: object) -> object:
+    async def idle_families(*args: object) -> object:
         found = await real(*args)  # type: ignore[arg-type]
         await run_exchanges(store, session, 1)
         return found
 
-    hook.idle_sessions = idle_sessions  # type: ignore[attr-defined]
+    hook.idle_families = idle_families  # type: ignore[attr-defined]
     await tidy(retention(sessions, messages_days=1))
     assert await store.get_session(session.id) is not None
     assert len(await store.messages_after(session.id, -1, 10)) == 2
+
+
+async def test_a_family_lives_as_long_as_its_last_used_session(sessions: Sessions) -> None:
+    store = sessions.store.real
+    root = a_session()
+    await store.create_session(root)
+    await fork(store, root.id, 0, updated_at=EPOCH)
+    young = await fork(store, root.id, 0, updated_at=store.now())
+    works = retention(sessions, messages_days=1)
+    assert await tidy(works) == {"sessions": 0}
+    assert len(await store.family(root.id)) == 3
+    await store.delete_session(young.id)
+    assert await tidy(works) == {"sessions": 1}
+    assert await store.page(SESSIONS, None, 10) == []
 
 
 async def test_each_kind_has_its_own_time(sessions: Sessions) -> None:

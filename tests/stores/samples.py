@@ -1,5 +1,6 @@
 """Values for the tests of the stores, each with an id that nothing else has, and ways to run an exchange."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -10,6 +11,7 @@ from agentic_backend.protocol.parts import TextPart
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, Pause, Store, Written
 from agentic_backend.stores.items import item_id
 from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, Aggregation, KpiBucket, KpiQuery
+from agentic_backend.stores.lineage import lineage_at
 from agentic_backend.stores.records import (
     CheckpointKind,
     CheckpointRecord,
@@ -210,3 +212,31 @@ def an_item(namespace: str, key: str, value: str = "{}", *, owner: str = "ann", 
         created_at=at,
         updated_at=at,
     )
+
+
+def a_branch(session: SessionRecord, rank: int, **fields: Any) -> SessionRecord:
+    """A branch of `session`, which is as stored, from `rank` on."""
+    lineage = lineage_at(session, rank)
+    values: dict[str, Any] = {
+        "id": new_id(),
+        "parent": lineage[-1],
+        "root_id": session.family_id,
+        "lineage": lineage,
+        "created_at": utc_now(),
+        "next_rank": rank,
+        "message_count": rank,
+        "active_exchange_id": None,
+        "active_owner": None,
+        "turn_count": 0,
+        "summary_id": None,
+    }
+    return replace(session, **(values | fields))
+
+
+async def fork(store: Store, session_id: str, rank: int, **fields: Any) -> SessionRecord:
+    """Fork the session at `rank`; the branch as stored."""
+    session = await store.get_session(session_id)
+    assert session is not None
+    forked = await store.fork_session(a_branch(session, rank, **fields), None)
+    assert forked is not None
+    return forked

@@ -5,21 +5,21 @@ from typing import Any
 
 import pytest
 
-from agentic_backend.protocol.messages import Channel, ChatMessage, MessageMetadata, Role, Session
+from agentic_backend.protocol.messages import Channel, ChatMessage, MessageMetadata, Parent, Role, Session
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.stores.records import MessageDraft, place
 from agentic_backend.stores.tables import MESSAGES
 from tests.stores.samples import EPOCH, a_session, answer
 
-PRIVATE = {"active_owner", "scope", "parent", "inner", "reached", "block"}
+PRIVATE = {"active_owner", "scope", "lineage", "inner", "reached", "block"}
 
 
-def test_of_a_session_its_owner_scope_and_parent_are_not_shown() -> None:
-    private = {"active_owner": "instance", "scope": {"class": "7b"}}
+def test_of_a_session_its_owner_scope_and_lineage_are_not_shown() -> None:
+    private = {"active_owner": "instance", "scope": {"class": "7b"}, "lineage": [Parent(session_id="s", rank=2)]}
     session = a_session(active_exchange_id="e", ended_at=EPOCH, **private)
     shown = session.shown()
     assert isinstance(shown, Session)
-    assert shown == replace(session, active_owner=None, scope={}, parent=None).shown()
+    assert shown == replace(session, active_owner=None, scope={}, lineage=[]).shown()
     assert PRIVATE.isdisjoint(shown.model_dump()) and shown.active_exchange_id == "e"
 
 

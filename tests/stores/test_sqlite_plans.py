@@ -164,7 +164,8 @@ async def test_the_last_exchanges_are_found_by_index(store: SqliteStore, stateme
     statements.clear()
     await store.last_exchanges(fence.session_id, 5)
     assert [await plan_of(path, statement) for statement in statements] == [
-        ["SEARCH exchanges USING INDEX exchanges_by_rank (session_id=?)"],
+        ["SEARCH sessions USING INDEX sqlite_autoindex_sessions_1 (id=?)"],
+        ["SEARCH exchanges USING INDEX exchanges_by_rank (session_id=? AND first_rank>? AND first_rank<?)"],
         ["SEARCH messages USING INDEX messages_by_exchange (exchange_id=?)"],
     ]
 
@@ -184,6 +185,8 @@ def repeat_exchange(path: Path, session_id: str, times: int) -> None:
                 " WHERE session_id = ?",
                 (times, session_id),
             )
+        moved = "UPDATE sessions SET next_rank = next_rank + 2 * ? WHERE id = ?"
+        db.execute(moved, (times, session_id))
 
 
 async def test_the_last_exchanges_cost_the_same_in_a_long_session_as_in_a_short_one(

@@ -36,6 +36,25 @@ class Chores(Part):
         return [record_in(SESSIONS, row) for row in await found.to_list(None)]
 
     @operation
+    async def idle_families(self, database: Database, before: datetime, limit: int) -> list[SessionRecord]:
+        sessions, found = database["sessions"], list[SessionRecord]()
+        older_than = {"$lt": rfc3339(before)}
+        roots = {"root_id": None, "updated_at": older_than, "active_exchange_id": None, "user_id": {"$ne": None}}
+        skipped = 0
+        while len(found) < limit:
+            page = await sessions.find(roots).sort("updated_at", 1).skip(skipped).limit(limit).to_list(None)
+            skipped += len(page)
+            live = {
+                "root_id": {"$in": [root["_id"] for root in page]},
+                "$or": [{"updated_at": {"$not": older_than}}, {"active_exchange_id": {"$ne": None}}],
+            }
+            kept = {branch["root_id"] for branch in await sessions.find(live, {"root_id": 1}).to_list(None)}
+            found += [record_in(SESSIONS, root) for root in page if root["_id"] not in kept]
+            if len(page) < limit:
+                break
+        return found[:limit]
+
+    @operation
     async def delete_old(self, database: Database, table: Table[Any], before: datetime, limit: int) -> int:
         rows, time = database[table.name], str(table.time)
         old = rows.find({time: {"$lt": rfc3339(before)}}, {"_id": 1}).sort(time, 1).limit(limit)

@@ -24,7 +24,9 @@ from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Pause
+from agentic_backend.stores.lineage import spans_of
 from agentic_backend.stores.mongo.documents import LARGEST_STATE, Database, Document, checkpoint_changes, held_by
+from agentic_backend.stores.mongo.messages import within
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.sessions import session_with
 from agentic_backend.stores.mongo.settling import exchange_with
@@ -151,7 +153,9 @@ class Claims(Part):
 
     @operation
     async def count_asked(self, database: Database, session_id: str, below_rank: int) -> int:
-        asked = {"session_id": session_id, "first_rank": {"$lt": below_rank}, "resumes": None}
+        if (session := await session_with(database, session_id)) is None:
+            return 0
+        asked = within(spans_of(session), 0, below_rank, "first_rank") | {"resumes": None}
         return await database["exchanges"].count_documents(asked)
 
 

@@ -3,8 +3,9 @@
 They are written with their exchange.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from agentic_backend.stores.lineage import Span, spans_of
 from agentic_backend.stores.mongo.documents import Database, Document, record_in
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.sessions import session_with
@@ -44,7 +45,7 @@ class Messages(Part):
         session = await session_with(database, session_id)
         if session is None or limit < 1:
             return []
-        counted = {"session_id": session_id, "rank": {"$gt": after_rank, "$lt": session.next_rank}}
+        counted = within(spans_of(session), after_rank + 1, session.next_rank)
         if max_bytes is None:
             return _messages(await _rows(database, counted, limit))
         return _messages(await _fitting_rows(database, counted, limit, max_bytes))
@@ -57,14 +58,15 @@ class Messages(Part):
         session = await session_with(database, session_id)
         if session is None or count < 1:
             return []
-        counted = {"session_id": session_id, "first_rank": {"$lt": session.next_rank}}
+        spans = spans_of(session)
+        counted = within(spans, 0, session.next_rank, "first_rank")
         exchanges = database["exchanges"].find(counted, {"first_rank": 1}).sort("first_rank", -1).limit(count + 1)
         rank_of = {exchange["_id"]: exchange["first_rank"] for exchange in await exchanges.to_list(None)}
         end = rank_of.pop(session.active_exchange_id, session.next_rank)
         first_ranks = list(rank_of.values())[:count]
         if not first_ranks:
             return []
-        theirs = {"session_id": session_id, "rank": {"$gte": first_ranks[-1], "$lt": end}}
+        theirs = within(spans, first_ranks[-1], end)
         if max_bytes is None:
             return _messages(await _rows(database, theirs))
         rows = (await _fitting_rows(database, theirs, 0, max_bytes, newest_first=True))[::-1]
@@ -73,6 +75,19 @@ class Messages(Part):
         # The beginning of the oldest exchange in `rows` may not fit.
         whole_from = min((rank for rank in first_ranks if rank >= rows[0]["rank"]), default=end) if rows else end
         return _messages(row for row in rows if row["rank"] >= whole_from)
+
+
+def within(spans: Sequence[Span], from_rank: int, below_rank: int, rank: str = "rank") -> Document:
+    """The conditions for rows of `spans` from one rank up to, but without, another; `rank` is the field to compare."""
+    ranges: list[Document] = [
+        {
+            "session_id": span.session_id,
+            rank: {"$gte": max(from_rank, span.from_rank), "$lt": min(below_rank, span.below_rank)},
+        }
+        for span in spans
+        if from_rank < span.below_rank and span.from_rank < below_rank
+    ]
+    return {"$or": ranges} if len(ranges) > 1 else ranges[0] if ranges else {"_id": None}
 
 
 def _messages(rows: Iterable[Document]) -> list[MessageRecord]:
@@ -107,5 +122,5 @@ async def _fitting_rows(
         if len(read) < wanted or len(rows) == limit:
             return rows
         place = {"$lt" if newest_first else "$gt": rows[-1]["rank"]}
-        conditions = {**conditions, "rank": {**conditions["rank"], **place}}
+        conditions = {**conditions, "rank": {**conditions.get("rank", {}), **place}}
         count = min(4 * count, (max_bytes - size) * len(rows) // max(size, 1) + 1)

@@ -14,6 +14,7 @@ from pymongo import ReturnDocument
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.stores.base import PROOF_BYTES, Completion, SessionPage, SessionQuery, took_too_long
+from agentic_backend.stores.lineage import descendants
 from agentic_backend.stores.message_search import SEARCHED_CHANNEL, MessageSearch
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, session_in
 from agentic_backend.stores.mongo.operations import Part, operation
@@ -32,6 +33,21 @@ _HITS = 1_000
 
 async def session_with(database: Database, session_id: str) -> SessionRecord | None:
     return session_in(await database["sessions"].find_one({"_id": session_id}))
+
+
+async def state_at(database: Database, session_id: str, rank: int | None, above: int = -1) -> Document | None:
+    """The document of the session's last state, or of the last one after its messages below `rank`.
+
+    None if that is a state after its messages below `above`, or an earlier one.
+    """
+    session = await database["sessions"].find_one({"_id": session_id}, {"state_id": 1})
+    if session is None or session["state_id"] is None:
+        return None
+    # The state of the last end counts as soon as the end does.
+    conditions: Document = {"session_id": session_id, "$or": [{"_id": session["state_id"]}, {"counts": True}]}
+    conditions["rank"] = {"$gt": above} if rank is None else {"$gt": above, "$lte": rank}
+    found = await database["session_states"].find(conditions).sort([("rank", -1)]).limit(1).to_list(None)
+    return found[0] if found else None
 
 
 class Sessions(Part):
@@ -54,7 +70,9 @@ class Sessions(Part):
         # A new title is no activity: `updated_at` stays, and so does the session's place in the list.
         conditions = {"_id": session_id, "unnamed": True} if only_unnamed else {"_id": session_id}
         async with self.turn(session_id):
-            return await _set(database, conditions, {"title": title, "search_title": folded(title), "unnamed": False})
+            return await changed_session(
+                database, conditions, {"title": title, "search_title": folded(title), "unnamed": False}
+            )
 
     @operation
     async def complete_session(
@@ -71,7 +89,7 @@ class Sessions(Part):
                 as_read = {**active, "updated_at": session["updated_at"]}
                 if idle_since is not None:
                     as_read["active_exchange_id"] = None
-                if (completed := await _set(database, as_read, changes)) is not None:
+                if (completed := await changed_session(database, as_read, changes)) is not None:
                     return Completion(completed, is_new=True)
             found = await session_with(database, session_id)
             return None if found is None else Completion(found, is_new=False)
@@ -83,18 +101,8 @@ class Sessions(Part):
 
     @operation
     async def session_state(self, database: Database, session_id: str, up_to_rank: int | None = None) -> bytes | None:
-        session = await database["sessions"].find_one({"_id": session_id}, {"state_id": 1})
-        if session is None or session["state_id"] is None:
-            return None
-        # The state of the last end counts as soon as the end does.
-        conditions: Document = {
-            "session_id": session_id,
-            "$or": [{"_id": session["state_id"]}, {"counts": True}],
-        }
-        if up_to_rank is not None:
-            conditions["rank"] = {"$lte": up_to_rank}
-        found = await database["session_states"].find(conditions).sort([("rank", -1)]).limit(1).to_list(None)
-        return bytes(found[0]["state"]) if found else None
+        found = await state_at(database, session_id, up_to_rank)
+        return None if found is None else bytes(found["state"])
 
     async def find_messages(self, search: MessageSearch) -> list[MessageRecord]:
         return await self.driver.run("find_messages", lambda database: _found(database, search), late=took_too_long)
@@ -116,7 +124,7 @@ class Sessions(Part):
         async with self.turn(session.id):
             # First, so that a session never names a summary that is not there.
             await put_trail(database, [summary])
-            kept = await _set(database, as_read, {"summary_id": summary.id})
+            kept = await changed_session(database, as_read, {"summary_id": summary.id})
             if kept is None and (found := await session_with(database, session.id)) is not None:
                 # It may be kept by an attempt whose answer was lost.
                 kept = found if found.summary_id == summary.id else None
@@ -138,9 +146,23 @@ class Sessions(Part):
 async def delete(database: Database, session_id: str) -> None:
     goes = {"user_id": None, "state": SessionState.COMPLETED.value, "active_exchange_id": None}
     await database["sessions"].update_one({"_id": session_id}, {"$set": goes})
+    # Looked for only now: nothing is forked any more from a session that goes.
+    doomed = [*await _descendant_ids(database, session_id), session_id]
+    await database["sessions"].update_many({"_id": {"$in": doomed}}, {"$set": goes})
     for collection in collections_of_session():
-        await database[collection].delete_many({"session_id": session_id})
-    await database["sessions"].delete_one({"_id": session_id})
+        await database[collection].delete_many({"session_id": {"$in": doomed}})
+    # The session last: by it, whoever completes this finds the others.
+    for each in doomed:
+        await database["sessions"].delete_one({"_id": each})
+
+
+async def _descendant_ids(database: Database, session_id: str) -> list[str]:
+    if (found := await database["sessions"].find_one({"_id": session_id}, {"root_id": 1})) is None:
+        return []
+    root_id = found.get("root_id") or session_id
+    # Also those that are being deleted, or forked.
+    branches = await database["sessions"].find({"root_id": root_id}).to_list(None)
+    return [each.id for each in descendants(session_id, [record_in(SESSIONS, branch) for branch in branches])]
 
 
 def collections_of_session() -> list[str]:
@@ -154,7 +176,7 @@ async def finish_deletions(database: Database) -> None:
         await delete(database, session["_id"])
 
 
-async def _set(database: Database, conditions: Document, changes: Document) -> SessionRecord | None:
+async def changed_session(database: Database, conditions: Document, changes: Document) -> SessionRecord | None:
     found = await database["sessions"].find_one_and_update(
         conditions, {"$set": changes}, return_document=ReturnDocument.AFTER
     )
@@ -196,11 +218,13 @@ async def _sessions_behind(
 async def _found(database: Database, search: MessageSearch) -> list[MessageRecord]:
     """Searches the user's sessions in batches, the last active first."""
     query, place = SessionQuery(search.user_id), None
+    current = await session_with(database, search.not_session or "")
+    not_family = current.family_id if current is not None else None
     found: list[MessageRecord] = []
     while len(found) < search.limit:
         documents = await _sessions_behind(database, query, place, _SEARCHED)
         sessions = [session for session in map(session_in, documents) if session is not None]
-        searched = [session for session in sessions if session.id != search.not_session and session.next_rank]
+        searched = [session for session in sessions if session.family_id != not_family and session.next_rank]
         found += await _holding_words(database, searched, search.folded_words, search.limit)
         if len(documents) < _SEARCHED:
             break

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Self
 
 from agentic_backend.protocol.messages import utc_now
+from agentic_backend.stores.mongo.branches import Branches
 from agentic_backend.stores.mongo.chores import Chores
 from agentic_backend.stores.mongo.claims import Claims
 from agentic_backend.stores.mongo.copies import Copies
@@ -30,7 +31,20 @@ from agentic_backend.stores.observing import Observer
 
 
 class MongoStore(
-    Sessions, Exchanges, ExchangePages, Claims, Messages, Items, Kpis, Trail, Usage, Users, Chores, Instances, Copies
+    Sessions,
+    Branches,
+    Exchanges,
+    ExchangePages,
+    Claims,
+    Messages,
+    Items,
+    Kpis,
+    Trail,
+    Usage,
+    Users,
+    Chores,
+    Instances,
+    Copies,
 ):
     """Implements `Store`, and `Target` of a transfer; these document the methods of its parts."""
 

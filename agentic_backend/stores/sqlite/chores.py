@@ -13,6 +13,15 @@ from agentic_backend.stores.tables import SESSIONS, Table
 _IDLE = "state = ? AND updated_at < ? AND active_exchange_id IS NULL ORDER BY updated_at LIMIT ?"
 
 
+# Of a family, only its root has no `root_id`.
+_IDLE_FAMILY = """
+    root_id IS NULL AND updated_at < :before AND active_exchange_id IS NULL AND NOT EXISTS (
+        SELECT 1 FROM sessions AS branch WHERE branch.root_id = sessions.id
+            AND (branch.updated_at >= :before OR branch.active_exchange_id IS NOT NULL))
+    ORDER BY updated_at LIMIT :limit
+"""
+
+
 class Chores(Part):
     async def claim_chore(self, name: str, owner: str, for_s: float) -> bool:
         return True
@@ -22,6 +31,10 @@ class Chores(Part):
         self, db: sqlite3.Connection, state: SessionState, before: datetime, limit: int
     ) -> list[SessionRecord]:
         return select(db, SESSIONS, _IDLE, (state, rfc3339(before), limit))
+
+    @lists
+    def idle_families(self, db: sqlite3.Connection, before: datetime, limit: int) -> list[SessionRecord]:
+        return select(db, SESSIONS, _IDLE_FAMILY, {"before": rfc3339(before), "limit": limit})
 
     @writes
     def delete_old(self, db: sqlite3.Connection, table: Table[Any], before: datetime, limit: int) -> int:

@@ -12,8 +12,10 @@ from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Pause
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.stores.rows import json_text, partial_of, rfc3339, unstored
+from agentic_backend.stores.sqlite.branches import count_below
 from agentic_backend.stores.sqlite.exchanges import HELD, fenced, keep_checkpoint
 from agentic_backend.stores.sqlite.operations import Part, count, reads, writes
+from agentic_backend.stores.sqlite.sessions import session_with
 
 _SET_WAITING = f"""
     UPDATE exchanges SET status = 'awaiting_human', owner = NULL, deadline = :deadline, partial = NULL,
@@ -132,8 +134,8 @@ class Claims(Part):
 
     @reads
     def count_asked(self, db: sqlite3.Connection, session_id: str, below_rank: int) -> int:
-        asked = "exchanges WHERE session_id = ? AND first_rank < ? AND resumes IS NULL"
-        return count(db, asked, [session_id, below_rank])
+        session = session_with(db, session_id)
+        return 0 if session is None else count_below(db, session, below_rank, "resumes IS NULL")
 
 
 def _is_last_write(db: sqlite3.Connection, exchange_id: str, token: str | None) -> bool:

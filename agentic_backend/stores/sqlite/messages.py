@@ -1,23 +1,29 @@
 """Reads messages from SQLite; they are written with their exchange."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
+from agentic_backend.stores.lineage import spans_of
 from agentic_backend.stores.message_search import SEARCHED_CHANNEL, MessageSearch
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.stores.rows import row_bytes, with_first
 from agentic_backend.stores.sqlite.operations import Part, columns, reads
+from agentic_backend.stores.sqlite.sessions import session_with
 from agentic_backend.stores.tables import MESSAGES
 
 _OF_EXCHANGE = f"SELECT {columns(MESSAGES)} FROM messages WHERE exchange_id = ? ORDER BY rank"
 
-_AFTER = f"SELECT {columns(MESSAGES)} FROM messages WHERE session_id = ? AND rank > ? ORDER BY rank LIMIT ?"
+_BETWEEN = f"SELECT {columns(MESSAGES)} FROM messages WHERE session_id = ? AND rank >= ? AND rank < ? ORDER BY rank"
 
 _LAST_ENDED = """
     SELECT id FROM exchanges WHERE session_id = ? AND status NOT IN ('running', 'awaiting_human')
-    ORDER BY first_rank DESC LIMIT ?
+        AND first_rank >= ? AND first_rank < ?
+    ORDER BY first_rank DESC
 """
+
+_OF_OTHERS = "coalesce(sessions.root_id, sessions.id) IS NOT (SELECT coalesce(root_id, id) FROM sessions WHERE id = ?)"
 
 
 class Messages(Part):
@@ -35,14 +41,14 @@ class Messages(Part):
     def messages_after(
         self, db: sqlite3.Connection, session_id: str, after_rank: int, limit: int, max_bytes: int | None = None
     ) -> list[MessageRecord]:
-        return _messages(_fitting(db.execute(_AFTER, (session_id, after_rank, limit)), max_bytes))
+        return _messages(_fitting(islice(_rows_from(db, session_id, after_rank + 1), max(0, limit)), max_bytes))
 
     @reads
     def last_exchanges(
         self, db: sqlite3.Connection, session_id: str, count: int, max_bytes: int | None = None
     ) -> list[MessageRecord]:
         exchanges: list[list[MessageRecord]] = []
-        for (exchange_id,) in db.execute(_LAST_ENDED, (session_id, count)).fetchall():
+        for exchange_id in list(islice(_ended(db, session_id), max(0, count))):
             messages = []
             for row in db.execute(_OF_EXCHANGE, (exchange_id,)):
                 if max_bytes is not None and (max_bytes := max_bytes - row_bytes(row)) < 0:
@@ -55,14 +61,30 @@ class Messages(Part):
         return await self.searcher.read("find_messages", lambda db: _found(db, search))
 
 
+def _rows_from(db: sqlite3.Connection, session_id: str, rank: int) -> Iterator[Any]:
+    """The session's rows from `rank` on, read as they are taken."""
+    session = session_with(db, session_id)
+    for span in spans_of(session) if session is not None else ():
+        if rank < span.below_rank:
+            yield from db.execute(_BETWEEN, (span.session_id, max(rank, span.from_rank), span.below_rank))
+
+
+def _ended(db: sqlite3.Connection, session_id: str) -> Iterator[str]:
+    """The ids of the session's ended exchanges, the last one first."""
+    session = session_with(db, session_id)
+    for span in reversed(spans_of(session)) if session is not None else ():
+        for row in db.execute(_LAST_ENDED, (span.session_id, span.from_rank, span.below_rank)):
+            yield row["id"]
+
+
 def _found(db: sqlite3.Connection, search: MessageSearch) -> list[MessageRecord]:
     words = search.folded_words
     holds_words = " AND ".join(["instr(messages.search_text, ?)"] * len(words)) or "true"
     rows = db.execute(
         f"SELECT {columns(MESSAGES)} FROM sessions JOIN messages ON messages.session_id = sessions.id "
-        f"WHERE sessions.user_id = ? AND sessions.id != ? AND messages.channel = ? AND {holds_words} "
+        f"WHERE sessions.user_id = ? AND {_OF_OTHERS} AND messages.channel = ? AND {holds_words} "
         "ORDER BY sessions.updated_at DESC, sessions.id DESC, messages.rank DESC LIMIT ?",
-        (search.user_id, search.not_session or "", SEARCHED_CHANNEL.value, *words, search.limit),
+        (search.user_id, search.not_session, SEARCHED_CHANNEL.value, *words, search.limit),
     )
     return _messages(rows)
 

@@ -4,6 +4,7 @@ import sqlite3
 from datetime import datetime
 
 from agentic_backend.stores.base import PROOF_BYTES, Completion, SessionPage, SessionQuery
+from agentic_backend.stores.lineage import descendants
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import folded, rfc3339
 from agentic_backend.stores.sqlite.operations import Part, columns, count, first, insert, reads, select, writes
@@ -44,6 +45,11 @@ def session_with(db: sqlite3.Connection, session_id: str) -> SessionRecord | Non
     return first(db, SESSIONS, "id = ?", (session_id,))
 
 
+def family_of(db: sqlite3.Connection, root_id: str) -> list[SessionRecord]:
+    """The session and all that descends from it, the oldest first."""
+    return select(db, SESSIONS, "id = :root OR root_id = :root ORDER BY created_at, id", {"root": root_id})
+
+
 class Sessions(Part):
     @writes
     def create_session(self, db: sqlite3.Connection, session: SessionRecord) -> None:
@@ -77,8 +83,10 @@ class Sessions(Part):
 
     @writes
     def delete_session(self, db: sqlite3.Connection, session_id: str) -> None:
-        # Foreign keys delete the session's other rows too.
-        db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+        if (session := session_with(db, session_id)) is not None:
+            branches = descendants(session_id, family_of(db, session.family_id))
+            # Foreign keys delete the sessions' other rows too.
+            db.executemany("DELETE FROM sessions WHERE id = ?", [(each.id,) for each in (session, *branches)])
 
     @reads
     def session_state(self, db: sqlite3.Connection, session_id: str, up_to_rank: int | None = None) -> bytes | None:

@@ -18,6 +18,7 @@ from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.base import took_too_long
 from agentic_backend.stores.observing import Observer
 from agentic_backend.stores.private_files import private_database
+from agentic_backend.stores.sqlite.branches import Branches
 from agentic_backend.stores.sqlite.chores import Chores
 from agentic_backend.stores.sqlite.claims import Claims
 from agentic_backend.stores.sqlite.connection import SqliteConnection
@@ -35,7 +36,7 @@ from agentic_backend.stores.sqlite.users import Users
 
 
 class SqliteStore(
-    Sessions, Exchanges, ExchangePages, Claims, Messages, Items, Kpis, Trail, Usage, Users, Chores, Copies
+    Sessions, Branches, Exchanges, ExchangePages, Claims, Messages, Items, Kpis, Trail, Usage, Users, Chores, Copies
 ):
     """Implements `Store`, and `Source` of a transfer; these document the methods of its parts."""
 

@@ -153,6 +153,7 @@ def _door_services(
         agents=agents,
         orchestrator=sessions.orchestrator,
         sessions=sessions.service,
+        branches=sessions.branches,
         reports=sessions.reports,
         admin_reads=sessions.admin_reads,
         usage=sessions.usage,

@@ -19,6 +19,7 @@ from agentic_backend.protocol.trust import TrustSummary
 from agentic_backend.protocol.views import (
     AgentsView,
     AgentView,
+    BranchesView,
     CancelledView,
     CompletedView,
     MessagesView,
@@ -93,6 +94,17 @@ class Rest:
 
     async def rename_session(self, session_id: str, title: str) -> Session:
         return await self._call(Session, "PATCH", f"/sessions/{_segment(session_id)}", json={"title": title})
+
+    async def fork(self, session_id: str, rank: int) -> Session:
+        """Open a branch: a session that shares the messages of this one below `rank` and goes on on its own.
+
+        `rank` is the first rank of an exchange, whose question is then asked anew or differently, or the next rank.
+        """
+        return await self._call(Session, "POST", f"/sessions/{_segment(session_id)}/fork", json={"rank": rank})
+
+    async def branches(self, session_id: str) -> list[Session]:
+        """The session, what it comes from, and what comes from these; the oldest first."""
+        return (await self._call(BranchesView, "GET", f"/sessions/{_segment(session_id)}/branches")).branches
 
     async def complete_session(self, session_id: str) -> None:
         """Stop what runs in a session, and end it for good."""

@@ -42,6 +42,12 @@ class SessionsView(Value):
     next_cursor: str | None = absent()
 
 
+class BranchesView(Value):
+    """All sessions with one root, the root first."""
+
+    branches: list[Session]
+
+
 class MessagesView(Value):
     """Messages by rank. If the last one's is below `next_rank` - 1, more follow it."""
 

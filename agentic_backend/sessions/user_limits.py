@@ -24,10 +24,10 @@ class UserLimits:
             )
             raise TooManyRuns(content, retry_after_s=_RETRY_AFTER_S)
 
-    async def check_empty_sessions(self, user_id: str) -> None:
-        """Raises RateLimited if the limit of empty sessions is reached."""
+    async def check_empty_sessions(self, user_id: str, branches: int = 0) -> None:
+        """Raises RateLimited if the limit of empty sessions is reached; `branches` are empty ones of one session."""
         if self._empty_sessions is not None:
-            if await self._store.count_empty_sessions(user_id) >= self._empty_sessions:
+            if await self._store.count_empty_sessions(user_id) + branches >= self._empty_sessions:
                 content = (
                     f"As many of your sessions are empty as may: {self._empty_sessions}. Use some, or delete them."
                 )

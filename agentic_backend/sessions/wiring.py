@@ -28,6 +28,7 @@ from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.branches import Branches
 from agentic_backend.sessions.exchange_pages import ExchangePages
 from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.farewell import Farewell
@@ -58,6 +59,7 @@ class WiredSessions:
     background: BackgroundCalls
     orchestrator: SessionOrchestrator
     service: SessionService
+    branches: Branches
     reports: KpiReports
     admin_reads: AdminReads
     usage: UsageReports
@@ -141,6 +143,7 @@ def wire_sessions(
         background=background,
         orchestrator=orchestrator,
         service=service,
+        branches=Branches(store, in_scope, relay, user_limits, modules, kpi),
         reports=KpiReports(store),
         admin_reads=AdminReads(store, lambda: modules.health),
         usage=UsageReports(store, ledger.prices),

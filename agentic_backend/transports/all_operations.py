@@ -1,6 +1,7 @@
 """The REST calls of all doors."""
 
 from agentic_backend.transports.admin_api import AdminApi
+from agentic_backend.transports.branches_api import BranchesApi
 from agentic_backend.transports.chat_runs.api import ChatRunsApi
 from agentic_backend.transports.classic_api import ClassicApi
 from agentic_backend.transports.contract.contract_api import ContractApi
@@ -24,6 +25,7 @@ from agentic_backend.transports.user_data_api import UserDataApi
 def all_operations(services: DoorServices) -> list[Operation]:
     apis = (
         RestApi(services),
+        BranchesApi(services.branches),
         ExchangesApi(services),
         SessionExchangesApi(services.exchange_pages),
         QueryApi(services),

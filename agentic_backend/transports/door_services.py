@@ -10,6 +10,7 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.branches import Branches
 from agentic_backend.sessions.exchange_pages import ExchangePages
 from agentic_backend.sessions.feedback import FeedbackService
 from agentic_backend.sessions.kpi_report import KpiReports
@@ -31,6 +32,7 @@ class DoorServices:
     agents: AgentManager
     orchestrator: SessionOrchestrator
     sessions: SessionService
+    branches: Branches
     reports: KpiReports
     admin_reads: AdminReads
     usage: UsageReports

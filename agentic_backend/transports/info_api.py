@@ -20,6 +20,7 @@ from agentic_backend.transports.rest import PREFIX
 
 FEATURES = (
     "approvals",
+    "branches",
     "chat_profiles",
     "compaction",
     "exchanges",

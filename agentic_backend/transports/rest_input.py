@@ -46,6 +46,12 @@ class RenameSession(Frame):
     title: Title
 
 
+class ForkSession(Frame):
+    """Where a branch begins to differ: the first rank of an exchange of the session, or its next rank."""
+
+    rank: int = Field(ge=0, le=2**53)
+
+
 class SendMessage(Frame):
     """A message of the user. The same `client_exchange_id` again begins no second exchange."""
 

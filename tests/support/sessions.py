@@ -40,6 +40,7 @@ from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.branches import Branches
 from agentic_backend.sessions.housekeeping import Housekeeping
 from agentic_backend.sessions.maintenance import Maintenance
 from agentic_backend.sessions.session_ends import OnEnded
@@ -81,6 +82,7 @@ class Sessions:
     kpi: Kpi
     compactor: Compactor
     background: BackgroundCalls
+    branches: Branches
 
     async def begin(self, message: str, *, user: User = USER, **fields: Any) -> ExchangeLog:
         """Ask; return the exchange's log."""
@@ -228,7 +230,7 @@ async def open_sessions(
         async with open_services(wired, alone=alone):
             parts = wired.orchestrator, wired.service, wired.maintenance, wired.housekeeping
             kept = wired.user_export, wired.user_deletions, kpi, wired.compactor, wired.background
-            yield Sessions(store, relay, factory, *parts, *kept)
+            yield Sessions(store, relay, factory, *parts, *kept, wired.branches)
     finally:
         await relay.aclose()
         await factory.aclose()

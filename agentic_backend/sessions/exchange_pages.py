@@ -52,7 +52,8 @@ class ExchangePages:
         return ListedExchanges(listed, page.next_rank)
 
     async def _if_resumable(self, session: SessionRecord, last: ExchangeRecord) -> str | None:
-        """The id of the session's last exchange, if it can be resumed."""
+        """The id of the session's last exchange, if it can be resumed; one that a branch shares can't, there."""
         may = last.status is ExchangeStatus.INTERRUPTED and session.state is SessionState.ACTIVE
+        may = may and last.session_id == session.id
         may = may and session.active_exchange_id is None
         return last.id if may and await self._store.can_go_on(last.id) else None

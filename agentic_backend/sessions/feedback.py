@@ -10,6 +10,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.lineage import spans_of
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.stores.trail import FeedbackRecord, Rating, TrailQuery
 
@@ -55,9 +56,12 @@ class FeedbackService:
 
     async def of_session(self, user: User, session_id: str) -> list[FeedbackRecord]:
         """What was said of the session's answers, by rank: the 1,000 last changed ones."""
-        session = await owned_session(self._store, user.id, session_id)
-        query = TrailQuery(FeedbackRecord, {"session_id": session.id}, limit=_LISTED)
-        return sorted((await self._store.trail(query)).records, key=lambda one: one.rank)
+        found: list[FeedbackRecord] = []
+        for span in spans_of(await owned_session(self._store, user.id, session_id)):
+            query = TrailQuery(FeedbackRecord, {"session_id": span.session_id}, limit=_LISTED)
+            records = (await self._store.trail(query)).records
+            found += [one for one in records if span.from_rank <= one.rank < span.below_rank]
+        return sorted(found, key=lambda one: one.rank)[-_LISTED:]
 
     async def _message(self, user: User, session_id: str, rank: int) -> MessageRecord:
         await owned_session(self._store, user.id, session_id)

@@ -36,7 +36,7 @@ class ExchangePageStore(Protocol):
     """The operations of a Store on pages of exchanges."""
 
     async def exchanges_from(self, session_id: str, from_rank: int, limit: int, max_bytes: int) -> ExchangePage:
-        """At most `limit` exchanges of the session without LEFT_OUT: from the one that has `from_rank` on.
+        """At most `limit` exchanges without LEFT_OUT, shared ones too: from the one that has `from_rank` on.
 
         As many as fit into `max_bytes` with what was asked and decided in them, but at least one if there is any.
         """

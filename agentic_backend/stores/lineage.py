@@ -6,7 +6,7 @@ last shared row, so the ranks of a lineage increase, and regenerating an answer 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentic_backend.protocol.messages import Parent
 from agentic_backend.stores.records import SessionRecord
@@ -36,9 +36,11 @@ def spans_of(session: SessionRecord) -> list[Span]:
     return [*spans, Span(session.id, from_rank, session.next_rank)]
 
 
-def owner_at(session: SessionRecord, rank: int) -> str:
-    """The id of the session that has the row at `rank`, which is below the session's next rank."""
-    return next(span.session_id for span in spans_of(session) if rank < span.below_rank)
+def spans_from(session: SessionRecord, rank: int) -> list[Span]:
+    """Where the session's rows from `rank` on are; if there are none, its last row."""
+    rank = min(rank, max(0, session.next_rank - 1))
+    spans = [span for span in spans_of(session) if rank < span.below_rank]
+    return [replace(span, from_rank=max(rank, span.from_rank)) for span in spans]
 
 
 def lineage_at(session: SessionRecord, rank: int) -> list[Parent]:

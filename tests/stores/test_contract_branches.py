@@ -77,13 +77,13 @@ async def test_a_branch_shares_what_is_below_it_and_copies_no_row(store: Store) 
     assert (await reread(store, branch)).turn_count == 3
 
 
-async def test_every_read_by_rank_is_right_in_branches_of_branches(store: Store) -> None:
-    """Against a plain list of rows for each session, in a family that grows at random."""
+async def a_family(store: Store, steps: int) -> tuple[dict[str, list[Place]], dict[str, list[int]]]:
+    """A family that has grown at random: the rows of each session, and the first ranks of its exchanges."""
     chance = random.Random(7)
     first = await talked(store, 1)
     rows: dict[str, list[Place]] = {first.id: [(first.id, 0), (first.id, 1)]}
     starts: dict[str, list[int]] = {first.id: [0]}
-    for _ in range(24):
+    for _ in range(steps):
         session_id = chance.choice(list(rows))
         if chance.random() < 0.5:
             at = chance.choice([*starts[session_id], len(rows[session_id])])
@@ -97,32 +97,46 @@ async def test_every_read_by_rank_is_right_in_branches_of_branches(store: Store)
         await store.append(await begin(store, session), [answer()] * chance.randint(0, 2), an_end())
         after = (await reread(store, session)).next_rank
         rows[session_id] += [(session_id, rank) for rank in range(session.next_rank, after)]
-    assert len(rows) > 8
+    assert len(rows) > steps / 4
+    return rows, starts
+
+
+async def test_messages_are_read_by_rank_in_branches_of_branches(store: Store) -> None:
+    """Against a plain list of rows for each session."""
+    rows, starts = await a_family(store, 24)
     for session_id, expected in rows.items():
         session = await store.get_session(session_id)
         assert session is not None and session.next_rank == session.message_count == len(expected)
         assert session.turn_count == len(starts[session_id])
         assert [rank for _, rank in expected] == list(range(len(expected)))
         for after in (-1, *range(len(expected) + 1)):
-            for limit in (0, 1, 2, 3, 100):
+            for limit in (0, 1, 3, 100):
                 found = await store.messages_after(session_id, after, limit)
                 assert places(found) == expected[after + 1 :][:limit]
-        whole = await store.messages_after(session_id, -1, 100, max_bytes=1_000_000)
-        assert places(whole) == expected
-        ends = [*starts[session_id][1:], len(expected)]
+        assert places(await store.messages_after(session_id, -1, 100, max_bytes=1_000_000)) == expected
         for count in range(len(starts[session_id]) + 2):
             begun = starts[session_id][-count:] if count else []
             asked_for = expected[begun[0] :] if begun else []
             assert places(await store.last_exchanges(session_id, count)) == asked_for
             assert places(await store.last_exchanges(session_id, count, max_bytes=1_000_000)) == asked_for
-        for rank in range(len(expected) + 1):
-            assert await store.count_asked(session_id, rank) == sum(start < rank for start in starts[session_id])
+
+
+async def test_exchanges_are_found_by_rank_in_branches_of_branches(store: Store) -> None:
+    rows, starts = await a_family(store, 16)
+    for session_id, expected in rows.items():
+        session, begins = await store.get_session(session_id), starts[session_id]
+        assert session is not None
+        for rank in range(len(expected) + 2):
+            assert await store.count_asked(session_id, rank) == sum(start < rank for start in begins)
             exchange = await store.exchange_at(session, rank)
-            if rank not in starts[session_id]:
-                assert exchange is None
-            else:
-                assert exchange is not None and (exchange.session_id, exchange.first_rank) == expected[rank]
-        assert all(start < end for start, end in zip(starts[session_id], ends, strict=True))
+            found = None if exchange is None else (exchange.session_id, exchange.first_rank)
+            assert found == (expected[rank] if rank in begins else None)
+            listed = [start for start in begins if start >= max(each for each in begins if each <= rank)]
+            for limit in (1, 2, 100):
+                page = await store.exchanges_from(session_id, rank, limit, 1_000_000)
+                told = [(one.session_id, one.first_rank) for one in page.exchanges]
+                assert told == [expected[start] for start in listed[:limit]]
+                assert page.next_rank == (listed[limit] if limit < len(listed) else None)
 
 
 async def test_a_page_of_bytes_goes_on_in_the_next_session_of_a_lineage(store: Store) -> None:

@@ -2,17 +2,20 @@
 
 import sqlite3
 from collections.abc import Collection
+from dataclasses import asdict
 
 from agentic_backend.stores.exchange_pages import ACTIVITIES_PER_EXCHANGE, LEFT_OUT, ExchangePage
+from agentic_backend.stores.lineage import spans_from
 from agentic_backend.stores.sqlite.operations import Part, columns, lists, placeholders
+from agentic_backend.stores.sqlite.sessions import session_with
 from agentic_backend.stores.tables import ACTIVITIES, EXCHANGES
 from agentic_backend.stores.trail import ActivityRecord
 
 _FROM = f"""
     SELECT {", ".join(name for name in EXCHANGES.names if name not in LEFT_OUT)} FROM exchanges
-    WHERE session_id = :session_id AND first_rank >= coalesce((
+    WHERE session_id = :session_id AND first_rank < :below_rank AND first_rank >= coalesce((
         SELECT first_rank FROM exchanges WHERE session_id = :session_id AND first_rank <= :from_rank
-        ORDER BY first_rank DESC LIMIT 1), 0)
+        ORDER BY first_rank DESC LIMIT 1), :from_rank)
     ORDER BY first_rank LIMIT :limit
 """
 
@@ -28,10 +31,12 @@ class ExchangePages(Part):
         self, db: sqlite3.Connection, session_id: str, from_rank: int, limit: int, max_bytes: int
     ) -> ExchangePage:
         page = ExchangePage()
-        # One exchange more than the page holds shows where the next one begins.
-        for row in db.execute(_FROM, {"session_id": session_id, "from_rank": from_rank, "limit": limit + 1}):
-            if not page.takes(row, limit, max_bytes):
-                break
+        session = session_with(db, session_id)
+        for span in spans_from(session, from_rank) if session is not None else ():
+            # One exchange more than the page holds shows where the next one begins.
+            for row in db.execute(_FROM, {**asdict(span), "limit": limit + 1}):
+                if not page.takes(row, limit, max_bytes):
+                    return page
         return page
 
     @lists

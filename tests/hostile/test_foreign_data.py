@@ -12,7 +12,7 @@ import httpx
 import pytest
 from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support.chat_client import ChatClient, chat
-from support.contract import declared, example_body
+from support.contract import declared, example_body, example_path
 from support.figures import figure
 from support.rest_client import messages_of, rest, sse_events
 from support.running_server import RunningServer, running_server
@@ -95,7 +95,7 @@ async def called(client: httpx.AsyncClient, address: str, operation: Operation, 
     body = example_body(operation)
     if operation.path.endswith("/resume"):
         body = {"payload": {"answers": {"i": "left"}}}
-    response = await client.request(operation.method, address + operation.path.format(id=id), json=body)
+    response = await client.request(operation.method, address + example_path(operation, id), json=body)
     assert response.status_code in (403, 404), (operation.id, response.text)
     return f"{response.status_code} {response.text}"
 

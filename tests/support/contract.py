@@ -35,6 +35,13 @@ def openapi_document() -> dict[str, Any]:
     return document
 
 
+def example_path(operation: Operation, id: str) -> str:
+    """The path that the OpenAPI document shows for an operation, with this id."""
+    described = openapi_document()["paths"][operation.path][operation.method.lower()]
+    shown = {each["name"]: each["example"] for each in described.get("parameters", ()) if each["in"] == "path"}
+    return operation.path.format(**shown | {"id": id})
+
+
 def example_body(operation: Operation) -> dict[str, Any] | None:
     """The body that the OpenAPI document shows for an operation; None if it has none."""
     document = openapi_document()

@@ -12,7 +12,7 @@ import orjson
 import pytest
 import schemathesis
 from schemathesis.core.failures import FailureGroup
-from support.contract import declared, example_body, openapi_document
+from support.contract import declared, example_body, example_path, openapi_document
 from support.described_server import DescribedServer, Owned, described_server
 from support.in_thread import in_thread
 
@@ -90,20 +90,13 @@ def example_of(operation: Operation, owned: Owned) -> dict[str, Any]:
     return {"params": parameters, "json": body}
 
 
-def path_of(operation: Operation, owned: Owned) -> str:
-    """The path of the request that the document shows, with the id of what is there."""
-    shown = DOCUMENT["paths"][operation.path][operation.method.lower()]
-    examples = {each["name"]: each["example"] for each in shown.get("parameters", ()) if each["in"] == "path"}
-    return operation.path.format(**examples | {"id": id_in(operation.path, owned)})
-
-
 # They need an exchange that waits or is interrupted, and a stream without end.
 @pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - {"resume_exchange", "decide_tool_call", "follow_session"}))
 def test_the_example_of_a_call_is_accepted(name: str, served: DescribedServer) -> None:
     operation, user = OPERATIONS[name], f"{name} as shown"
     owned = served.owned_by(user)
     roles = ["admin"] if is_for_admins(operation.path) else []
-    path = path_of(operation, owned)
+    path = example_path(operation, id_in(operation.path, owned))
     with httpx.Client(base_url=served.address, headers=served.headers(user, *roles), verify=False) as http:
         response = http.request(operation.method, path, **example_of(operation, owned))
     assert response.status_code == operation.success, response.text

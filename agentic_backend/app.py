@@ -160,6 +160,7 @@ def _door_services(
         trust=sessions.trust,
         feedback=sessions.feedback,
         exchange_pages=sessions.exchange_pages,
+        session_export=sessions.session_export,
         runs=sessions.runs,
         user_export=sessions.user_export,
         user_deletions=sessions.user_deletions,

@@ -42,6 +42,7 @@ from agentic_backend.sessions.retention import Retention
 from agentic_backend.sessions.runs import Runs
 from agentic_backend.sessions.session_ends import OnEnded, SessionEnds
 from agentic_backend.sessions.session_events import SessionEvents
+from agentic_backend.sessions.session_export import SessionExport
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.titles import Titles
@@ -66,6 +67,7 @@ class WiredSessions:
     trust: TrustReports
     feedback: FeedbackService
     exchange_pages: ExchangePages
+    session_export: SessionExport
     runs: Runs
     user_export: UserExport
     user_deletions: UserDeletions
@@ -150,6 +152,7 @@ def wire_sessions(
         trust=TrustReports(store),
         feedback=FeedbackService(store, kpi),
         exchange_pages=ExchangePages(store),
+        session_export=SessionExport(store, agents),
         runs=Runs(store),
         user_export=UserExport(store),
         user_deletions=deletions,

@@ -15,6 +15,7 @@ from agentic_backend.transports.query_api import QueryApi
 from agentic_backend.transports.rest import RestApi
 from agentic_backend.transports.session_config_api import SessionConfigApi
 from agentic_backend.transports.session_exchanges_api import SessionExchangesApi
+from agentic_backend.transports.session_export_api import SessionExportApi
 from agentic_backend.transports.session_stream.session_stream_api import SessionStreamApi
 from agentic_backend.transports.sign_in_api import SignInApi
 from agentic_backend.transports.trust_api import TrustApi
@@ -34,6 +35,7 @@ def all_operations(services: DoorServices) -> list[Operation]:
         SessionConfigApi(services),
         UsageApi(services.usage),
         TrustApi(services.trust),
+        SessionExportApi(services.sessions, services.session_export),
         FeedbackApi(services.feedback, services.admin_reads),
         ChatRunsApi(services),
         UserDataApi(services),

@@ -15,6 +15,7 @@ from agentic_backend.sessions.exchange_pages import ExchangePages
 from agentic_backend.sessions.feedback import FeedbackService
 from agentic_backend.sessions.kpi_report import KpiReports
 from agentic_backend.sessions.runs import Runs
+from agentic_backend.sessions.session_export import SessionExport
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.trust_reports import TrustReports
@@ -39,6 +40,7 @@ class DoorServices:
     trust: TrustReports
     feedback: FeedbackService
     exchange_pages: ExchangePages
+    session_export: SessionExport
     runs: Runs
     user_export: UserExport
     user_deletions: UserDeletions

@@ -30,6 +30,7 @@ FEATURES = (
     "questions",
     "resume",
     "scopes",
+    "session_export",
     "session_events",
     "token_renewal",
     "trust",

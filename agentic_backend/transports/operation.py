@@ -70,11 +70,12 @@ class Streamed:
     """What a handler answers with if it makes the Response itself: the media type, and the type of its content.
 
     It is the type of the data of each event of a stream, of each line of `application/x-ndjson`, and of a whole JSON
-    body.
+    body. `or_text` is the media type of the text that a caller may choose instead.
     """
 
     media_type: str
     content: Any
+    or_text: str | None = None
 
 
 OPENING = (AgentNotFound, AgentUnavailable)

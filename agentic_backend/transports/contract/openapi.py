@@ -143,7 +143,10 @@ class _Described:
             return {"description": "It is done; there is no body."}
         schema = self._schemas[f"{operation.id} answer"]
         if operation.answer is None or operation.answer.media_type == "application/json":
-            return {"description": self._told(schema), "content": {"application/json": self._content(schema)}}
+            content = {"application/json": self._content(schema)}
+            if operation.answer is not None and operation.answer.or_text is not None:
+                content[operation.answer.or_text] = {"schema": {"type": "string"}, "example": "# Weather in Bern"}
+            return {"description": self._told(schema), "content": content}
         media_type = operation.answer.media_type
         described = _event_of(schema) if media_type == "text/event-stream" else schema
         content = {"schema": described, "example": self._examples.of(described)}

@@ -1,0 +1,25 @@
+"""Content-Disposition: the header of a download (RFC 6266), and the names of files that are made of a text."""
+
+import re
+import unicodedata
+from urllib.parse import quote
+
+# No file system takes these, or a shell gives them a meaning.
+_UNFIT = re.compile(r"[/\\:*?\"<>|%]")
+# With an extension still below the 255 bytes that file systems allow.
+_LONGEST_BYTES = 180
+
+
+def disposition_of(name: str) -> str:
+    """The header that makes a download of a body: the name in ASCII and, whole, as RFC 8187 has it."""
+    ascii_name = "".join(one if one.isascii() and one.isprintable() and one not in '"\\%' else "_" for one in name)
+    return f"attachment; filename=\"{ascii_name}\"; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def file_name(title: str, extension: str) -> str:
+    """A name for a file: the title without what no file system takes, without controls and marks of direction."""
+    text = unicodedata.normalize("NFC", title)
+    plain = "".join(" " if unicodedata.category(each).startswith(("C", "Z")) else each for each in text)
+    words = " ".join(_UNFIT.sub(" ", plain).split()).encode()[:_LONGEST_BYTES].decode(errors="ignore")
+    # A leading period hides a file, and trailing ones get lost.
+    return f"{words.strip(' .') or 'conversation'}.{extension}"

@@ -27,7 +27,7 @@ from agentic_backend.protocol.parts import (
 from agentic_backend.sessions.contained_markdown import contained, fenced, one_line
 from agentic_backend.stores.records import MessageRecord, SessionRecord
 
-_LINKED = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f\x7f]+", re.IGNORECASE)
+_LINKED = re.compile(r"(?:https?://|mailto:)[^\x00-\x1f\x7f]+", re.IGNORECASE)
 _NAMES_KEPT = 1_000
 
 

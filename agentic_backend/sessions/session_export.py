@@ -1,19 +1,26 @@
 """SessionExport: writes one session of a user as a file, in Markdown or in JSON, a page of messages at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TypeVar
 
 from pydantic_core import to_json
 
 from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.auth.user import User
 from agentic_backend.errors import AgentNotFound, AgentUnavailable, SessionNotFound
+from agentic_backend.protocol.parts import Value
+from agentic_backend.sessions.exchange_pages import ExchangePages, ListedExchange
 from agentic_backend.sessions.markdown_transcript import MarkdownTranscript
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import MessageRecord, SessionRecord, shown
+from agentic_backend.stores.records import MessageRecord, SessionRecord
 from agentic_backend.stores.rows import rfc3339
 
 VERSION = 1
-_ROWS, _BYTES = 200, 1024 * 1024
+_ROWS, _BYTES, _EXCHANGES = 200, 1024 * 1024, 50
+
+
+T = TypeVar("T")
 
 
 class SessionExport:
@@ -22,8 +29,9 @@ class SessionExport:
     Raises SessionNotFound if the session is deleted meanwhile: what was written until then is not all of it.
     """
 
-    def __init__(self, store: Store, agents: AgentManager) -> None:
+    def __init__(self, store: Store, exchange_pages: ExchangePages, agents: AgentManager) -> None:
         self._store = store
+        self._exchange_pages = exchange_pages
         self._agents = agents
 
     async def markdown(self, session: SessionRecord) -> AsyncIterator[bytes]:
@@ -34,14 +42,17 @@ class SessionExport:
             # In a thread, because a page may have much text.
             yield await asyncio.to_thread(transcript.messages, page)
 
-    async def json(self, session: SessionRecord) -> AsyncIterator[bytes]:
-        """The session for machines: `{version, at, session, messages}`."""
+    async def json(
+        self, user: User, session: SessionRecord, view: Callable[[ListedExchange], Value]
+    ) -> AsyncIterator[bytes]:
+        """The session for machines: `{version, at, session, exchanges, messages}`, with this view of an exchange."""
         opening = to_json({"version": VERSION, "at": rfc3339(self._store.now()), "session": session.shown()})
-        yield opening[:-1] + b',"messages":['
-        comma = b""
-        async for page in self._pages(session):
-            yield comma + b",".join(map(to_json, shown(page)))
-            comma = b","
+        yield opening[:-1] + b',"exchanges":['
+        async for piece in _listed(self._exchanges(user, session), view):
+            yield piece
+        yield b'],"messages":['
+        async for piece in _listed(self._pages(session), MessageRecord.shown):
+            yield piece
         yield b"]}\n"
 
     async def _pages(self, session: SessionRecord) -> AsyncIterator[list[MessageRecord]]:
@@ -53,8 +64,24 @@ class SessionExport:
             rank = page[-1].rank
             yield [message for message in page if message.rank < session.next_rank]
 
+    async def _exchanges(self, user: User, session: SessionRecord) -> AsyncIterator[list[ListedExchange]]:
+        rank: int | None = 0
+        while rank is not None and rank < session.next_rank:
+            page = await self._exchange_pages.page(user, session.id, rank, _EXCHANGES)
+            rank = page.next_rank
+            yield [each for each in page.exchanges if each.record.first_rank < session.next_rank]
+
     def _name_of(self, agent_id: str) -> str:
         try:
             return self._agents.entry(agent_id).settings.name
         except (AgentNotFound, AgentUnavailable):
             return agent_id
+
+
+async def _listed(pages: AsyncIterator[Sequence[T]], view: Callable[[T], Value]) -> AsyncIterator[bytes]:
+    """The items of a list in JSON, with commas between them."""
+    comma = b""
+    async for page in pages:
+        if page:
+            yield comma + b",".join(to_json(view(each)) for each in page)
+            comma = b","

@@ -139,6 +139,7 @@ def wire_sessions(
     service = SessionService(
         store, in_scope, factory, ends, relay, orchestrator, user_limits, compactor, profiles, modules, kpi
     )
+    exchange_pages = ExchangePages(store)
     forgetting = titles.forget, compactor.forget, background.forget
     deletions = UserDeletions(store, relay, factory, service, forgetting)
     return WiredSessions(
@@ -151,8 +152,8 @@ def wire_sessions(
         usage=UsageReports(store, ledger.prices),
         trust=TrustReports(store),
         feedback=FeedbackService(store, kpi),
-        exchange_pages=ExchangePages(store),
-        session_export=SessionExport(store, agents),
+        exchange_pages=exchange_pages,
+        session_export=SessionExport(store, exchange_pages, agents),
         runs=Runs(store),
         user_export=UserExport(store),
         user_deletions=deletions,

@@ -15,6 +15,7 @@ from agentic_backend.transports.content_disposition import disposition_of, file_
 from agentic_backend.transports.operation import Operation, Streamed
 from agentic_backend.transports.query_string import Query
 from agentic_backend.transports.rest import PREFIX
+from agentic_backend.transports.session_exchanges_api import ExchangeSummary
 
 
 class ExportFormat(Query):
@@ -22,12 +23,13 @@ class ExportFormat(Query):
 
 
 class ExportedSession(Value):
-    """A session with all of its messages, by rank."""
+    """A session with all of its exchanges and messages, by rank."""
 
     version: int = Field(examples=[1])
     at: Timestamp
     """When it was exported (RFC 3339, UTC)."""
     session: Session
+    exchanges: list[ExchangeSummary]
     messages: list[ChatMessage]
 
 
@@ -46,10 +48,12 @@ class SessionExportApi:
     async def export_session(self, user: User, id: str, query: ExportFormat) -> Response:
         """One session as a file, in Markdown or in JSON."""
         session = await self._sessions.record(user, id)
-        pieces = self._export.markdown(session) if query.format == "md" else self._export.json(session)
+        if query.format == "md":
+            pieces, media_type = self._export.markdown(session), "text/markdown; charset=utf-8"
+        else:
+            pieces, media_type = self._export.json(user, session, ExchangeSummary.of), "application/json"
         headers = {
             "cache-control": "no-store",
             "content-disposition": disposition_of(file_name(session.title, query.format)),
         }
-        media_type = "text/markdown; charset=utf-8" if query.format == "md" else "application/json"
         return StreamingResponse(pieces, headers=headers, media_type=media_type)

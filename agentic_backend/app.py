@@ -18,6 +18,7 @@ from agentic_backend.auth.user import Authenticator
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.blocked_loop import watched_loop
 from agentic_backend.config.loading import load_chat_profiles, modules_file
+from agentic_backend.config.page import PageSettings, load_logo
 from agentic_backend.config.settings import AuthSettings, Settings
 from agentic_backend.event_loop import event_loop_lag
 from agentic_backend.exchange.instance import Instance
@@ -47,6 +48,7 @@ from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.gate import Gate
 from agentic_backend.transports.open_connections import OpenConnections
+from agentic_backend.transports.page.brand import Brand
 from agentic_backend.transports.page.page import Page
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
@@ -130,7 +132,7 @@ async def open_application(
         services = _door_services(settings, authenticator, tokens, agents, sessions, relay, kpi, factory.secrets)
         readiness = Readiness(store, relay, authenticator, pages)
         yield Application(
-            public=_public(settings, services, await asyncio.to_thread(Page, services.sign_in), port),
+            public=_public(settings, services, await asyncio.to_thread(_page, settings.page, services), port),
             internal=_internal(settings, internal_application(kpi, readiness, log_tail), kpi),
             relay=relay,
             kpi=kpi,
@@ -239,6 +241,11 @@ def _public(settings: Settings, services: DoorServices, page: Page, port: int) -
         kpi=services.kpi,
         secrets=services.secrets,
     )
+
+
+def _page(settings: PageSettings, services: DoorServices) -> Page:
+    """Raises ConfigError if the logo is none."""
+    return Page(services.sign_in, Brand(settings.name, load_logo(settings), settings.accent))
 
 
 def _internal(settings: Settings, application: ASGIApp, kpi: Kpi) -> ASGIApp:

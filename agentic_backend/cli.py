@@ -19,6 +19,7 @@ from agentic_backend.config.loading import (
     modules_file,
 )
 from agentic_backend.config.located_yaml import ConfigError
+from agentic_backend.config.page import load_logo
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.experts.sentinel.operations import OPERATIONS
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = load_settings(options.config or default_settings_file(), _overrides(options))
         catalog = settings.catalog or default_catalog()
+        load_logo(settings.page)
         profiles = load_chat_profiles(settings)
         servers = {OPERATIONS, *settings.mcp_servers}
         agents = AgentManager.load(catalog, settings.models.keys(), servers, profiles.names)

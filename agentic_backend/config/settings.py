@@ -15,6 +15,7 @@ from agentic_backend.config.chat_profiles import ChatProfilesSettings
 from agentic_backend.config.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.modules import ModulesSettings
+from agentic_backend.config.page import PageSettings
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.config.policies import PoliciesSettings
 from agentic_backend.config.retention import RetentionSettings
@@ -284,6 +285,7 @@ class Settings(Section):
     auth: AuthSettings = Field(AuthSettings(), description="Who the users are.")
     data: DataSettings = Field(DataSettings(), description="Where data is kept.")
     store: StoreSettings = Field(StoreSettings(), description="The database.")
+    page: PageSettings = Field(PageSettings(), description="How the chat page presents itself.")
     catalog: AnyPath | None = Field(
         None, description="The agents catalog; `null` is `./agents_catalog.yaml` if it is there, else the shipped one."
     )

@@ -25,11 +25,6 @@ export class Api {
     this.tokens = tokens;
   }
 
-  /** How to sign in: `{mode: "developer"}` or `{mode: "keycloak", realm_url, client_id}`. */
-  signIn() {
-    return this.#call("GET", "sign-in");
-  }
-
   agents() {
     return this.#call("GET", "agents");
   }

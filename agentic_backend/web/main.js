@@ -1,6 +1,6 @@
 /** The composition root: signs the user in, then wires REST, socket, state and page together, and starts them. */
 
-import { Api, ApiError } from "./api.js";
+import { Api } from "./api.js";
 import { Connection, socketUrl } from "./client/connection.js";
 import { Page } from "./components/page.js";
 import { html, render } from "./components/html.js";
@@ -22,10 +22,10 @@ const page = document.getElementById("page");
 
 render(html`<${SigningIn} />`, page);
 try {
-  openChat(await signedIn(new Api(root, async () => null)));
+  openChat(await signedIn());
 } catch (error) {
-  if (!(error instanceof ApiError || error instanceof SignInError)) throw error;
-  render(html`<${SignInFailed} reason=${error instanceof ApiError ? errorText(error) : error.message} />`, page);
+  if (!(error instanceof SignInError)) throw error;
+  render(html`<${SignInFailed} reason=${error.message} />`, page);
 }
 
 function openChat(signIn) {

@@ -5,18 +5,20 @@ It is written as a document for single sources, with a line for each stylesheet,
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
 from agentic_backend.transports.page.es_module import LinkError
 
 _STYLESHEET = re.compile(r'<link rel="stylesheet" href="static/([^"]+)" />\s*')
+_NAMED = re.compile(r'(<title>[^<]*</title>|<link rel="icon"[^>]*>|<meta name="(application-name|sign-in)"[^>]*>)\s*')
 _ENTRY = re.compile(r'<script type="module" src="static/([^"]+)"></script>')
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """`entry` and `stylesheets` are paths; `text` has neither yet."""
+    """`entry` and `stylesheets` are paths; `text` is the document without stylesheets, names and icon."""
 
     entry: str
     stylesheets: tuple[str, ...]
@@ -28,17 +30,20 @@ class Index:
         entry = _ENTRY.search(text)
         if entry is None:
             raise LinkError("index.html: no module that the page begins with")
-        return cls(entry[1], tuple(_STYLESHEET.findall(text)), _STYLESHEET.sub("", text))
+        return cls(entry[1], tuple(_STYLESHEET.findall(text)), _NAMED.sub("", _STYLESHEET.sub("", text)))
 
-    def document(self, version: str, sign_in: dict[str, str]) -> str:
-        """The document whose files are those of `version`. It tells how to sign in, which saves a request."""
-        files = f"static/{version}"
-        head = "\n    ".join(
-            (
-                f'<link rel="stylesheet" href="{files}/style.css" />',
-                f'<link rel="modulepreload" href="{files}/{self.entry}" />',
-                f'<meta name="sign-in" content="{escape(json.dumps(sign_in))}" />',
-            )
-        )
-        text = self.text.replace('="static/', f'="{files}/')
-        return text.replace("</title>", f"</title>\n    {head}", 1)
+    def document(self, version: str, sign_in: dict[str, str], name: str, icon: str, stylesheets: Iterable[str]) -> str:
+        """The document for the files of `version`. It tells how to sign in, which saves a request.
+
+        `icon` is the path of the logo.
+        """
+        head = [
+            *(f'<link rel="stylesheet" href="static/{path}" />' for path in stylesheets),
+            f'<link rel="modulepreload" href="static/{self.entry}" />',
+            f'<meta name="application-name" content="{escape(name)}" />',
+            f'<meta name="sign-in" content="{escape(json.dumps(sign_in))}" />',
+            f'<link rel="icon" href="static/{icon}" />',
+            f"<title>{escape(name)}</title>",
+        ]
+        text = self.text.replace("</head>", "  " + "\n    ".join(head) + "\n  </head>", 1)
+        return text.replace('="static/', f'="static/{version}/')

@@ -6,6 +6,7 @@ tools of a browser, which find them by the source maps.
 """
 
 import re
+from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
+from agentic_backend.transports.page.brand import Brand
 from agentic_backend.transports.page.encoded_file import EncodedFile
 from agentic_backend.transports.page.linked_files import LinkedFiles, linked_files
 from agentic_backend.transports.sign_in import SignIn
@@ -29,12 +31,13 @@ _REVALIDATED = "no-cache"
 class Page:
     """The page for one way to sign in. Making it takes some 150 ms for the first one in a process."""
 
-    def __init__(self, sign_in: SignIn, directory: Path = WEB) -> None:
-        files = linked_files(directory)
-        version = blake2b(files.version, digest_size=8).hexdigest()
-        document = files.index.document(version, sign_in.model_dump(mode="json", exclude_none=True))
+    def __init__(self, sign_in: SignIn, brand: Brand, directory: Path = WEB) -> None:
+        linked, own = linked_files(directory), brand.files()
+        version = _version(linked, own)
+        told = sign_in.model_dump(mode="json", exclude_none=True)
+        document = linked.index.document(version, told, brand.name, brand.icon, brand.stylesheets)
         self._document = EncodedFile.of(document.encode(), "text/html")
-        self._static = _Static(directory, files, version)
+        self._static = _Static(directory, linked, own, version)
 
     def routes(self) -> list[BaseRoute]:
         return [Route("/", self._get), Mount("/static", self._static)]
@@ -43,11 +46,19 @@ class Page:
         return self._document.response(request, _REVALIDATED)
 
 
-class _Static:
-    """The ASGI application of all files."""
+def _version(linked: LinkedFiles, own: Mapping[str, EncodedFile]) -> str:
+    digest = blake2b(linked.version, digest_size=8)
+    for path, file in own.items():
+        digest.update(f"{path}\0{file.etag}\0".encode())
+    return digest.hexdigest()
 
-    def __init__(self, directory: Path, files: LinkedFiles, version: str) -> None:
-        self._files = files
+
+class _Static:
+    """The ASGI application of all files. The brand's `own` files stand beside the linked ones."""
+
+    def __init__(self, directory: Path, linked: LinkedFiles, own: Mapping[str, EncodedFile], version: str) -> None:
+        self._linked = linked
+        self._own = own
         self._version = version
         self._sources = _Sources(directory=directory)
 
@@ -58,7 +69,7 @@ class _Static:
             return
         if scope["method"] not in ("GET", "HEAD"):
             raise HTTPException(405)
-        file = await self._files.get(versioned[2])
+        file = self._own.get(versioned[2]) or await self._linked.get(versioned[2])
         if file is None:
             raise HTTPException(404)
         # While a new version is rolled out, an instance is asked for files of another one. Its own are nearly right.

@@ -1,5 +1,6 @@
 /** The whole page: the list beside the open conversation; on a narrow screen the list is a drawer. */
 
+import { brand } from "../brand.js";
 import { ongoing } from "../client/transcript.js";
 import { NEW } from "../conversation.js";
 import { Composer } from "./composer.js";
@@ -18,7 +19,7 @@ export function Page({ state, actions }) {
   const title = open.session?.title ?? "";
 
   useEffect(() => {
-    document.title = title ? `${title} – Chat` : "Chat";
+    document.title = title ? `${title} – ${brand.name}` : brand.name;
   }, [title]);
   useEffect(() => {
     if (!drawer) return undefined;

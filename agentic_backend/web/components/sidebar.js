@@ -2,6 +2,7 @@
 
 import { dayGroup } from "../format.js";
 import { Account } from "./account.js";
+import { Brand } from "./brand.js";
 import { ConfirmDialog } from "./confirm-dialog.js";
 import { html, memo, useState } from "./html.js";
 import { Icon, IconButton } from "./icons.js";
@@ -18,6 +19,7 @@ export const Sidebar = memo(({ user, sessions, openId, actions, onClose }) => {
     onClose();
   };
   return html`<nav class="sidebar" id="sidebar" aria-label="Conversations">
+    <${Brand} />
     <div class="sidebar-head">
       <button type="button" class="button new-chat" data-testid="new-chat" onClick=${startNew}>
         <${Icon} name="plus" />New chat

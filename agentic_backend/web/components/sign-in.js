@@ -1,11 +1,13 @@
 /** What is shown before somebody is signed in. */
 
 import { t } from "../i18n.js";
+import { Brand } from "./brand.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 
 export function SigningIn() {
   return html`<main class="center">
+    <${Brand} />
     <span class="spinner large delayed" role="img" aria-label=${t("Signing in")} />
   </main>`;
 }

@@ -21,6 +21,7 @@ from agentic_backend.client.errors import (
 from agentic_backend.client.exchange import Exchange
 from agentic_backend.client.rest import Rest
 from agentic_backend.client.session_feed import SessionFeed
+from agentic_backend.client.session_list import SessionList
 from agentic_backend.protocol.events import (
     Activity,
     AwaitingHuman,
@@ -28,10 +29,12 @@ from agentic_backend.protocol.events import (
     Event,
     ExchangeError,
     Final,
+    FollowingSessions,
     HumanRequest,
     Idle,
     Reset,
     SessionChanged,
+    SessionDeleted,
     Started,
     Stream,
 )
@@ -50,6 +53,7 @@ __all__ = [
     "Exchange",
     "ExchangeError",
     "Final",
+    "FollowingSessions",
     "HumanRequest",
     "Idle",
     "NotAllowed",
@@ -60,7 +64,9 @@ __all__ = [
     "Rest",
     "Session",
     "SessionChanged",
+    "SessionDeleted",
     "SessionFeed",
+    "SessionList",
     "Started",
     "Stream",
     "TryLater",

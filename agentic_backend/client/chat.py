@@ -15,9 +15,18 @@ from agentic_backend.client.followers import Followers
 from agentic_backend.client.line import Line
 from agentic_backend.client.rest import PREFIX, Rest
 from agentic_backend.client.session_feed import SessionFeed
+from agentic_backend.client.session_list import SessionList
 from agentic_backend.client.tokens import Tokens, TokenSource
 from agentic_backend.protocol.events import AwaitingHuman
-from agentic_backend.protocol.frames import Ask, Decision, HumanResume, Stop, Unfollow
+from agentic_backend.protocol.frames import (
+    Ask,
+    Decision,
+    FollowSessions,
+    HumanResume,
+    Stop,
+    Unfollow,
+    UnfollowSessions,
+)
 
 _SOCKET_PATH = f"{PREFIX}/chatbot/query/ws"
 _PATIENCE_S = 60
@@ -70,6 +79,13 @@ class Chat:
         self._followers.add_feed(feed)
         return feed
 
+    def follow_sessions(self) -> SessionList:
+        """What changes in the list of the user's sessions, whoever changes it."""
+        sessions = SessionList(send=self._line.send, forget=self._forget_list)
+        self._line.send(FollowSessions())
+        self._followers.add_list(sessions)
+        return sessions
+
     def follow_exchange(self, exchange_id: str) -> Exchange:
         """One exchange, from its beginning."""
         exchange = self._exchange(exchange_id=exchange_id)
@@ -110,6 +126,11 @@ class Chat:
             forget=self._followers.remove,
             patience_s=self._patience_s,
         )
+
+    def _forget_list(self, sessions: SessionList) -> None:
+        self._followers.remove_list(sessions)
+        if self._line.error is None and not self._followers.has_list:
+            self._line.send(UnfollowSessions())
 
     def _unfollow(self, feed: SessionFeed) -> None:
         self._followers.remove_feed(feed)

@@ -6,17 +6,20 @@ from typing import TypeVar
 from agentic_backend.client.errors import ChatError, Refused
 from agentic_backend.client.exchange import Exchange
 from agentic_backend.client.session_feed import SessionFeed
+from agentic_backend.client.session_list import SessionList
 from agentic_backend.protocol.events import (
     Event,
     ExchangeEvent,
     Final,
+    FollowingSessions,
     FrameRefused,
     Idle,
     Reset,
     SessionChanged,
+    SessionDeleted,
     Started,
 )
-from agentic_backend.protocol.frames import Ask, Follow
+from agentic_backend.protocol.frames import Ask, Follow, FollowSessions
 from agentic_backend.protocol.messages import Role
 from agentic_backend.protocol.parts import text_of
 
@@ -31,6 +34,7 @@ class Followers:
         """The exchanges by the server's ids."""
         self._feeds: dict[str, set[SessionFeed]] = {}
         """By session id."""
+        self._lists: set[SessionList] = set()
 
     def add(self, exchange: Exchange) -> None:
         if exchange.exchange_id is not None:
@@ -55,10 +59,20 @@ class Followers:
     def has_feed(self, session_id: str) -> bool:
         return session_id in self._feeds
 
+    def add_list(self, sessions: SessionList) -> None:
+        self._lists.add(sessions)
+
+    def remove_list(self, sessions: SessionList) -> None:
+        self._lists.discard(sessions)
+
+    @property
+    def has_list(self) -> bool:
+        return bool(self._lists)
+
     def in_session(self, session_id: str) -> list[Exchange]:
         return [exchange for exchange in self._exchanges() if exchange.session_id == session_id]
 
-    def frames(self) -> Iterator[Ask | Follow]:
+    def frames(self) -> Iterator[Ask | Follow | FollowSessions]:
         """What makes a new connection show all of them; each exchange from the lowest place of its readers."""
         yield from [exchange.ask for exchange in self._asked.values() if exchange.ask is not None]
         follows: dict[str, Follow] = {}
@@ -74,6 +88,8 @@ class Followers:
                 follows[follow.exchange_id] = follow
         yield from follows.values()
         yield from {feed.session_id: feed.frame for feed in feeds}.values()
+        if any(sessions.is_due for sessions in self._lists):
+            yield FollowSessions()
 
     def take(self, event: Event, size: int) -> None:
         """Give an event, which came with `size` bytes, to its readers."""
@@ -85,12 +101,17 @@ class Followers:
             self._tell_feeds(event.session_id, event, size)
         elif isinstance(event, SessionChanged):
             self._tell_feeds(event.session.id, event, size)
+        if isinstance(event, SessionChanged | SessionDeleted | FollowingSessions):
+            for sessions in self._lists:
+                sessions.take(event, size)
 
     def refuse(self, refused: FrameRefused) -> None:
         """End what a refused `ask` or `follow` was for."""
-        readers: list[Exchange | SessionFeed] = []
+        readers: list[Exchange | SessionFeed | SessionList] = []
         if refused.refused == "ask":
             readers += [exchange for key, exchange in self._asked.items() if key == refused.client_exchange_id]
+        elif refused.refused == "follow_sessions":
+            readers += self._lists
         elif refused.exchange_id is not None:
             readers += self._named.get(refused.exchange_id, ())
         else:
@@ -110,6 +131,8 @@ class Followers:
             exchange.fail(error)
         for feed in [feed for feeds in self._feeds.values() for feed in feeds]:
             feed.fail(error)
+        for sessions in list(self._lists):
+            sessions.fail(error)
 
     def _exchanges(self) -> list[Exchange]:
         return [*self._asked.values(), *(exchange for exchanges in self._named.values() for exchange in exchanges)]

@@ -272,8 +272,8 @@ class Line:
         if refused.code in _AGAIN_ELSEWHERE:
             for request in filter(None, self._pongs):
                 request.put_off = True
-        elif refused.refused in ("ask", "follow"):
-            if refused.refused == "follow" and refused.retryable:
+        elif refused.refused in ("ask", "follow", "follow_sessions"):
+            if refused.refused != "ask" and refused.retryable:
                 self.reconnect()
             else:
                 self._followers.refuse(refused)

@@ -20,11 +20,13 @@ from agentic_backend.protocol.events import (
     ExchangeError,
     ExchangeEvent,
     Final,
+    FollowingSessions,
     FrameRefused,
     Idle,
     Pong,
     Reset,
     SessionChanged,
+    SessionDeleted,
     Started,
     Stream,
 )
@@ -35,7 +37,20 @@ from agentic_backend.protocol.seq import HIGHEST_SEQ
 
 _EVENTS: dict[str, type[Event]] = {
     model.model_fields["type"].default: model
-    for model in (Started, Stream, Delta, Activity, AwaitingHuman, Final, Reset, SessionChanged, Idle, Pong)
+    for model in (
+        Started,
+        Stream,
+        Delta,
+        Activity,
+        AwaitingHuman,
+        Final,
+        Reset,
+        SessionChanged,
+        SessionDeleted,
+        FollowingSessions,
+        Idle,
+        Pong,
+    )
 }
 _ACTIVITIES = get_args(Activity.model_fields["kind"].annotation)
 _LINKS = get_args(LinkPart.model_fields["kind"].annotation)

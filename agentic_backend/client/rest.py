@@ -22,6 +22,7 @@ from agentic_backend.protocol.views import (
     BranchesView,
     CancelledView,
     CompletedView,
+    ListedSession,
     MessagesView,
     SessionsView,
 )
@@ -77,10 +78,17 @@ class Rest:
         return await self._call(Session, "POST", "/sessions", json=body)
 
     async def sessions(
-        self, *, agent_id: str | None = None, state: SessionState | None = None, text: str | None = None
-    ) -> AsyncIterator[Session]:
+        self,
+        *,
+        agent_id: str | None = None,
+        state: SessionState | None = None,
+        text: str | None = None,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+    ) -> AsyncIterator[ListedSession]:
         """The user's sessions, the most recently used first; `text` is searched in titles and messages."""
-        query = {name: value for name, value in {"agent_id": agent_id, "state": state, "q": text}.items() if value}
+        given = {"agent_id": agent_id, "state": state, "q": text, "pinned": pinned, "archived": archived}
+        query: dict[str, Any] = {name: value for name, value in given.items() if value not in (None, "")}
         while True:
             page = await self._call(SessionsView, "GET", "/sessions", params=query)
             for session in page.sessions:
@@ -105,6 +113,13 @@ class Rest:
     async def branches(self, session_id: str) -> list[Session]:
         """The session, what it comes from, and what comes from these; the oldest first."""
         return (await self._call(BranchesView, "GET", f"/sessions/{_segment(session_id)}/branches")).branches
+
+    async def mark_session(
+        self, session_id: str, *, pinned: bool | None = None, archived: bool | None = None
+    ) -> Session:
+        """Pin or archive a session with its branches, or take that back; None leaves it as it is."""
+        marks = {"pinned": pinned, "archived": archived}
+        return await self._call(Session, "PATCH", f"/sessions/{_segment(session_id)}", json=marks)
 
     async def complete_session(self, session_id: str) -> None:
         """Stop what runs in a session, and end it for good."""

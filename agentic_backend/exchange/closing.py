@@ -98,7 +98,7 @@ class Closing:
         resumable = await is_resumable(self._store, record.id, outcome.status)
         self._show(record, progress.last_seq, ending.end, messages, written, resumable)
         if messages:
-            self._on_answered(written.session, messages[0], record)
+            self._on_answered(written.session, messages[0], record, outcome.status)
         return ending.end
 
     def _show(

@@ -258,7 +258,7 @@ class Exchange:
         else:
             # The log may show it already: a reader may have found the pause in the store, and a person decided.
             show_waiting(self.log, pause.pending, pause.last_seq)
-            self._settlement.answered()
+            self._settlement.answered(ExchangeStatus.AWAITING_HUMAN)
             log.info("exchange waits for a person", extra=self._start.log_fields)
             self._life.enter(Phase.WAITING)
         self._kpis.pause()

@@ -50,6 +50,8 @@ class ExchangeLauncher:
         graph_run = GraphRun(start, context, self._services)
         exchange_log = exchange_log or relay.new_log(start.session_id, record.id, record.user_id)
         relay.start(Exchange(start, graph_run, exchange_log, self._services, modules))
+        if start.session_id is not None:
+            relay.session_news(record.user_id, start.session_id)
         log.info("exchange started" if start.resume_point is None else "exchange continues", extra=start.log_fields)
         return exchange_log
 

@@ -18,13 +18,14 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
+from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
 
-OnAnswered = Callable[[SessionRecord, MessageRecord, ExchangeRecord], None]
-"""Takes the session and the user's message of an exchange that is answered, or waits for a person."""
+OnAnswered = Callable[[SessionRecord, MessageRecord, ExchangeRecord, ExchangeStatus], None]
+"""Takes the session and the user's message of an exchange that is answered, or waits for a person, and its status."""
 
 
 @dataclass(frozen=True, slots=True)

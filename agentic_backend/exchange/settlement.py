@@ -93,13 +93,13 @@ class Settlement:
             self._count(ending.end)
             self._remember()
             self._life.enter(Phase.ENDED)
-            self.answered()
+            self.answered(outcome.status)
             self._compact()
 
-    def answered(self) -> None:
+    def answered(self, status: ExchangeStatus) -> None:
         """Tell that the exchange's end or its pause is stored and shown. A query tells nobody."""
         if (session := self._outbox.writer.session) is not None:
-            self._services.on_answered(session, self._start.opening, self._start.record)
+            self._services.on_answered(session, self._start.opening, self._start.record, status)
 
     async def _show_stored(self, usage: TokenUsage) -> None:
         """Show the stored end or pause, because another instance has ended or continued the exchange.

@@ -256,11 +256,30 @@ class Reset(ExchangeEvent):
 
 
 class SessionChanged(Event):
-    """A session's title or state has changed."""
+    """A session has changed, or begun."""
 
     type: Literal["session"] = "session"
     session: Session
     """The session as it is."""
+    status: ExchangeStatus | None = absent()
+    """Of its active exchange or, where that has just ended, how; only to those who follow all sessions."""
+
+
+class SessionDeleted(Event):
+    """A session is gone, with all that was in it."""
+
+    type: Literal["session_deleted"] = "session_deleted"
+    session_id: str
+    """The session."""
+
+
+class FollowingSessions(Event):
+    """From here on each change of the user's sessions is told: read their list now.
+
+    It comes again where changes may have been missed.
+    """
+
+    type: Literal["following_sessions"] = "following_sessions"
 
 
 class Idle(Event):
@@ -308,5 +327,5 @@ class Pong(Event):
 OfExchange = Annotated[
     Started | Stream | Delta | Activity | AwaitingHuman | ExchangeError | Final | Reset, Field(discriminator="type")
 ]
-ServerEvent = OfExchange | SessionChanged | Idle | FrameRefused | Pong
+ServerEvent = OfExchange | SessionChanged | SessionDeleted | FollowingSessions | Idle | FrameRefused | Pong
 """Every event. An `error` with a `seq` is an ExchangeError, one without is a FrameRefused."""

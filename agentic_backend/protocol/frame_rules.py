@@ -10,6 +10,11 @@ def names_something(schema: Schema) -> None:
     schema["anyOf"] = [_given("session_id"), _given("exchange_id")]
 
 
+def changes_something(schema: Schema) -> None:
+    """A title, a mark, or several of them."""
+    schema["anyOf"] = [_given("title"), _given("pinned", "boolean"), _given("archived", "boolean")]
+
+
 def agent_and_session_of_an_ask(schema: Schema) -> None:
     """`agent_name` is accepted for `agent_id`, but not beside it; a query names no session."""
     older_name = {"description": "The older name of `agent_id`.", "deprecated": True}
@@ -21,8 +26,8 @@ def agent_and_session_of_an_ask(schema: Schema) -> None:
     ]
 
 
-def _given(name: str) -> Schema:
-    return {"required": [name], "properties": {name: {"type": "string"}}}
+def _given(name: str, type: str = "string") -> Schema:
+    return {"required": [name], "properties": {name: {"type": type}}}
 
 
 def _not_given(name: str) -> Schema:

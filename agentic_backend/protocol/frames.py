@@ -180,6 +180,18 @@ class Unfollow(Frame):
     """The session."""
 
 
+class FollowSessions(Frame):
+    """Follows all sessions of the user: each change of one is told. `following_sessions` answers."""
+
+    type: Literal["follow_sessions"] = "follow_sessions"
+
+
+class UnfollowSessions(Frame):
+    """Ends that. No answer."""
+
+    type: Literal["unfollow_sessions"] = "unfollow_sessions"
+
+
 class Ping(Frame):
     """Asks for a `pong`."""
 
@@ -187,7 +199,7 @@ class Ping(Frame):
 
 
 ClientFrame = Annotated[
-    Authenticate | Ask | HumanResume | Stop | Follow | Unfollow | Ping,
+    Authenticate | Ask | HumanResume | Stop | Follow | Unfollow | FollowSessions | UnfollowSessions | Ping,
     Field(discriminator="type"),
 ]
 _FRAMES: TypeAdapter[ClientFrame] = TypeAdapter(ClientFrame)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from agentic_backend.protocol.messages import ChatMessage, Session, SessionState, Timestamp
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session, SessionState, Timestamp
 from agentic_backend.protocol.parts import Value, absent
 
 
@@ -35,10 +35,17 @@ class AgentsView(Value):
     chat_profiles: list[ChatProfileView]
 
 
+class ListedSession(Session):
+    """A session in a list."""
+
+    status: ExchangeStatus | None = absent()
+    """Of its active exchange: `running` or `awaiting_human`; absent without one."""
+
+
 class SessionsView(Value):
     """A page of sessions. `next_cursor` is for the next page, and absent on the last one."""
 
-    sessions: list[Session]
+    sessions: list[ListedSession]
     next_cursor: str | None = absent()
 
 

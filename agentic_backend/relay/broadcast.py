@@ -7,7 +7,7 @@ an instance also works while the broadcast is unavailable.
 from collections.abc import Collection
 from typing import Protocol
 
-from agentic_backend.protocol.messages import Session
+from agentic_backend.protocol.messages import ExchangeStatus, Session
 from agentic_backend.relay.exchange_log import ExchangeLog
 
 
@@ -24,6 +24,14 @@ class Listener(Protocol):
 
     def changed_elsewhere(self, session: Session) -> None:
         """The session's title or state has changed."""
+        ...
+
+    def news_elsewhere(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
+        """Anything of the session has changed (see Relay.session_news)."""
+        ...
+
+    def may_have_missed(self) -> None:
+        """Messages may have been missed until now."""
         ...
 
 
@@ -49,6 +57,10 @@ class Broadcast(Protocol):
 
     def changed(self, session: Session) -> None: ...
 
+    def news(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
+        """Tell the other instances that anything of the session has changed."""
+        ...
+
     def stop(self, exchange_id: str) -> None:
         """Ask the exchange's owner to stop it."""
         ...
@@ -71,6 +83,8 @@ class Alone:
     def started(self, log: ExchangeLog) -> None: ...
 
     def changed(self, session: Session) -> None: ...
+
+    def news(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None: ...
 
     def stop(self, exchange_id: str) -> None: ...
 

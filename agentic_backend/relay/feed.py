@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from itertools import islice, repeat
 
 from agentic_backend.protocol.close_codes import CloseCode
-from agentic_backend.protocol.events import Event, Final, Idle, SessionChanged
+from agentic_backend.protocol.events import Event, Final, FollowingSessions, Idle, SessionChanged, SessionDeleted
 from agentic_backend.protocol.messages import Session
 from agentic_backend.relay.drain import DrainNotice
 from agentic_backend.relay.exchange_log import Cursor, ExchangeLog, Replay
@@ -27,6 +27,8 @@ _ANSWERS_AT_MOST = 256
 # Finals from the store may have a MiB each.
 _STORED_FINALS_AT_MOST = 4
 _WATCHED_AT_MOST = 1_000
+# Sessions whose changes a slow client has not been told; beyond that it reads the list again.
+_CHANGED_AT_MOST = 1_000
 _AT_ONCE = 16
 
 
@@ -58,8 +60,12 @@ class Feed:
         """Due when the server stops and this connection should close."""
         self._answers: deque[Event] = deque()
         """Unsent events that belong to no exchange, in order."""
-        self._changed: dict[str, Session] = {}
-        """The current state of watched sessions with an unsent change, by session id."""
+        self._changed: dict[str, SessionChanged | SessionDeleted] = {}
+        """The current state of watched and followed sessions with an unsent change, by session id."""
+        self._list_of: str | None = None
+        """The user all of whose sessions the client follows."""
+        self._must_read_list = False
+        """Whether the client has missed changes, and is to read its list of sessions again."""
         self._cursors: dict[str, Cursor] = {}
         """The cursors of the followed exchanges, by exchange id."""
         self._stored_finals: set[str] = set()
@@ -179,6 +185,18 @@ class Feed:
         self.follow(running, 0)
         return "replayed"
 
+    def follow_sessions(self, user_id: str) -> None:
+        """Show each change of a session of the user, until `unfollow_sessions`."""
+        self.unfollow_sessions()
+        self._list_of = user_id
+        self._relay.list_followers.add(user_id, self)
+        self.answer(FollowingSessions())
+
+    def unfollow_sessions(self) -> None:
+        if self._list_of is not None:
+            self._relay.list_followers.remove(self._list_of, self)
+        self._list_of, self._must_read_list = None, False
+
     def unfollow_session(self, session_id: str) -> None:
         """Stop showing the session and its exchanges."""
         self._unwatch(session_id)
@@ -240,6 +258,7 @@ class Feed:
         """Unfollow everything, and stop the exchanges that are to stop with this feed."""
         self.end_after(None)
         self._pacer.cancel()
+        self.unfollow_sessions()
         for session_id in list(self._watched):
             self._unwatch(session_id)
         for exchange_id in self._owned:
@@ -255,7 +274,26 @@ class Feed:
             self.follow(log, followed.position if followed is not None else 0)
 
     def session_changed(self, session: Session) -> None:
-        self._changed[session.id] = session
+        # One who follows all sessions is told what SessionNews reads, which is never older.
+        if session.user_id != self._list_of:
+            self._changed[session.id] = SessionChanged(session=session)
+            self._pacer.wake()
+
+    def session_told(self, told: SessionChanged | SessionDeleted) -> None:
+        session_id = told.session_id if isinstance(told, SessionDeleted) else told.session.id
+        unsent = self._changed.get(session_id)
+        if isinstance(told, SessionChanged) and told.status is None and isinstance(unsent, SessionChanged):
+            # A new title, say, after the end of an exchange that the client has not been told.
+            if unsent.status is not None and unsent.status.ended:
+                told = told.model_copy(update={"status": unsent.status})
+        self._changed[session_id] = told
+        if len(self._changed) > _CHANGED_AT_MOST:
+            self.missed()
+        self._pacer.wake()
+
+    def missed(self) -> None:
+        self._changed.clear()
+        self._must_read_list = True
         self._pacer.wake()
 
     def _due(self) -> Iterator[Event]:
@@ -271,8 +309,11 @@ class Feed:
                     self._drop(exchange_id)
                     self._is_last_round |= exchange_id == self._only
                     yield from repeat(_idle(event.session), repeated_stops)
+        if self._must_read_list:
+            self._must_read_list = False
+            yield FollowingSessions()
         while self._changed:
-            yield SessionChanged(session=self._changed.pop(next(iter(self._changed))))
+            yield self._changed.pop(next(iter(self._changed)))
 
     def _has_ended(self) -> bool:
         """Whether the feed has ended; ends it if the server is stopping and the client is idle."""

@@ -18,12 +18,13 @@ from redis.exceptions import RedisError
 
 from agentic_backend.backoff import backoff
 from agentic_backend.event_loop import is_cancelled
-from agentic_backend.protocol.messages import Session
+from agentic_backend.protocol.messages import ExchangeStatus, Session
 from agentic_backend.relay.broadcast import Listener
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.redis_messages import (
     Changed,
     Joined,
+    News,
     NotUnderstood,
     ResetWanted,
     StartedHere,
@@ -76,6 +77,9 @@ class RedisBroadcast:
 
     def changed(self, session: Session) -> None:
         self._publisher.tell(Changed(session=session))
+
+    def news(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
+        self._publisher.tell(News(user_id=user_id, session_id=session_id, ended=ended))
 
     def stop(self, exchange_id: str) -> None:
         self._publisher.stop(exchange_id)
@@ -157,6 +161,8 @@ class RedisBroadcast:
                     self._listener.started_elsewhere(session_id, exchange_id, user_id)
                 case Changed(session=session):
                     self._listener.changed_elsewhere(session)
+                case News(user_id=user_id, session_id=session_id, ended=ended):
+                    self._listener.news_elsewhere(user_id, session_id, ended)
                 case ResetWanted(exchange_id=exchange_id):
                     self._publisher.begin_anew(exchange_id)
         except NotUnderstood:
@@ -176,6 +182,8 @@ class RedisBroadcast:
             log.info("the broadcast is back")
         self._is_up = True
         self._up(True)
+        if self._listener is not None:
+            self._listener.may_have_missed()
 
     def _away(self, errors: BaseExceptionGroup[Exception]) -> None:
         self._up(False)

@@ -21,7 +21,7 @@ from agentic_backend.protocol.events import (
     Started,
     Stream,
 )
-from agentic_backend.protocol.messages import Session
+from agentic_backend.protocol.messages import ExchangeStatus, Session
 
 Version = Literal[1]
 VERSION: Version = 1
@@ -68,6 +68,15 @@ class Changed(_Told):
     session: Session
 
 
+class News(_Told):
+    """Anything of a session has changed; `ended` is how an exchange of it has just ended, if one has."""
+
+    type: Literal["news"] = "news"
+    user_id: str
+    session_id: str
+    ended: ExchangeStatus | None = None
+
+
 class ResetWanted(_Told):
     """A reader can't start or continue in the exchange's stream: the owner must restart it with a `reset`."""
 
@@ -75,7 +84,7 @@ class ResetWanted(_Told):
     exchange_id: str
 
 
-Told = Joined | StopWanted | StartedHere | Changed | ResetWanted
+Told = Joined | StopWanted | StartedHere | Changed | News | ResetWanted
 
 
 class ControlMessage(_Told):

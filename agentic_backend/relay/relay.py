@@ -14,11 +14,12 @@ from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
 from agentic_backend.errors import AgenticError, RateLimited, ShuttingDown, TooManyRuns
-from agentic_backend.protocol.messages import Session, SessionState
+from agentic_backend.protocol.messages import ExchangeStatus, Session, SessionState
 from agentic_backend.relay.broadcast import Broadcast
 from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.exchange_logs import ExchangeLogs
+from agentic_backend.relay.list_followers import ListFollowers
 from agentic_backend.relay.watchers import Watchers
 
 log = logging.getLogger(__name__)
@@ -107,8 +108,12 @@ class Relay:
         self._grace_s = grace_s
         self.watchers = Watchers()
         """The feeds that watch a session."""
+        self.list_followers = ListFollowers()
+        """The feeds that follow all sessions of a user."""
         self.on_completed: Callable[[str], None] | None = None
         """Called with the id of a session that was completed here or elsewhere."""
+        self.on_news: Callable[[str, str, ExchangeStatus | None], None] | None = None
+        """Called as `session_news` is, here or elsewhere."""
         self.drain = drain or Drain()
         """Each open connection registers here, and gets a notice to close when the server stops."""
         broadcast.listen(self)
@@ -270,8 +275,18 @@ class Relay:
             self._logs.evict_users(self._leaving)
 
     def session_changed(self, session: Session) -> None:
+        """Tell those who watch the session, or follow all of its user's, on every instance."""
         self.changed_elsewhere(session)
         self._broadcast.changed(session)
+        self.session_news(session.user_id, session.id)
+
+    def session_news(self, user_id: str, session_id: str, ended: ExchangeStatus | None = None) -> None:
+        """Tell those who follow all sessions of the user, on every instance, that this one is to be read again.
+
+        It has begun, changed or gone. `ended` is how an exchange of it has just ended.
+        """
+        self.news_elsewhere(user_id, session_id, ended)
+        self._broadcast.news(user_id, session_id, ended)
 
     def stop_here(self, exchange_id: str) -> None:
         running = self.running(exchange_id)
@@ -286,6 +301,13 @@ class Relay:
         self.watchers.session_changed(session)
         if session.state is SessionState.COMPLETED and self.on_completed is not None:
             self.on_completed(session.id)
+
+    def news_elsewhere(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
+        if self.on_news is not None:
+            self.on_news(user_id, session_id, ended)
+
+    def may_have_missed(self) -> None:
+        self.list_followers.missed()
 
     async def aclose(self) -> None:
         """Drain, let exchanges finish within the grace period, then interrupt them, and await every task.

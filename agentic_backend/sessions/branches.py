@@ -68,7 +68,6 @@ class Branches:
             parent=lineage[-1],
             root_id=session.family_id,
             lineage=lineage,
-            archived=False,
             created_at=now,
             updated_at=now,
             ended_at=None,

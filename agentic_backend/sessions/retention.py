@@ -77,4 +77,4 @@ class Retention:
                 ended = await self._ends.end(session.id, EndReason.DELETED, None, idle_since=before)
                 if ended.state is not SessionState.COMPLETED:
                     return
-            await self._sessions.remove(root.id)
+            await self._sessions.remove(root.user_id, root.id)

@@ -12,7 +12,7 @@ from agentic_backend.exchange.text_gate import TextGate, gate_of
 from agentic_backend.policy.agents_in_scope import AgentsInScope
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
-from agentic_backend.protocol.messages import SessionState
+from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.farewell import asks_to_quit
 from agentic_backend.sessions.session_ends import OnEnded
@@ -37,8 +37,11 @@ class SessionEvents:
         self._titles = titles
         self._on_ended = on_ended
 
-    def answered(self, session: SessionRecord, opening: MessageRecord, exchange: ExchangeRecord) -> None:
+    def answered(
+        self, session: SessionRecord, opening: MessageRecord, exchange: ExchangeRecord, status: ExchangeStatus
+    ) -> None:
         """An exchange is answered, or waits for a person (see ExchangeServices.on_answered)."""
+        self._relay.session_news(session.user_id, session.id, status if status.ended else None)
         if not asks_to_quit(opening.parts):
             self._titles.name_after(session, opening, exchange)
         if session.state is SessionState.COMPLETED:

@@ -44,7 +44,7 @@ from agentic_backend.sessions.titles import provisional_title
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
-from agentic_backend.stores.base import AlreadyAsked, Written
+from agentic_backend.stores.base import AlreadyAsked, SessionChange, Written
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageRecord, SessionRecord, place
 
 
@@ -270,6 +270,8 @@ class SessionOrchestrator:
             looked = await self._review.look_at(record, found, session, turn.message, is_new=is_new)
         written = await self._store_beginning(looked, is_new=is_new)
         [opening] = written.messages
+        if written.session.archived:
+            self._relay.spawn(self._take_out(written.session))
         if is_new:
             session_created(written.session)
             self._kpi.session_created(written.session.agent_id)
@@ -287,6 +289,11 @@ class SessionOrchestrator:
         if asks_to_quit(opening.parts):
             session, agent = await self._ends.end(session.id, EndReason.QUIT, user), self._farewell.agent(agent)
         return ExchangeStart(record, agent, session, opening, effective=found.effective, for_author=user.sees_details)
+
+    async def _take_out(self, archived: SessionRecord) -> None:
+        """Take the session out of the archive with its family: somebody goes on with it."""
+        for each in await self._store.change_session(archived.id, SessionChange(archived=False)):
+            self._relay.session_changed(each.shown())
 
     def _record(
         self,

@@ -4,7 +4,7 @@ Every method checks that the session is the user's, and raises SessionNotFound i
 """
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from uuid import uuid4
@@ -20,18 +20,20 @@ from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.scopes import kept_of
 from agentic_backend.policy.session_log import session_created
-from agentic_backend.protocol.messages import ChatMessage, Session
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.access import owned_exchange, owned_session
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.sessions.session_ends import EndReason, SessionEnds
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
+from agentic_backend.sessions.session_statuses import statuses_of
 from agentic_backend.sessions.titles import UNNAMED
 from agentic_backend.sessions.user_limits import UserLimits
-from agentic_backend.stores.base import SessionPage, SessionQuery, Store
+from agentic_backend.stores.base import SessionChange, SessionPage, SessionQuery, Store
 from agentic_backend.stores.lineage import descendants
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord, shown
+from agentic_backend.stores.session_search import FoundPage, SessionSearch
 from agentic_backend.stores.tables import EXCHANGES
 
 # Long enough for an exchange of a dead instance: another instance ends it once the lease has expired.
@@ -103,6 +105,7 @@ class SessionService:
         await self._store.create_session(session)
         session_created(session)
         self._kpi.session_created(session.agent_id)
+        self._relay.session_news(user.id, session.id)
         self._modules.session_event(Point.SESSION_START, session, found, user)
         return session
 
@@ -112,6 +115,15 @@ class SessionService:
             return await self._store.list_sessions(query)
         async with self._searches.entered(query.user_id or ""):
             return await self._store.list_sessions(query)
+
+    async def statuses(self, sessions: Sequence[SessionRecord]) -> dict[str, ExchangeStatus]:
+        """Whether what is active in each of the sessions runs or waits, by session id."""
+        return await statuses_of(self._store, sessions)
+
+    async def search(self, search: SessionSearch) -> FoundPage:
+        """A page of the user's sessions that have the words. Raises as `page` does."""
+        async with self._searches.entered(search.user_id):
+            return await self._store.search_sessions(search)
 
     async def get(self, user: User, session_id: str) -> Session:
         return (await self.record(user, session_id)).shown()
@@ -141,13 +153,15 @@ class SessionService:
         """The clients' ids for these exchanges, by exchange id, where they gave one."""
         return await self._store.client_exchange_ids(exchange_ids)
 
-    async def rename(self, user: User, session_id: str, title: str) -> Session:
+    async def change(self, user: User, session_id: str, change: SessionChange) -> Session:
+        """Change the session and its family: its title, and whether they are pinned or archived."""
         await owned_session(self._store, user.id, session_id)
-        renamed = await self._store.rename_session(session_id, title)
-        if renamed is None:
+        changed = await self._store.change_session(session_id, change)
+        if not changed:
             raise SessionNotFound
-        self._relay.session_changed(renamed.shown())
-        return renamed.shown()
+        for each in changed:
+            self._relay.session_changed(each.shown())
+        return changed[0].shown()
 
     async def complete(self, user: User, session_id: str) -> Session:
         """Complete the session: it takes no more asks, and its running or waiting exchange is stopped."""
@@ -177,10 +191,10 @@ class SessionService:
         for branch_id in await self._branch_ids(session_id):
             with suppress(SessionNotFound):
                 await self._ends.end(branch_id, EndReason.DELETED, user, partial(self._stop, user, branch_id))
-        await self.remove(session_id)
+        await self.remove(user.id, session_id)
 
-    async def remove(self, session_id: str) -> None:
-        """Close the agents of a session and of its branches, in which nothing runs, and delete all their data."""
+    async def remove(self, user_id: str, session_id: str) -> None:
+        """Close the agents of the user's session and its branches, in which nothing runs, and delete all their data."""
         gone = {each: list[str]() for each in (session_id, *await self._branch_ids(session_id))}
         for each in gone:
             await self._factory.teardown_session_agents(each)
@@ -189,6 +203,7 @@ class SessionService:
         for each, exchange_ids in gone.items():
             self._compactor.forget_session(each)
             self._relay.evict_session(each, exchange_ids)
+            self._relay.session_news(user_id, each)
 
     async def _branch_ids(self, session_id: str) -> list[str]:
         """The ids of all sessions that descend from this one."""

@@ -151,7 +151,7 @@ class Titles:
         title = await self._ask_model(opening)
         if not title:
             return "empty"
-        renamed = await self._store.rename_session(session_id, title, only_unnamed=True)
+        renamed = await self._store.name_session(session_id, title)
         if renamed is None:
             return "unneeded"
         self._relay.session_changed(renamed.shown())

@@ -118,7 +118,7 @@ class UserDeletions:
             await self._sessions.delete(User(user_id, ""), session_id)
         except (SessionNotFound, Internal):
             # It was begun or deleted only half, or something in it doesn't stop: that can't write without its session.
-            await self._sessions.remove(session_id)
+            await self._sessions.remove(user_id, session_id)
 
     async def _erased(self) -> bool:
         """Whether the database's file has been packed, or can't be; False if that was done too recently."""

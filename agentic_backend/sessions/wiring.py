@@ -43,6 +43,7 @@ from agentic_backend.sessions.runs import Runs
 from agentic_backend.sessions.session_ends import OnEnded, SessionEnds
 from agentic_backend.sessions.session_events import SessionEvents
 from agentic_backend.sessions.session_export import SessionExport
+from agentic_backend.sessions.session_news import SessionNews
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.titles import Titles
@@ -74,6 +75,7 @@ class WiredSessions:
     maintenance: Maintenance
     housekeeping: Housekeeping
     compactor: Compactor
+    news: SessionNews
 
 
 def wire_sessions(
@@ -97,6 +99,8 @@ def wire_sessions(
     titles = Titles(models, store, relay, kpi, ledger, settings.titles, limits.titles_timeout_s)
     events = SessionEvents(relay, factory, in_scope, modules, titles, on_ended)
     relay.on_completed = events.close_agents
+    news = SessionNews(store, relay.list_followers)
+    relay.on_news = news.heard
     ends = SessionEnds(store, relay, factory, kpi, events.ended)
     views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, events.answered, events.gate)
     counts, summary_timeout_s = TokenCounts(), settings.chat_profiles.summary_timeout_s
@@ -171,6 +175,7 @@ def wire_sessions(
             instance, store, kpi, *_chores(store, settings, ends, service, deletions, background)
         ),
         compactor=compactor,
+        news=news,
     )
 
 
@@ -211,7 +216,11 @@ async def open_sessions(services: WiredSessions, *, alone: bool) -> AsyncIterato
     """
     if alone:
         await services.maintenance.recover_all()
-    async with running(services.maintenance.run()), running(services.housekeeping.run()):
+    async with (
+        running(services.maintenance.run()),
+        running(services.housekeeping.run()),
+        running(services.news.run()),
+    ):
         try:
             yield
         finally:

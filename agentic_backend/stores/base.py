@@ -36,6 +36,7 @@ from agentic_backend.stores.records import (
     MessageRecord,
     SessionRecord,
 )
+from agentic_backend.stores.session_search import SessionSearchStore
 from agentic_backend.stores.trail import SummaryRecord, TrailRecord, TrailStore
 from agentic_backend.stores.usage_sums import UsageStore
 from agentic_backend.stores.user_rows import UserStore
@@ -131,6 +132,8 @@ class SessionQuery:
     user_id: str | None
     agent_id: str | None = None
     state: SessionState | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
     text: str | None = None
     limit: int = 50
     cursor: str | None = None
@@ -139,6 +142,15 @@ class SessionQuery:
     def place(self) -> tuple[datetime, str] | None:
         """`updated_at` (in UTC) and `id` of the previous page's last session, or None. Raises BadFrame."""
         return place_of(self.cursor)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChange:
+    """What a user changes of a session and of all its branches; None leaves it as it is."""
+
+    title: str | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +192,7 @@ class Store(
     ItemStore,
     MessageSearchStore,
     ExchangePageStore,
+    SessionSearchStore,
     TrailStore,
     UsageStore,
     ChoreStore,
@@ -198,8 +211,16 @@ class Store(
         """
         ...
 
-    async def rename_session(self, session_id: str, title: str, *, only_unnamed: bool = False) -> SessionRecord | None:
-        """Set the title; with `only_unnamed`, only if the session has no name yet. None if nothing was renamed."""
+    async def name_session(self, session_id: str, title: str) -> SessionRecord | None:
+        """Set the title of a session that has no name yet; None if there is none."""
+        ...
+
+    async def change_session(self, session_id: str, change: SessionChange) -> list[SessionRecord]:
+        """Change the session and its family: its root and all branches that come from it.
+
+        Returns all of them as they are then, the session itself first; none if it doesn't exist. This is no activity:
+        `updated_at` stays.
+        """
         ...
 
     async def complete_session(
@@ -341,6 +362,10 @@ class Store(
 
     async def client_exchange_ids(self, exchange_ids: Collection[str]) -> dict[str, str]:
         """The clients' ids for these exchanges, by exchange id; those that have none are left out."""
+        ...
+
+    async def statuses(self, exchange_ids: Collection[str]) -> dict[str, ExchangeStatus]:
+        """The statuses of these exchanges, by exchange id. One that ends meanwhile may still count as running."""
         ...
 
     async def count_waiting(self, user_id: str) -> int:

@@ -219,6 +219,8 @@ SESSIONS = Table(
         "by_time": ("-updated_at", "-id"),
         "empty": ("user_id", "next_rank"),
         "idle": ("state", "updated_at"),
+        "pinned": ("user_id", "pinned", "-updated_at", "-id"),
+        "archived": ("user_id", "archived", "-updated_at", "-id"),
         "by_root": ("root_id", "updated_at"),
     },
     searched=lambda session: {"search_title": folded(session.title)},

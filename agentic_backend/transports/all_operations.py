@@ -13,9 +13,11 @@ from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.operation import Operation
 from agentic_backend.transports.query_api import QueryApi
 from agentic_backend.transports.rest import RestApi
+from agentic_backend.transports.search_api import SearchApi
 from agentic_backend.transports.session_config_api import SessionConfigApi
 from agentic_backend.transports.session_exchanges_api import SessionExchangesApi
 from agentic_backend.transports.session_export_api import SessionExportApi
+from agentic_backend.transports.session_list_events_api import SessionListEventsApi
 from agentic_backend.transports.session_stream.session_stream_api import SessionStreamApi
 from agentic_backend.transports.sign_in_api import SignInApi
 from agentic_backend.transports.trust_api import TrustApi
@@ -25,10 +27,12 @@ from agentic_backend.transports.user_data_api import UserDataApi
 
 def all_operations(services: DoorServices) -> list[Operation]:
     apis = (
+        SessionListEventsApi(services),
         RestApi(services),
         BranchesApi(services.branches),
         ExchangesApi(services),
         SessionExchangesApi(services.exchange_pages),
+        SearchApi(services.sessions),
         QueryApi(services),
         ClassicApi(services),
         MetricsApi(services),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
+from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.events import (
     AwaitingHuman,
     Delta,
@@ -20,7 +21,7 @@ from agentic_backend.protocol.events import (
     Started,
     Stream,
 )
-from agentic_backend.protocol.frames import ClientFrame, Unfollow, validate_frame
+from agentic_backend.protocol.frames import ClientFrame, FollowSessions, Unfollow, UnfollowSessions, validate_frame
 from agentic_backend.protocol.messages import ChatMessage, MessageMetadata, Role, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.transports.classic_decisions import classic_request, decisions_of
@@ -70,6 +71,9 @@ class Classic:
         if raw.get("type") == "human_resume":
             raw = self._with_decisions(raw)
         frame = validate_frame(raw)
+        if isinstance(frame, FollowSessions | UnfollowSessions):
+            # Nothing of it would be shown.
+            raise BadFrame("type: unknown type of frame")
         if isinstance(frame, Unfollow):
             self._told = {key: told for key, told in self._told.items() if told.session_id != frame.session_id}
         return frame

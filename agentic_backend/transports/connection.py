@@ -21,10 +21,12 @@ from agentic_backend.protocol.frames import (
     Authenticate,
     ClientFrame,
     Follow,
+    FollowSessions,
     HumanResume,
     Ping,
     Stop,
     Unfollow,
+    UnfollowSessions,
 )
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed
@@ -129,8 +131,8 @@ class Connection:
                 await self._stop(frame)
             case Follow():
                 await self._follow(frame)
-            case Unfollow():
-                self._feed.unfollow_session(frame.session_id)
+            case Unfollow() | FollowSessions() | UnfollowSessions():
+                self._watch(frame)
             case HumanResume():
                 resumed = await self._door.orchestrator.human_resume(
                     self._user, frame.session_id, frame.exchange_id, frame.payload, self._tokens.newest
@@ -186,6 +188,15 @@ class Connection:
         if running is not None:
             await self._name(running.exchange_id)
         self._door.kpi.followed(self._feed.follow_session(session, running))
+
+    def _watch(self, frame: Unfollow | FollowSessions | UnfollowSessions) -> None:
+        match frame:
+            case Unfollow():
+                self._feed.unfollow_session(frame.session_id)
+            case FollowSessions():
+                self._feed.follow_sessions(self._user.id)
+            case UnfollowSessions():
+                self._feed.unfollow_sessions()
 
     def _refuse(self, error: AgenticError, raw: dict[str, Any], request_id: str) -> None:
         def echoed(name: str) -> str | None:

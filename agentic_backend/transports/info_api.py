@@ -20,6 +20,7 @@ from agentic_backend.transports.rest import PREFIX
 
 FEATURES = (
     "approvals",
+    "archive",
     "branches",
     "chat_profiles",
     "compaction",
@@ -32,6 +33,8 @@ FEATURES = (
     "scopes",
     "session_export",
     "session_events",
+    "session_list_events",
+    "session_search",
     "token_renewal",
     "trust",
     "usage",

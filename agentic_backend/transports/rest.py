@@ -10,7 +10,7 @@ from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user import User
 from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.errors import SessionBusy, SessionNotFound
-from agentic_backend.protocol.messages import Session, SessionState
+from agentic_backend.protocol.messages import ExchangeStatus, Session, SessionState
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.protocol.views import (
     AgentsView,
@@ -18,15 +18,17 @@ from agentic_backend.protocol.views import (
     CancelledView,
     ChatProfileView,
     CompletedView,
+    ListedSession,
     MessagesView,
     SessionsView,
 )
 from agentic_backend.sessions.turn import Turn
-from agentic_backend.stores.base import SessionQuery
+from agentic_backend.stores.base import SessionChange, SessionQuery
+from agentic_backend.stores.records import SessionRecord
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import ASKING, OPENING, Operation
 from agentic_backend.transports.query_string import Cursor, Name, PageSize, Query, SearchText, WholeNumber
-from agentic_backend.transports.rest_input import NoFields, OpenSession, RenameSession, SendMessage
+from agentic_backend.transports.rest_input import ChangeSession, NoFields, OpenSession, SendMessage
 from agentic_backend.transports.sse import EVENTS, ChatV2Renderer, EventStream, ask_streamed
 
 PREFIX = "/agentic/v1"
@@ -38,6 +40,8 @@ class ListSessions(Query):
     q: SearchText | None = Field(None, description="Only sessions whose title or messages have this text.")
     agent_id: Name | None = Field(None, description="Only sessions with this agent.")
     state: SessionState | None = Field(None, description="Only sessions in this state.")
+    pinned: bool | None = Field(None, description="Only sessions that are pinned, or that are not.")
+    archived: bool | None = Field(None, description="Only sessions that are archived, or that are not.")
     limit: Annotated[int, PageSize(200)] = 50
     cursor: Cursor | None = None
 
@@ -58,7 +62,7 @@ class RestApi:
             Operation("POST", f"{PREFIX}/sessions", self.open_session, status=201, errors=OPENING),
             Operation("GET", f"{PREFIX}/sessions", self.list_sessions),
             Operation("GET", path, self.get_session, errors=found),
-            Operation("PATCH", path, self.rename_session, errors=found),
+            Operation("PATCH", path, self.change_session, errors=found),
             Operation("DELETE", path, self.delete_session, errors=found),
             Operation("DELETE", f"{path}/state", self.reset_state, errors=(*found, SessionBusy)),
             Operation("GET", f"{path}/messages", self.list_messages, errors=found),
@@ -86,20 +90,28 @@ class RestApi:
                 user_id=user.id,
                 agent_id=query.agent_id,
                 state=query.state,
+                pinned=query.pinned,
+                archived=query.archived,
                 text=query.q,
                 limit=query.limit,
                 cursor=query.cursor,
             )
         )
-        return SessionsView(sessions=[session.shown() for session in page.sessions], next_cursor=page.next_cursor)
+        statuses = await self._door.sessions.statuses(page.sessions)
+        listed = [_listed(session, statuses.get(session.id)) for session in page.sessions]
+        return SessionsView(sessions=listed, next_cursor=page.next_cursor)
 
     async def get_session(self, user: User, id: str) -> Session:
         """One session."""
         return await self._door.sessions.get(user, id)
 
-    async def rename_session(self, user: User, id: str, body: RenameSession) -> Session:
-        """Give a session another title."""
-        return await self._door.sessions.rename(user, id, body.title)
+    async def change_session(self, user: User, id: str, body: ChangeSession) -> Session:
+        """Give a session another title, pin or archive it; its branches, and what it is a branch of, with it.
+
+        An ask in an archived session takes it out of the archive.
+        """
+        change = SessionChange(title=body.title, pinned=body.pinned, archived=body.archived)
+        return await self._door.sessions.change(user, id, change)
 
     async def delete_session(self, user: User, id: str) -> None:
         """Stop what runs in a session, and delete all of it."""
@@ -132,6 +144,10 @@ class RestApi:
     async def cancel_session(self, user: User, id: str, body: NoFields) -> CancelledView:
         """Stop what runs in a session. Answers when it has stopped."""
         return CancelledView(cancelled=await self._door.sessions.cancel(user, id))
+
+
+def _listed(session: SessionRecord, status: ExchangeStatus | None) -> ListedSession:
+    return ListedSession(**dict(session.shown()), status=status)
 
 
 def _profile_views(known: ChatProfiles) -> list[ChatProfileView]:

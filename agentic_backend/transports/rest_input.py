@@ -3,10 +3,11 @@
 import asyncio
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
+from agentic_backend.protocol.frame_rules import changes_something
 from agentic_backend.protocol.frames import Frame, HumanDecisions, Id, Scope, first_problem
 from agentic_backend.transports.json_object import decode_object
 
@@ -40,10 +41,22 @@ class AskQuery(Frame):
     runtime_context: dict[str, Any] = Field(default_factory=dict, repr=False)
 
 
-class RenameSession(Frame):
-    """Another title."""
+class ChangeSession(Frame):
+    """What to change of a session, at least one of these."""
 
-    title: Title
+    model_config = ConfigDict(json_schema_extra=changes_something)
+
+    title: Title | None = Field(default=None, examples=["Weather in Bern"])
+    pinned: bool | None = None
+    """Whether it is listed first."""
+    archived: bool | None = None
+    """Whether it is put away."""
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> "ChangeSession":
+        if self.title is None and self.pinned is None and self.archived is None:
+            raise ValueError("title: needed where neither pinned nor archived is given")
+        return self
 
 
 class ForkSession(Frame):

@@ -238,9 +238,16 @@ def session_stream(
     """
     feed = _opened_feed(door, user, place)
     door.kpi.followed(feed.follow_session(session, running, seen))
-    return EventStream(_session_events(feed), place.pop_all())
+    return EventStream(_events(feed), place.pop_all())
 
 
-async def _session_events(feed: Feed) -> AsyncIterator[Sequence[ServerSentEvent]]:
+def list_stream(door: DoorServices, user: User, place: ExitStack) -> EventStream:
+    """The changes of all the user's sessions, for as long as the user's token is valid. Takes over `place`."""
+    feed = _opened_feed(door, user, place)
+    feed.follow_sessions(user.id)
+    return EventStream(_events(feed), place.pop_all())
+
+
+async def _events(feed: Feed) -> AsyncIterator[Sequence[ServerSentEvent]]:
     async for events in feed.batches():
         yield [chat_v2(event) for event in events]

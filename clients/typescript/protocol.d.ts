@@ -106,7 +106,8 @@ export interface Choice {
 }
 
 /** Every frame that a client may send. One without `type` is an ask. */
-export type ClientFrame = Authenticate | Ask | HumanResume | Stop | Follow | Unfollow | Ping;
+export type ClientFrame =
+  Authenticate | Ask | HumanResume | Stop | Follow | Unfollow | FollowSessions | UnfollowSessions | Ping;
 
 /** A piece of code, to be shown as it is. */
 export interface CodePart {
@@ -256,6 +257,20 @@ export interface Follow {
   readonly type: "follow";
   /** The seq of the last event that the client has of the exchange. */
   readonly after_seq?: number | null;
+}
+
+/** Follows all sessions of the user: each change of one is told. `following_sessions` answers. */
+export interface FollowSessions {
+  readonly type: "follow_sessions";
+}
+
+/**
+ * From here on each change of the user's sessions is told: read their list now.
+ *
+ * It comes again where changes may have been missed.
+ */
+export interface FollowingSessions {
+  readonly type: "following_sessions";
 }
 
 /** Refuses a client frame, and repeats its ids. */
@@ -488,7 +503,8 @@ export type Role = "user" | "assistant" | "tool" | "system";
  * Every event that a client may receive. An `error` with `seq` tells of an exchange, one without refuses a frame. Later
  * versions may have other events, which a client ignores.
  */
-export type ServerEvent = ExchangeEvent | SessionChanged | Idle | FrameRefused | Pong;
+export type ServerEvent =
+  ExchangeEvent | SessionChanged | SessionDeleted | FollowingSessions | Idle | FrameRefused | Pong;
 
 /** One user's conversation with an agent. */
 export interface Session {
@@ -526,11 +542,20 @@ export interface Session {
   readonly active_exchange_id?: string;
 }
 
-/** A session's title or state has changed. */
+/** A session has changed, or begun. */
 export interface SessionChanged {
   readonly type: "session";
   /** The session as it is. */
   readonly session: Session;
+  /** Of its active exchange or, where that has just ended, how; only to those who follow all sessions. */
+  readonly status?: ExchangeStatus;
+}
+
+/** A session is gone, with all that was in it. */
+export interface SessionDeleted {
+  readonly type: "session_deleted";
+  /** The session. */
+  readonly session_id: string;
 }
 
 /** A completed session takes no more asks, and is never active again. */
@@ -700,4 +725,9 @@ export interface Unfollow {
   readonly type: "unfollow";
   /** The session. */
   readonly session_id: string;
+}
+
+/** Ends that. No answer. */
+export interface UnfollowSessions {
+  readonly type: "unfollow_sessions";
 }

@@ -73,6 +73,30 @@ async def test_an_ask_that_is_sent_again_to_another_is_followed_there(servers: l
         assert (again[-1]["exchange_id"], again[-1]["messages"]) == (final["exchange_id"], final["messages"])
 
 
+async def test_a_list_of_sessions_hears_of_all_instances(servers: list[ServerProcess]) -> None:
+    here, there = servers
+    async with chat(here.address) as running, chat(there.address) as page, plain_http(base_url=here.address) as http:
+        await page.send({"type": "follow_sessions"})
+        await page.until("following_sessions")
+
+        async def told(status: str | None, **values: object) -> None:
+            while True:
+                event = await page.until("session")
+                shown = {name: event["session"][name] for name in values}
+                if (event["session"]["id"], event.get("status"), shown) == (session_id, status, values):
+                    return
+
+        session_id = await asked(running, LONGER)
+        await told("running")
+        path = f"/agentic/v1/sessions/{session_id}"
+        await http.patch(path, json={"title": "Told", "pinned": True})
+        await told("running", title="Told", pinned=True)
+        await running.send({"type": "stop", "session_id": session_id})
+        await told("stopped")
+        await http.delete(path)
+        assert (await page.until("session_deleted"))["session_id"] == session_id
+
+
 async def test_workers_share_a_port_and_are_replaced(mongodb_url: str, redis_url: str, tmp_path: Path) -> None:
     arguments = ["--store", mongodb_url, "--broadcast", redis_url, "--workers", 2]
     async with serving(*arguments, cwd=tmp_path, environment=SLOW) as parent:
@@ -84,9 +108,15 @@ async def test_workers_share_a_port_and_are_replaced(mongodb_url: str, redis_url
         assert "a worker has ended" in parent.stderr
         async with AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(chat(parent.address)) for _ in range(8)]
+            pages = [await stack.enter_async_context(chat(parent.address)) for _ in range(4)]
+            for page in pages:
+                await page.send({"type": "follow_sessions"})
+                await page.until("following_sessions")
             session_id = await asked(clients[0], LONG)
             for client in clients[1:]:
                 await client.send({"type": "follow", "session_id": session_id})
+            for page in pages:
+                assert (await page.until("session"))["session"]["id"] == session_id
             finals = [await client.until("final") for client in clients]
         assert all(final["messages"] == finals[0]["messages"] for final in finals)
         assert await parent.stop() == 0

@@ -18,6 +18,7 @@ from agentic_backend.protocol.events import (
     Event,
     ExchangeError,
     Final,
+    FollowingSessions,
     FrameRefused,
     HumanRequest,
     HumanRequests,
@@ -26,6 +27,7 @@ from agentic_backend.protocol.events import (
     Pong,
     Reset,
     SessionChanged,
+    SessionDeleted,
     Started,
     Stream,
 )
@@ -116,6 +118,12 @@ SHAPES: list[tuple[Event, dict[str, Any]]] = [
         },
     ),
     (SessionChanged(session=SESSION), {"type": "session", "session": SESSION_SHAPE}),
+    (
+        SessionChanged(session=SESSION, status=ExchangeStatus.AWAITING_HUMAN),
+        {"type": "session", "session": SESSION_SHAPE, "status": "awaiting_human"},
+    ),
+    (SessionDeleted(session_id="s"), {"type": "session_deleted", "session_id": "s"}),
+    (FollowingSessions(), {"type": "following_sessions"}),
     (Idle(session_id="s", next_rank=0), {"type": "idle", "session_id": "s", "next_rank": 0}),
     (Idle(session_id=None, next_rank=0), {"type": "idle", "session_id": None, "next_rank": 0}),
     (FrameRefused(**ERROR_SHAPE), {"type": "error"} | ERROR_SHAPE),
@@ -157,7 +165,7 @@ def test_every_event_that_there_is_has_its_shape_here() -> None:
 
 def test_every_event_of_an_exchange_names_its_exchange_and_its_place() -> None:
     for event, shape in SHAPES:
-        outside = isinstance(event, SessionChanged | Idle | FrameRefused | Pong)
+        outside = isinstance(event, SessionChanged | SessionDeleted | FollowingSessions | Idle | FrameRefused | Pong)
         assert ("seq" in shape) is not outside
 
 

@@ -11,8 +11,8 @@ from support.scripted_run import ScriptedRun
 from support.sessions import idle_relay
 
 from agentic_backend.protocol.close_codes import CloseCode
-from agentic_backend.protocol.events import Event, ExchangeEvent, Final, Idle, Pong, SessionChanged
-from agentic_backend.protocol.messages import Session, utc_now
+from agentic_backend.protocol.events import Event, ExchangeEvent, Final, Idle, Pong, SessionChanged, SessionDeleted
+from agentic_backend.protocol.messages import ExchangeStatus, Session, utc_now
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed, open_feed
 from agentic_backend.relay.relay import Relay
@@ -312,3 +312,33 @@ async def test_so_many_sessions_are_watched_and_the_first_is_let_go(relay: Relay
         assert not relay.watchers.want_exchanges("s0")
         assert relay.watchers.want_exchanges("s1") and relay.watchers.want_exchanges("s1000")
     assert not relay.watchers.want_exchanges("s1000")
+
+
+async def test_of_a_list_a_slow_client_gets_the_newest_state_of_each_session(relay: Relay) -> None:
+    with open_feed(relay, 0.001) as feed:
+        feed.follow_sessions("ann")
+        for told in (
+            SessionChanged(session=a_session("s", "First"), status=ExchangeStatus.RUNNING),
+            SessionChanged(session=a_session("t"), status=ExchangeStatus.RUNNING),
+            SessionChanged(session=a_session("s", "Second"), status=ExchangeStatus.ERROR),
+            SessionChanged(session=a_session("s", "Third")),
+            SessionDeleted(session_id="t"),
+        ):
+            relay.list_followers.tell("ann", told)
+        relay.list_followers.tell("bob", SessionDeleted(session_id="x"))
+        events = [await anext(feed) for _ in range(3)]
+    assert [event.type for event in events] == ["following_sessions", "session", "session_deleted"]
+    assert isinstance(events[1], SessionChanged)
+    # How the exchange ended is not lost with the new title.
+    assert (events[1].session.title, events[1].status) == ("Third", ExchangeStatus.ERROR)
+
+
+async def test_a_client_that_misses_too_much_reads_its_list_again(relay: Relay) -> None:
+    with open_feed(relay, 0.001) as feed:
+        feed.follow_sessions("ann")
+        for number in range(1_001):
+            relay.list_followers.tell("ann", SessionDeleted(session_id=str(number)))
+        relay.list_followers.tell("ann", SessionDeleted(session_id="later"))
+        events = [await anext(feed) for _ in range(3)]
+    assert [event.type for event in events] == ["following_sessions", "following_sessions", "session_deleted"]
+    assert not relay.list_followers.has("ann")

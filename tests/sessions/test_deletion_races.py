@@ -12,6 +12,7 @@ from support.recorded_agents import echoing_graph
 from support.sessions import USER, Sessions, open_sessions
 
 from agentic_backend.errors import ExchangeNotFound, SessionNotFound
+from agentic_backend.stores.base import SessionChange
 from agentic_backend.stores.mongo import MongoStore
 
 Read = Callable[[Sessions, str, str], Awaitable[Any]]
@@ -36,7 +37,11 @@ async def sessions(mongodb: str | None, tmp_path: Path) -> AsyncIterator[Session
             SessionNotFound,
         ),
         ("exchange_messages", lambda sessions, _, one: sessions.orchestrator.view(USER, one), ExchangeNotFound),
-        ("rename_session", lambda sessions, session, _: sessions.service.rename(USER, session, "x"), SessionNotFound),
+        (
+            "change_session",
+            lambda sessions, session, _: sessions.service.change(USER, session, SessionChange(title="x")),
+            SessionNotFound,
+        ),
         ("complete_session", lambda sessions, session, _: sessions.service.complete(USER, session), SessionNotFound),
     ],
 )

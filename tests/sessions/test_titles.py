@@ -29,6 +29,7 @@ from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions import titles
 from agentic_backend.sessions.titles import UNNAMED, provisional_title
+from agentic_backend.stores.base import SessionChange
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
 
@@ -182,7 +183,7 @@ async def test_a_title_loses_against_the_name_that_the_user_has_given(tmp_path: 
         watcher = Watcher()
         session_id = await answered(sessions)
         sessions.relay.watchers.watch(session_id, watcher, exchanges_too=False)
-        await sessions.service.rename(USER, session_id, "The user's name")
+        await sessions.service.change(USER, session_id, SessionChange(title="The user's name"))
         model.go_on.set()
         await is_titled(sessions, session_id, "The user's name")
         assert watcher.titles == ["The user's name"]
@@ -227,7 +228,7 @@ async def test_a_title_model_that_fails_harms_nothing(tmp_path: Path, caplog: py
 
 async def test_a_store_that_is_away_harms_nothing_but_the_title(tmp_path: Path) -> None:
     async with titled_sessions(tmp_path, title_model()) as sessions:
-        with sessions.store.away("rename_session"):
+        with sessions.store.away("name_session"):
             session_id = await answered(sessions)
             await eventually(lambda: sessions.store.refused)
         assert (await sessions.session(session_id)).title == "hello"
@@ -402,7 +403,7 @@ async def test_a_name_that_is_like_a_provisional_title_stays(tmp_path: Path) -> 
         opened = await sessions.service.open(USER, None, "hello", "default")
         await answered(sessions, "hello", session_id=opened.id)
         renamed = await answered(sessions, "hello")
-        await sessions.service.rename(USER, renamed, "hello")
+        await sessions.service.change(USER, renamed, SessionChange(title="hello"))
         model.go_on.set()
         for session_id in (opened.id, renamed):
             await is_titled(sessions, session_id, "hello")

@@ -9,7 +9,7 @@ import pytest
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, SessionState
 from agentic_backend.protocol.parts import CodePart, ToolResultPart
-from agentic_backend.stores.base import Completion, FencedOut, SessionQuery, Store, cursor_after
+from agentic_backend.stores.base import Completion, FencedOut, SessionChange, SessionQuery, Store, cursor_after
 from agentic_backend.stores.records import MessageDraft, SessionRecord
 from tests.stores.samples import (
     EPOCH,
@@ -61,7 +61,8 @@ async def test_a_session_comes_back_as_it_was_stored(store: Store) -> None:
 async def test_there_is_no_session_under_an_unknown_id(store: Store) -> None:
     assert await store.get_session(new_id()) is None
     assert await store.session_state(new_id()) is None
-    assert await store.rename_session(new_id(), "Title") is None
+    assert await store.name_session(new_id(), "Title") is None
+    assert await store.change_session(new_id(), SessionChange(title="Title")) == []
     assert await store.complete_session(new_id(), EPOCH) is None
     await store.delete_session(new_id())
 
@@ -165,7 +166,7 @@ async def test_a_search_never_finds_another_users_texts(store: Store) -> None:
     secret = new_id()
     fence = await begin_new(store, "bob")
     await store.append(fence, [answer(secret)])
-    await store.rename_session(fence.session_id, f"About {secret}")
+    await store.change_session(fence.session_id, SessionChange(title=f"About {secret}"))
     assert await listed(store, new_id(), text=secret) == []
     assert await listed(store, "bob", text=secret) == [fence.session_id]
 
@@ -185,7 +186,7 @@ async def test_a_search_is_paged_like_any_list(store: Store) -> None:
 async def test_a_new_title_changes_nothing_else(store: Store) -> None:
     session = a_session()
     await store.create_session(session)
-    renamed = await store.rename_session(session.id, "Weather")
+    [renamed] = await store.change_session(session.id, SessionChange(title="Weather"))
     assert renamed == replace(session, title="Weather", unnamed=False) == await store.get_session(session.id)
 
 
@@ -193,19 +194,19 @@ async def test_a_new_title_changes_nothing_else(store: Store) -> None:
 async def test_a_provisional_title_is_replaced_once_and_a_name_never(store: Store, named_as: str) -> None:
     session = a_session(title="New chat", unnamed=True)
     await store.create_session(session)
-    assert await store.rename_session(session.id, named_as, only_unnamed=True) is not None
+    assert await store.name_session(session.id, named_as) is not None
     named = replace(session, title=named_as, unnamed=False)
     assert await store.get_session(session.id) == named
-    assert await store.rename_session(session.id, "Late", only_unnamed=True) is None
+    assert await store.name_session(session.id, "Late") is None
     assert await store.get_session(session.id) == named
-    assert await store.rename_session(session.id, "Again") is not None
+    assert await store.change_session(session.id, SessionChange(title="Again"))
 
 
 @pytest.mark.parametrize("unnamed", [False, None])
 async def test_the_title_of_a_session_that_is_not_known_to_be_unnamed_stays(store: Store, unnamed: bool | None) -> None:
     session = a_session(title="New chat", unnamed=unnamed)
     await store.create_session(session)
-    assert await store.rename_session(session.id, "Late", only_unnamed=True) is None
+    assert await store.name_session(session.id, "Late") is None
     assert await store.get_session(session.id) == session
 
 
@@ -213,7 +214,7 @@ async def test_a_search_knows_the_new_title_only(store: Store) -> None:
     user = new_id()
     session = a_session(user, title="Before")
     await store.create_session(session)
-    await store.rename_session(session.id, "After")
+    await store.change_session(session.id, SessionChange(title="After"))
     assert await listed(store, user, text="before") == []
     assert await listed(store, user, text="after") == [session.id]
 

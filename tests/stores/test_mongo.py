@@ -10,7 +10,7 @@ import pytest
 from agentic_backend.errors import SessionBusy, StoreUnavailable
 from agentic_backend.protocol.messages import ExchangeStatus, utc_now
 from agentic_backend.protocol.parts import text_of
-from agentic_backend.stores.base import Fence, FencedOut, KeptState, SessionQuery
+from agentic_backend.stores.base import Fence, FencedOut, KeptState, SessionChange, SessionQuery
 from agentic_backend.stores.mongo import MongoStore, settling
 from agentic_backend.stores.mongo.documents import Database, document, state_document
 from agentic_backend.stores.records import place
@@ -297,7 +297,7 @@ async def test_a_deletion_that_broke_off_is_finished_at_the_next_start(open_mong
     assert await store.get_session(fence.session_id) is None
     assert (await store.list_sessions(SessionQuery("ann"))).sessions == []
     assert await store.messages_after(fence.session_id, -1, 10) == []
-    assert await store.rename_session(fence.session_id, "Title") is None
+    assert await store.change_session(fence.session_id, SessionChange(title="Title")) == []
     await open_mongo()
     for name in ("sessions", "exchanges", "messages", "session_states"):
         assert await real[name].count_documents({}) == 0

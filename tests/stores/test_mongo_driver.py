@@ -12,7 +12,7 @@ from services.mongodb import fresh_database
 from support.tcp_line import TcpLine, tcp_line
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.stores.base import Fence
+from agentic_backend.stores.base import Fence, SessionChange
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.driver import Driver
 from agentic_backend.stores.opening import CannotOpenStore, open_mongodb
@@ -176,7 +176,7 @@ async def test_changes_of_a_session_go_one_at_a_time_for_servers_that_need_it(
 
             async def rename() -> None:
                 for number in range(60):
-                    await store.rename_session(session.id, f"title {number}")
+                    await store.change_session(session.id, SessionChange(title=f"title {number}"))
 
             async def write(fence: Fence) -> None:
                 for number in range(40):

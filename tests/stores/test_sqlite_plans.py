@@ -11,10 +11,11 @@ import pytest
 from support import kpi_rows
 
 from agentic_backend.protocol.messages import SessionState
-from agentic_backend.stores.base import SessionQuery, cursor_after
+from agentic_backend.stores.base import SessionChange, SessionQuery, cursor_after
 from agentic_backend.stores.cursors import cursor_at
 from agentic_backend.stores.items import ItemBounds, ItemQuery
 from agentic_backend.stores.kpi_figures import Aggregation
+from agentic_backend.stores.session_search import SessionSearch
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite.exchanges import _DROP_CHECKPOINTS
 from agentic_backend.stores.tables import TRAIL
@@ -85,7 +86,13 @@ async def use_everything(store: SqliteStore) -> None:
     await store.append(first, [answer()], an_end(kpi=a_kpi(), session_state=b"state"), a_checkpoint())
     new = a_session()
     await store.begin_exchange(an_exchange(new), question(), new)
-    await store.rename_session(session.id, "Title", only_unnamed=True)
+    await store.name_session(session.id, "Title")
+    await store.change_session(session.id, SessionChange(title="Title", pinned=True, archived=False))
+    await store.statuses([first.exchange_id])
+    await store.search_sessions(SessionSearch("ann", ["t", "u"], cursor=cursor_after(session)))
+    for mark in (True, False):
+        await store.list_sessions(SessionQuery("ann", pinned=mark))
+        await store.list_sessions(SessionQuery("ann", archived=mark))
     await store.get_session(session.id)
     await store.session_state(session.id)
     await store.get_exchange(first.exchange_id)

@@ -11,7 +11,7 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, utc_now
 from agentic_backend.stores import transfer as transferring
-from agentic_backend.stores.base import AlreadyAsked, KeptState, SessionQuery, Store
+from agentic_backend.stores.base import AlreadyAsked, KeptState, SessionChange, SessionQuery, Store
 from agentic_backend.stores.items import ItemBounds, ItemQuery
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.records import SessionRecord, UserDeletion
@@ -151,7 +151,7 @@ async def test_run_again_it_copies_only_what_has_changed(source: SqliteStore, ta
     changed = await source.get_session("session 2")
     assert changed is not None
     await run_exchanges(source, changed, 2)
-    await source.rename_session("session 4", "Another title")
+    await source.change_session("session 4", SessionChange(title="Another title", pinned=True))
     await source.create_session(a_session(id="new"))
     copied: list[str] = []
     real = target.copy_session
@@ -208,7 +208,7 @@ async def test_a_session_whose_state_was_reset_in_the_target_keeps_its_reset(
 async def test_a_session_that_was_named_in_the_target_keeps_its_name(source: SqliteStore, target: MongoStore) -> None:
     await source.create_session(replace(a_session(id="s", title="hello"), unnamed=True))
     await copy(source, target)
-    await target.rename_session("s", "A good name", only_unnamed=True)
+    await target.name_session("s", "A good name")
     assert (await copy(source, target)).left_alone == ["s"]
     named = await target.get_session("s")
     assert named is not None and named.title == "A good name"

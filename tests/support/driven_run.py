@@ -152,7 +152,7 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
         modules=ModuleSupervisor(store, kpi, relay.spawn),
         background=BackgroundCalls(Instance(15), store, idle_relay(), LimitsSettings()),
         show_stored=show_stored,
-        on_answered=lambda session, opening, exchange: None,
+        on_answered=lambda session, opening, exchange, status: None,
     )
 
 

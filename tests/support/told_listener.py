@@ -1,12 +1,13 @@
 """A broadcast listener that records its calls."""
 
-from agentic_backend.protocol.messages import Session
+from agentic_backend.protocol.messages import ExchangeStatus, Session
 
 
 class ToldListener:
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []
         self.fails = False
+        self.misses = 0
 
     def stop_here(self, exchange_id: str) -> None:
         if self.fails:
@@ -18,3 +19,9 @@ class ToldListener:
 
     def changed_elsewhere(self, session: Session) -> None:
         self.told.append(("changed", session))
+
+    def news_elsewhere(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
+        self.told.append(("news", user_id, session_id, ended))
+
+    def may_have_missed(self) -> None:
+        self.misses += 1

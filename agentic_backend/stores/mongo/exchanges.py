@@ -197,6 +197,12 @@ class Exchanges(Part):
         return {found["_id"] for found in await database["exchanges"].find(running, {"_id": 1}).to_list(None)}
 
     @operation
+    async def statuses(self, database: Database, exchange_ids: Collection[str]) -> dict[str, ExchangeStatus]:
+        named = {"_id": {"$in": list(exchange_ids)}}
+        rows = await database["exchanges"].find(named, {"status": 1}).to_list(None)
+        return {row["_id"]: ExchangeStatus(row["status"]) for row in rows}
+
+    @operation
     async def client_exchange_ids(self, database: Database, exchange_ids: Collection[str]) -> dict[str, str]:
         named = {"_id": {"$in": list(exchange_ids)}, "client_exchange_id": {"$ne": None}}
         found = await database["exchanges"].find(named, {"client_exchange_id": 1}).to_list(None)

@@ -13,7 +13,7 @@ from pymongo import ReturnDocument
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.messages import SessionState
-from agentic_backend.stores.base import PROOF_BYTES, Completion, SessionPage, SessionQuery, took_too_long
+from agentic_backend.stores.base import PROOF_BYTES, Completion, SessionChange, SessionPage, SessionQuery, took_too_long
 from agentic_backend.stores.lineage import descendants
 from agentic_backend.stores.message_search import SEARCHED_CHANNEL, MessageSearch
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, session_in
@@ -25,8 +25,8 @@ from agentic_backend.stores.tables import MESSAGES, SESSIONS, session_tables
 from agentic_backend.stores.trail import SummaryRecord
 
 _NEWEST_FIRST = [("updated_at", -1), ("_id", -1)]
-# Sessions per batch of a search.
-_SEARCHED = 100
+SEARCHED = 100
+"""The sessions of each batch of a search."""
 # Matching messages per read.
 _HITS = 1_000
 
@@ -64,15 +64,28 @@ class Sessions(Part):
         return await self.driver.run("list_sessions", lambda database: _page(database, query), late=late)
 
     @operation
-    async def rename_session(
-        self, database: Database, session_id: str, title: str, *, only_unnamed: bool = False
-    ) -> SessionRecord | None:
-        # A new title is no activity: `updated_at` stays, and so does the session's place in the list.
-        conditions = {"_id": session_id, "unnamed": True} if only_unnamed else {"_id": session_id}
+    async def name_session(self, database: Database, session_id: str, title: str) -> SessionRecord | None:
         async with self.turn(session_id):
-            return await changed_session(
-                database, conditions, {"title": title, "search_title": folded(title), "unnamed": False}
-            )
+            return await changed_session(database, {"_id": session_id, "unnamed": True}, _titled(title))
+
+    @operation
+    async def change_session(self, database: Database, session_id: str, change: SessionChange) -> list[SessionRecord]:
+        session = await session_with(database, session_id)
+        if session is None:
+            return []
+        marks = {"pinned": change.pinned, "archived": change.archived}
+        changes = {name: value for name, value in marks.items() if value is not None}
+        if change.title is not None:
+            changes |= _titled(change.title)
+        family_id = session.family_id
+        others = await database["sessions"].find({"root_id": family_id}, {"_id": 1}).to_list(None)
+        # Without repeats, the session itself first.
+        family = dict.fromkeys([session_id, family_id, *(other["_id"] for other in others)])
+        changed = []
+        for member in family:
+            async with self.turn(member):
+                changed.append(await changed_session(database, {"_id": member}, changes))
+        return [each for each in changed if each is not None]
 
     @operation
     async def complete_session(
@@ -176,6 +189,10 @@ async def finish_deletions(database: Database) -> None:
         await delete(database, session["_id"])
 
 
+def _titled(title: str) -> Document:
+    return {"title": title, "search_title": folded(title), "unnamed": False}
+
+
 async def changed_session(database: Database, conditions: Document, changes: Document) -> SessionRecord | None:
     found = await database["sessions"].find_one_and_update(
         conditions, {"$set": changes}, return_document=ReturnDocument.AFTER
@@ -190,19 +207,22 @@ async def _page(database: Database, query: SessionQuery) -> SessionPage:
     place = query.place
     found: list[SessionRecord] = []
     while len(found) < wanted:
-        size = wanted if text is None else _SEARCHED
-        documents = await _sessions_behind(database, query, place, size)
+        size = wanted if text is None else SEARCHED
+        documents = await sessions_behind(database, query, place, size)
         sessions = [session for session in map(session_in, documents) if session is not None]
-        found += sessions if text is None else await _holding(database, sessions, text)
+        found += (
+            sessions if text is None else await holding(database, sessions, {"search_text": containing(text)}, [text])
+        )
         if len(documents) < size:
             break
         place = sessions[-1].updated_at, sessions[-1].id
     return SessionPage.of(found, query.limit)
 
 
-async def _sessions_behind(
+async def sessions_behind(
     database: Database, query: SessionQuery, place: tuple[datetime, str] | None, limit: int
 ) -> list[Document]:
+    """The documents of at most `limit` sessions behind `place`, the last updated first, whatever their texts."""
     # A session that is being deleted has no user.
     conditions: Document = {"user_id": {"$ne": None} if query.user_id is None else query.user_id}
     if place is not None:
@@ -212,6 +232,10 @@ async def _sessions_behind(
         conditions["agent_id"] = query.agent_id
     if query.state is not None:
         conditions["state"] = query.state.value
+    # Documents of older servers have neither.
+    for name, wanted in (("pinned", query.pinned), ("archived", query.archived)):
+        if wanted is not None:
+            conditions[name] = True if wanted else {"$ne": True}
     return await database["sessions"].find(conditions).sort(_NEWEST_FIRST).limit(limit).to_list(None)
 
 
@@ -222,11 +246,11 @@ async def _found(database: Database, search: MessageSearch) -> list[MessageRecor
     not_family = current.family_id if current is not None else None
     found: list[MessageRecord] = []
     while len(found) < search.limit:
-        documents = await _sessions_behind(database, query, place, _SEARCHED)
+        documents = await sessions_behind(database, query, place, SEARCHED)
         sessions = [session for session in map(session_in, documents) if session is not None]
         searched = [session for session in sessions if session.family_id != not_family and session.next_rank]
         found += await _holding_words(database, searched, search.folded_words, search.limit)
-        if len(documents) < _SEARCHED:
+        if len(documents) < SEARCHED:
             break
         place = sessions[-1].updated_at, sessions[-1].id
     return found[: search.limit]
@@ -241,7 +265,7 @@ async def _holding_words(
     conditions: Document = {
         "$or": [{"session_id": session.id, "rank": {"$lt": session.next_rank}} for session in sessions],
         "channel": SEARCHED_CHANNEL.value,
-        "$and": [{"search_text": {"$regex": _pattern(word)}} for word in words] or [{}],
+        "$and": [{"search_text": containing(word)} for word in words] or [{}],
     }
     places = {session.id: place for place, session in enumerate(sessions)}
     # Only places first: the order is that of the sessions, which the rows don't have.
@@ -252,20 +276,23 @@ async def _holding_words(
     return [record_in(MESSAGES, by_id[row["_id"]]) for row in rows if row["_id"] in by_id]
 
 
-def _pattern(text: str) -> str:
+def containing(text: str) -> Document:
+    """What a searched text has to match to contain `text`."""
     # MongoDB refuses a NUL in a regular expression, and `re.escape` keeps it.
-    return re.escape(text).replace("\x00", r"\x00")
+    return {"$regex": re.escape(text).replace("\x00", r"\x00")}
 
 
-async def _holding(database: Database, sessions: Sequence[SessionRecord], text: str) -> list[SessionRecord]:
-    """The `sessions` whose title or messages contain `text`, which is case-folded."""
-    titled = {session.id for session in sessions if text in folded(session.title)}
+async def holding(
+    database: Database, sessions: Sequence[SessionRecord], of_message: Document, words: Sequence[str]
+) -> list[SessionRecord]:
+    """The `sessions` with a message that meets `of_message`, or whose title has all `words`, which are case-folded."""
+    titles = {session.id: folded(session.title) for session in sessions}
+    titled = {session_id for session_id, title in titles.items() if all(word in title for word in words)}
     others = [session for session in sessions if session.id not in titled and session.next_rank]
     texted: set[str] = set()
-    pattern = _pattern(text)
     while others:
         counted = [{"session_id": session.id, "rank": {"$lt": session.next_rank}} for session in others]
-        conditions = {"$or": counted, "search_text": {"$regex": pattern}}
+        conditions = {"$or": counted, **of_message}
         rows = await database["messages"].find(conditions, {"_id": 0, "session_id": 1}).limit(_HITS).to_list(None)
         texted |= {row["session_id"] for row in rows}
         # The matches of one session may fill a whole read; then look at the other sessions again.

@@ -22,6 +22,7 @@ from agentic_backend.stores.mongo.instances import Connect, Instances
 from agentic_backend.stores.mongo.items import Items
 from agentic_backend.stores.mongo.kpis import Kpis
 from agentic_backend.stores.mongo.messages import Messages
+from agentic_backend.stores.mongo.session_search import SessionSearches
 from agentic_backend.stores.mongo.sessions import Sessions, finish_deletions
 from agentic_backend.stores.mongo.settling import HalfBegun
 from agentic_backend.stores.mongo.trail import Trail
@@ -33,6 +34,7 @@ from agentic_backend.stores.observing import Observer
 class MongoStore(
     Sessions,
     Branches,
+    SessionSearches,
     Exchanges,
     ExchangePages,
     Claims,

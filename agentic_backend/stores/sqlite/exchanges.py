@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound
-from agentic_backend.protocol.messages import SessionState
+from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.stores.base import (
     STATES_KEPT,
     AlreadyAsked,
@@ -213,6 +213,11 @@ class Exchanges(Part):
         named = f"id IN ({placeholders(exchange_ids)}) AND client_exchange_id IS NOT NULL"
         rows = db.execute(f"SELECT id, client_exchange_id FROM exchanges WHERE {named}", tuple(exchange_ids))
         return {row["id"]: row["client_exchange_id"] for row in rows}
+
+    @reads
+    def statuses(self, db: sqlite3.Connection, exchange_ids: Collection[str]) -> dict[str, ExchangeStatus]:
+        sql = f"SELECT id, status FROM exchanges WHERE id IN ({placeholders(exchange_ids)})"
+        return {row["id"]: ExchangeStatus(row["status"]) for row in db.execute(sql, tuple(exchange_ids))}
 
     @reads
     def expired_exchanges(self, db: sqlite3.Connection, at: datetime, limit: int = 1000) -> list[ExchangeRecord]:

@@ -3,7 +3,7 @@
 import sqlite3
 from datetime import datetime
 
-from agentic_backend.stores.base import PROOF_BYTES, Completion, SessionPage, SessionQuery
+from agentic_backend.stores.base import PROOF_BYTES, Completion, SessionChange, SessionPage, SessionQuery
 from agentic_backend.stores.lineage import descendants
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import folded, rfc3339
@@ -12,9 +12,16 @@ from agentic_backend.stores.sqlite.trail import put_trail
 from agentic_backend.stores.tables import SESSIONS
 from agentic_backend.stores.trail import SummaryRecord
 
-_RENAME = f"""
-    UPDATE sessions SET title = :title, search_title = :search_title, unnamed = FALSE
-    WHERE id = :id AND (NOT :only_unnamed OR unnamed)
+_NAME = f"""
+    UPDATE sessions SET title = :title, search_title = :search_title, unnamed = FALSE WHERE id = :id AND unnamed
+    RETURNING {columns(SESSIONS)}
+"""
+
+_CHANGE = f"""
+    UPDATE sessions SET title = coalesce(:title, title), search_title = coalesce(:search_title, search_title),
+        unnamed = iif(:title IS NULL, unnamed, FALSE), pinned = coalesce(:pinned, pinned),
+        archived = coalesce(:archived, archived)
+    WHERE id = :family_id OR root_id = :family_id
     RETURNING {columns(SESSIONS)}
 """
 
@@ -64,13 +71,24 @@ class Sessions(Part):
         return await connection.read("list_sessions", lambda db: _page(db, query))
 
     @writes
-    def rename_session(
-        self, db: sqlite3.Connection, session_id: str, title: str, *, only_unnamed: bool = False
-    ) -> SessionRecord | None:
-        # A new title is no activity: `updated_at` stays, and so does the session's place in the list.
-        names = {"id": session_id, "title": title, "search_title": folded(title), "only_unnamed": only_unnamed}
-        row = db.execute(_RENAME, names).fetchone()
+    def name_session(self, db: sqlite3.Connection, session_id: str, title: str) -> SessionRecord | None:
+        row = db.execute(_NAME, {"id": session_id, "title": title, "search_title": folded(title)}).fetchone()
         return None if row is None else SESSIONS.record_of(row)
+
+    @writes
+    def change_session(self, db: sqlite3.Connection, session_id: str, change: SessionChange) -> list[SessionRecord]:
+        session = session_with(db, session_id)
+        if session is None:
+            return []
+        changed = {
+            "family_id": session.family_id,
+            "title": change.title,
+            "search_title": None if change.title is None else folded(change.title),
+            "pinned": change.pinned,
+            "archived": change.archived,
+        }
+        family = [SESSIONS.record_of(row) for row in db.execute(_CHANGE, changed).fetchall()]
+        return sorted(family, key=lambda each: each.id != session_id)
 
     @writes
     def complete_session(
@@ -136,6 +154,10 @@ def _page(db: sqlite3.Connection, query: SessionQuery) -> SessionPage:
     if query.state is not None:
         conditions.append("state = :state")
         parameters["state"] = query.state
+    # In rows of older servers, the two columns are NULL.
+    for column, wanted in (("pinned", query.pinned), ("archived", query.archived)):
+        if wanted is not None:
+            conditions.append(f"{column} = TRUE" if wanted else f"{column} IS NOT TRUE")
     if query.text:
         conditions.append(_HOLDS_TEXT)
         parameters["text"] = folded(query.text)

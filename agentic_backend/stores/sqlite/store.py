@@ -29,6 +29,7 @@ from agentic_backend.stores.sqlite.items import Items
 from agentic_backend.stores.sqlite.kpis import Kpis
 from agentic_backend.stores.sqlite.messages import Messages
 from agentic_backend.stores.sqlite.migrations import migrate
+from agentic_backend.stores.sqlite.session_search import SessionSearches
 from agentic_backend.stores.sqlite.sessions import Sessions
 from agentic_backend.stores.sqlite.trail import Trail
 from agentic_backend.stores.sqlite.usage import Usage
@@ -36,7 +37,20 @@ from agentic_backend.stores.sqlite.users import Users
 
 
 class SqliteStore(
-    Sessions, Branches, Exchanges, ExchangePages, Claims, Messages, Items, Kpis, Trail, Usage, Users, Chores, Copies
+    Sessions,
+    Branches,
+    SessionSearches,
+    Exchanges,
+    ExchangePages,
+    Claims,
+    Messages,
+    Items,
+    Kpis,
+    Trail,
+    Usage,
+    Users,
+    Chores,
+    Copies,
 ):
     """Implements `Store`, and `Source` of a transfer; these document the methods of its parts."""
 

@@ -13,6 +13,8 @@ _FRAMES = {
     "stop": "Stop",
     "follow": "Follow",
     "unfollow": "Unfollow",
+    "follow_sessions": "FollowSessions",
+    "unfollow_sessions": "UnfollowSessions",
     "ping": "Ping",
 }
 _OF_EXCHANGE = {
@@ -25,7 +27,15 @@ _OF_EXCHANGE = {
     "reset": "Reset",
     "final": "Final",
 }
-_OTHER_EVENTS = {"session": "SessionChanged", "idle": "Idle", "frame_refused": "FrameRefused", "pong": "Pong"}
+_OTHER_EVENTS = {
+    "session": "SessionChanged",
+    "session_deleted": "SessionDeleted",
+    "following_sessions": "FollowingSessions",
+    "idle": "Idle",
+    "frame_refused": "FrameRefused",
+    "pong": "Pong",
+}
+_LIST_FRAMES = ("follow_sessions", "unfollow_sessions")
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,7 @@ _CHAT = Channel(
         "human_resume": tuple(_OF_EXCHANGE),
         "stop": ("final", "idle"),
         "follow": (*_OF_EXCHANGE, "idle"),
+        "follow_sessions": ("following_sessions",),
         "ping": ("pong",),
     },
 )
@@ -80,7 +91,8 @@ _CLASSIC = Channel(
         "frame may be null."
     ),
     handshake={},
-    frames=_FRAMES | {"human_resume": "ClassicHumanResume"},
+    frames={name: frame for name, frame in _FRAMES.items() if name not in _LIST_FRAMES}
+    | {"human_resume": "ClassicHumanResume"},
     events={
         "stream": "ClassicStream",
         "awaiting_human": "ClassicAwaitingHuman",

@@ -19,6 +19,7 @@ from agentic_backend.protocol.events import (
     Event,
     ExchangeError,
     Final,
+    FollowingSessions,
     FrameRefused,
     HumanRequest,
     HumanRequests,
@@ -28,6 +29,7 @@ from agentic_backend.protocol.events import (
     Pong,
     Reset,
     SessionChanged,
+    SessionDeleted,
     Started,
     Stream,
 )
@@ -36,12 +38,14 @@ from agentic_backend.protocol.frames import (
     Authenticate,
     Decision,
     Follow,
+    FollowSessions,
     Frame,
     HumanDecisions,
     HumanResume,
     Ping,
     Stop,
     Unfollow,
+    UnfollowSessions,
 )
 from agentic_backend.protocol.messages import (
     Channel,
@@ -202,6 +206,8 @@ FRAMES: tuple[Frame, ...] = (
     Follow(type="follow", session_id=_SESSION_ID, exchange_id=_EXCHANGE_ID, after_seq=17),
     Follow(type="follow", session_id=_SESSION_ID),
     Unfollow(type="unfollow", session_id=_SESSION_ID),
+    FollowSessions(type="follow_sessions"),
+    UnfollowSessions(type="unfollow_sessions"),
     Ping(type="ping"),
 )
 
@@ -253,7 +259,9 @@ EVENTS: tuple[Event, ...] = (
             detail=_DETAIL,
         ),
     ),
-    SessionChanged(session=_COMPLETED),
+    SessionChanged(session=_COMPLETED, status=ExchangeStatus.OK),
+    SessionDeleted(session_id=_SESSION_ID),
+    FollowingSessions(),
     Idle(session_id=_SESSION_ID, next_rank=4),
     FrameRefused(
         code="session_busy",

@@ -22,6 +22,7 @@ import { Exchange } from "./exchange.js";
 import { randomId } from "./random-id.js";
 import { isKnown, isReadable } from "./reading.js";
 import { SessionFeed } from "./session-feed.js";
+import { SessionList } from "./session-list.js";
 import { isOfExchange } from "./transcript.js";
 
 /**
@@ -156,6 +157,11 @@ export class Chat {
     return this.#followed(new SessionFeed(this.#line, sessionId));
   }
 
+  /** Follows the list of the user's sessions: all that changes in it, whoever changes it. */
+  followSessions() {
+    return this.#followed(new SessionList(this.#line));
+  }
+
   /**
    * Decides on requests of an `awaiting_human`, of which all count or none; those that are left out stay open. Resolves
    * when the exchange goes on, or waits for the rest. Rejects with Refused, or with Disconnected, after which it may
@@ -274,6 +280,7 @@ export class Chat {
       case "human_resume":
         return this.#decisionsRefused(refusal);
       case "follow":
+      case "follow_sessions":
         for (const follower of this.#followers) {
           if (!follower.follows(refusal)) continue;
           if (refusal.retryable) this.#followLater(follower);
@@ -310,6 +317,11 @@ export class Chat {
   #left(follower) {
     const { sessionId } = follower;
     this.#followers.delete(follower);
+    if (follower instanceof SessionList) {
+      const isFollowed = [...this.#followers].some((other) => other instanceof SessionList);
+      if (!isFollowed) this.#connection.send({ type: "unfollow_sessions" });
+      return;
+    }
     const isFollowed = [...this.#followers].some((other) => other.sessionId === sessionId);
     if (sessionId && !isFollowed) this.#connection.send({ type: "unfollow", session_id: sessionId });
   }

@@ -7,5 +7,6 @@ export { Disconnected, Refused, Unreadable } from "./errors.js";
 export { parseExactly } from "./exact-json.js";
 export { Exchange } from "./exchange.js";
 export { SessionFeed } from "./session-feed.js";
+export { SessionList } from "./session-list.js";
 export { isOngoing } from "./transcript-exchange.js";
 export * from "./transcript.js";

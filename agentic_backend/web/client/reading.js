@@ -34,6 +34,8 @@ const CHECKS = {
   reset: has({ ...place, messages: isListOf(isMessage), partial: isListOf(isWritten) }),
   final: has({ ...place, status: isText, messages: isListOf(isMessage) }),
   session: has({ session: has({ id: isText }) }),
+  session_deleted: has({ session_id: isText }),
+  following_sessions: isObject,
   idle: isObject,
   pong: isObject,
 };

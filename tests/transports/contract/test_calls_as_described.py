@@ -21,6 +21,7 @@ from agentic_backend.transports.operation import Operation
 
 OPERATIONS = {operation.id: operation for operation in declared()}
 DOCUMENT = openapi_document()
+ENDLESS = ("follow_session", "follow_sessions")
 
 
 def described(examples: int, mode: str) -> Any:
@@ -39,8 +40,8 @@ def described(examples: int, mode: str) -> Any:
         },
         # Rules between two values, and names that a server gives, are beyond a schema; see the examples below.
         "checks": {"positive_data_acceptance": {"enabled": False}},
-        # Its stream has no end, and begins with `idle` where nothing runs.
-        "operations": [{"include-operation-id": "follow_session", "max-stream-events": 1}],
+        # Their streams have no end; the first begins with `idle` where nothing runs.
+        "operations": [{"include-operation-id": name, "max-stream-events": 1} for name in ENDLESS],
     }
     return schemathesis.openapi.from_dict(DOCUMENT, config=schemathesis.Config.from_dict(config))
 
@@ -91,7 +92,7 @@ def example_of(operation: Operation, owned: Owned) -> dict[str, Any]:
 
 
 # They need an exchange that waits or is interrupted, and a stream without end.
-@pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - {"resume_exchange", "decide_tool_call", "follow_session"}))
+@pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - {"resume_exchange", "decide_tool_call", *ENDLESS}))
 def test_the_example_of_a_call_is_accepted(name: str, served: DescribedServer) -> None:
     operation, user = OPERATIONS[name], f"{name} as shown"
     owned = served.owned_by(user)

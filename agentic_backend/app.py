@@ -154,6 +154,7 @@ def _door_services(
         tokens=tokens,
         agents=agents,
         orchestrator=sessions.orchestrator,
+        attachments=sessions.attachments,
         sessions=sessions.service,
         branches=sessions.branches,
         reports=sessions.reports,

@@ -72,6 +72,16 @@ class AgentNotFound(AgenticError):
     default = "There is no such agent."
 
 
+class AttachmentNotFound(AgenticError):
+    code, http_status, whose, retryable = "attachment_not_found", 404, "client", False
+    default = "There is no such attachment."
+
+
+class AttachmentSent(AgenticError):
+    code, http_status, whose, retryable = "attachment_sent", 409, "client", False
+    default = "The attachment has been sent: it is deleted with its session."
+
+
 class NotFound(AgenticError):
     code, http_status, whose, retryable = "not_found", 404, "client", False
     default = "There is no such path."

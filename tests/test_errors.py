@@ -17,6 +17,8 @@ CONTRACT = {
     "agent_not_found": (404, "client", False),
     "session_completed": (409, "client", False),
     "session_busy": (409, "client", True),
+    "attachment_not_found": (404, "client", False),
+    "attachment_sent": (409, "client", False),
     "not_found": (404, "client", False),
     "method_not_allowed": (405, "client", False),
     "limit_reached": (409, "client", False),

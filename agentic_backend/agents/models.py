@@ -8,7 +8,7 @@ from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
-from agentic_backend.agents.offered_tools import with_allowed_tools
+from agentic_backend.agents.prepared_calls import with_prepared_calls
 from agentic_backend.agents.provider_responses import bounded_clients, read_in_linear_time
 from agentic_backend.agents.stream_retry import with_stream_retry
 from agentic_backend.agents.streamed_refusals import with_streamed_refusals
@@ -84,9 +84,11 @@ def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
     except Exception as error:
         # Each provider raises its own errors for a missing key, a wrong option, a missing package.
         raise ModelUnavailable(f"the model '{model}' can't be built: {_reason(error)}") from error
-    built = with_allowed_tools(built)
+    built = with_prepared_calls(built)
     if settings.context_tokens is not None:
         built.profile = {**(built.profile or {}), "max_input_tokens": settings.context_tokens}
+    if settings.images is not None:
+        built.profile = {**(built.profile or {}), "image_inputs": settings.images}
     return built
 
 

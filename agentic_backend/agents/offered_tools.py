@@ -1,16 +1,13 @@
 """Leaves out the tools that the run's user may not use from what models are offered.
 
-Each model that the server builds does so, whichever graph calls it. A graph that brings a model of its own uses the
-middleware; without it, such a model may be offered the tool, and its call is refused (see tool_guard).
+Each model that the server builds does so, whichever graph calls it (see prepared_calls). A graph that brings a model of
+its own uses the middleware; without it, such a model may be offered the tool, and its call is refused (see tool_guard).
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from types import new_class
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-from langchain_core.language_models import BaseChatModel
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
 from agentic_backend.agents.at_work import agent_at_work
 from agentic_backend.agents.runtime_context import find_context
@@ -21,44 +18,6 @@ Response = ModelResponse[Any]
 _OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 """The options that providers refuse in a request without tools."""
 _OF_GOOGLE = "function_declarations"
-
-
-def with_allowed_tools(model: BaseChatModel) -> BaseChatModel:
-    """Make `model` leave out the tools that its run's user may not use; return it."""
-    provider = type(model)
-    mixins: list[type] = [_Generates]
-    # LangChain sees by its methods whether a model streams.
-    if provider._stream is not BaseChatModel._stream:
-        mixins.append(_Streams)
-    if provider._astream is not BaseChatModel._astream:
-        mixins.append(_AsyncStreams)
-    # A subclass, not a wrapper: LangChain and authors may check for the provider's class.
-    model.__class__ = new_class(provider.__name__, (*mixins, provider))
-    return model
-
-
-class _Generates:
-    """A mixin that precedes the provider's class in the bases."""
-
-    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        return super()._generate(*args, **_allowed(kwargs))  # type: ignore[misc, no-any-return]
-
-    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        return await super()._agenerate(*args, **_allowed(kwargs))  # type: ignore[misc, no-any-return]
-
-
-class _Streams:
-    """A mixin for a provider that streams to synchronous callers. It returns the stream itself: no work per token."""
-
-    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
-        return super()._stream(*args, **_allowed(kwargs))  # type: ignore[misc, no-any-return]
-
-
-class _AsyncStreams:
-    """A mixin for a provider that streams to asynchronous callers."""
-
-    def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        return super()._astream(*args, **_allowed(kwargs))  # type: ignore[misc, no-any-return]
 
 
 class AllowedTools(AgentMiddleware[Any, Any, Any]):
@@ -78,7 +37,7 @@ def _allowed_request(request: Request) -> Request:
     return request.override(tools=[tool for tool in request.tools if _name_of(tool) not in withheld])
 
 
-def _allowed(options: dict[str, Any]) -> dict[str, Any]:
+def allowed(options: dict[str, Any]) -> dict[str, Any]:
     """The options of a model's call without the tools that are withheld, and without a choice of one of these."""
     withheld, tools = _withheld(), options.get("tools")
     if not withheld or not isinstance(tools, Sequence):

@@ -19,6 +19,14 @@ from agentic_backend.auth.user_tokens import UserTokens
 from agentic_backend.event_loop import running_loop
 
 
+@dataclass(frozen=True, slots=True)
+class AttachedImage:
+    """The content of an image that a person has attached."""
+
+    mime: str
+    base64: str = field(repr=False)
+
+
 @dataclass(slots=True)
 class RuntimeContext:
     """One per exchange or query."""
@@ -42,6 +50,8 @@ class RuntimeContext:
     scope: Mapping[str, str] = field(default_factory=dict)
     # The catalog entries of the agent and its crew, by agent id.
     entries: Mapping[str, AgentSettings] = field(default_factory=dict, repr=False)
+    # The attached images that models are shown in this run, by attachment id.
+    images: Mapping[str, AttachedImage] = field(default_factory=dict, repr=False)
     # What the user may do.
     permissions: Permissions = EVERYTHING
     # The names of the tools that the user may not use, by agent id, for the agent and its crew.

@@ -17,6 +17,8 @@ WITH_USERS = {
     "sockets_per_user": 20,
     "requests_per_user": 16,
     "empty_sessions_per_user": 200,
+    "uploads_per_user": 4,
+    "uploads_per_minute": 60,
 }
 """The default limits per user with `auth.mode: keycloak`."""
 
@@ -50,6 +52,33 @@ class LimitsSettings(Section):
     )
     empty_sessions_per_user: PerUser = of_a_user(
         "empty_sessions_per_user", "Sessions of one user that may be open without a message"
+    )
+    attachment_bytes: Bytes = Field(10_485_760, description="Largest file that may be attached, in bytes.")
+    attachment_text_chars: Annotated[int, Field(ge=1_000, le=1_000_000)] = Field(
+        400_000, description="Most characters of text in an attached file, and in all that are attached to one ask."
+    )
+    attachment_pixels: Annotated[int, Field(ge=1, le=1_000_000_000)] = Field(
+        50_000_000, description="Most pixels of an attached image."
+    )
+    attachments_per_ask: Annotated[int, Field(ge=1, le=100)] = Field(
+        10, description="Files that may be attached to one ask."
+    )
+    attachment_request_bytes: Bytes = Field(
+        20_971_520,
+        description="Most bytes of attached images that a model is shown at once, the last ones first; it is told the "
+        "names of the others.",
+    )
+    attachments_per_user_bytes: Annotated[int, Field(ge=1024, le=2**50)] = Field(
+        1_073_741_824, description="Most bytes of all attachments of one user."
+    )
+    attachment_unsent_h: Annotated[float, Field(gt=0, le=8_760)] = Field(
+        24, description="How long an attachment that was not sent is kept, in hours."
+    )
+    uploads_per_user: PerUser = of_a_user(
+        "uploads_per_user", "Attachments of one user that may be uploaded at once in this process; more wait a moment"
+    )
+    uploads_per_minute: PerUser = of_a_user(
+        "uploads_per_minute", "Attachments of one user that may be uploaded in any minute, in this process"
     )
     unauthenticated_sockets: Count = Field(
         1_000,

@@ -209,6 +209,11 @@ class ModelSettings(Section):
         description="Most tokens that the model takes, its context window; `null` is what LangChain's profile of the "
         "model says.",
     )
+    images: bool | None = Field(
+        None,
+        description="Whether the model takes images that people attach; `null` is what LangChain's profile of the "
+        "model says.",
+    )
 
 
 class AgentsSettings(Section):

@@ -34,6 +34,7 @@ from agentic_backend.exchange.given_history import GivenHistory
 from agentic_backend.exchange.graph_input import Given, from_opening, from_resume_point, paused_graph
 from agentic_backend.exchange.outbox import Outbox
 from agentic_backend.exchange.recall import Memory
+from agentic_backend.exchange.run_images import RunImages
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.prompt_assembly import tokens_by_section
@@ -96,6 +97,7 @@ class GraphRun:
         self._first_tokens = (context.access_token, context.refresh_token)
         """The user's tokens at the start; during a run, newer ones come."""
         self._services = services
+        self._images = RunImages(services.store, start, services.limits.attachment_request_bytes)
         self._control = RunControl()
         """Asks the graph to stop between two steps."""
         self._clock = asyncio.get_running_loop().time
@@ -228,12 +230,15 @@ class GraphRun:
                 assembly, memory, history = await self._fitting(assembled, shorter, outbox)
             self._tell_of(summary, outbox)
             run_id, graphs = self._context.run_id, memory.kept.graphs
+            given = [*history.left, *history.unseen, assembly.question]
+            self._context.images = await self._images.of(given, graphs)
             graph_input = await from_opening(
                 start, warm, history, assembly.question, graphs=graphs, run_id=run_id, now=self._clock()
             )
         else:
             assembly = assembled(summary=summary)
             memory = await assembly.memory()
+            self._context.images = await self._images.of((), start.resume_point.state)
             graph_input = await from_resume_point(start, start.resume_point, warm, checkpoints, now=self._clock())
             outbox.accept(graph_input.transcoder.announce_anew(self._clock()))
         await self._take_prompt(assembly, outbox)

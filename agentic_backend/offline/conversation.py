@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +35,16 @@ class Conversation:
     def text(self) -> str:
         """The person's last message; empty if there is none."""
         return self.rest if self.rest is not None else "".join(message.text for message in self._up_to_ask[-1:])
+
+    @cached_property
+    def images(self) -> str:
+        """What the images of the person's last message are; empty if it has none."""
+        last = self._up_to_ask[-1].content if self._up_to_ask else ""
+        blocks = [block for block in last if isinstance(block, dict) and block.get("type") == "image"]
+        shown = [f"{block['mime_type']} of {len(b64decode(block['base64'])):,} bytes" for block in blocks]
+        return (
+            f"I see {'an image' if len(shown) == 1 else f'{len(shown)} images'}: {', '.join(shown)}." if shown else ""
+        )
 
     @cached_property
     def clauses(self) -> list[str]:

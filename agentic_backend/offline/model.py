@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models import BaseChatModel, LanguageModelInput, ModelProfile
 from langchain_core.language_models.chat_models import agenerate_from_stream, generate_from_stream
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
@@ -40,6 +40,8 @@ class OfflineChatModel(BaseChatModel):
 
     words_per_second: float = Field(default=30.0, ge=0)
     countdown_per_second: float = Field(default=5.0, gt=0)
+    # It tells of an image what it is.
+    profile: ModelProfile | None = Field(default_factory=lambda: ModelProfile(image_inputs=True))
 
     @property
     def _llm_type(self) -> str:

@@ -57,7 +57,8 @@ def plan_answer(messages: Sequence[BaseMessage], tools: Mapping[str, str]) -> Pl
         return Plan(summary_of([*talk.earlier, talk.text]))
     if talk.results:
         return _call_tools(_without_thinking(talk) or talk) or Plan(describe_results(talk.results))
-    return _plan(talk)
+    plan = _plan(talk)
+    return replace(plan, text="\n\n".join(filter(None, [talk.images, plan.text]))) if talk.images else plan
 
 
 def _plan(talk: Conversation) -> Plan:

@@ -44,6 +44,17 @@ class LookedAt:
     """The name of that module."""
     trail: list[TrailRecord] = field(default_factory=list, repr=False)
 
+    def followed_by(self, files: "LookedAt") -> "LookedAt":
+        """This message, and for models what modules have left of the texts of its files."""
+        return replace(
+            self,
+            model_parts=[*(self.model_parts or self.parts), *(files.model_parts or files.parts)],
+            prompt_additions=[*self.prompt_additions, *files.prompt_additions],
+            blocked_response=files.blocked_response,
+            blocked_by=files.blocked_by,
+            trail=[*self.trail, *files.trail],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:

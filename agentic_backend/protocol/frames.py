@@ -18,6 +18,8 @@ LONGEST_TOKEN = 16_384
 Token = Annotated[str, Field(min_length=1, max_length=LONGEST_TOKEN)]
 LONGEST_ID = 128
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
+MOST_ATTACHMENTS = 100
+"""The number of attachments that any server takes with an ask; `GET /info` tells how many this one takes."""
 Scope = dict[ScopeName, Id]
 """Whose settings apply to a new session, or to a query: an id by the kind of scope."""
 TYPE_BY_DEFAULT = "ask"
@@ -79,8 +81,8 @@ class Ask(Frame):
     """The agent to ask; absent: the session's, or the server's default."""
     client_exchange_id: Id | None = None
     """The client's own id for the exchange: an ask that is sent again with it begins nothing more."""
-    attachments: list[Id] = Field(default_factory=list, max_length=0)
-    """Must be empty: the server stores none."""
+    attachments: list[Id] = Field(default_factory=list, max_length=MOST_ATTACHMENTS)
+    """The ids of files that the user has uploaded, and that belong to the message. A query has none."""
     mode: Literal["chat", "query"] = "chat"
     """`query` asks without a session: no history, and nothing is kept."""
     chat_profile: Id | None = None
@@ -98,6 +100,8 @@ class Ask(Frame):
     def _query_has_no_session(self) -> "Ask":
         if self.mode == "query" and self.session_id is not None:
             raise ValueError("session_id: a query is stateless and names no session")
+        if self.mode == "query" and self.attachments:
+            raise ValueError("attachments: a query keeps nothing, so it takes none")
         return self
 
 

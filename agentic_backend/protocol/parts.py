@@ -47,7 +47,7 @@ class ImageUrlPart(Value):
 
     type: Literal["image_url"] = "image_url"
     url: str
-    """An `https:` or a `data:` URL."""
+    """An `https:` or a `data:` URL, or the path of an attachment."""
     alt: str | None = absent()
     """What the image shows, in words."""
 
@@ -132,6 +132,19 @@ Part = Annotated[
     TextPart | CodePart | ImageUrlPart | ToolCallPart | ToolResultPart | LinkPart | GeoPart | FilePart,
     Field(discriminator="type"),
 ]
+
+
+_ATTACHMENTS = "/agentic/v1/attachments/"
+
+
+def attachment_url(attachment_id: str) -> str:
+    """The URL of an attachment's content, on the server that has it."""
+    return f"{_ATTACHMENTS}{attachment_id}"
+
+
+def attachment_of(url: str) -> str | None:
+    """The id of the attachment with this URL; None if it is another URL."""
+    return url.removeprefix(_ATTACHMENTS) if url.startswith(_ATTACHMENTS) else None
 
 
 def text_of(parts: list[Part]) -> str:

@@ -10,6 +10,7 @@ from agentic_backend.policy.exchange_modules import BLOCKED_TEXT, ExchangeModule
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.protocol.parts import TextPart, text_of
+from agentic_backend.sessions.attached import NOTHING_ATTACHED, Attached
 from agentic_backend.sessions.titles import provisional_title
 from agentic_backend.stores.base import AlreadyAsked
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageDraft, SessionRecord
@@ -41,19 +42,27 @@ class OpeningReview:
         session: SessionRecord | None,
         message: MessageDraft,
         *,
+        attached: Attached = NOTHING_ATTACHED,
         is_new: bool = False,
     ) -> Opening:
-        """What the modules that apply leave of `message`; `is_new`: its session is not stored yet.
+        """What the modules that apply leave of `message` with what is `attached`; `is_new`: its session is not stored.
+
+        They look at the texts of files as at another message, so that people see of theirs what they have written.
 
         Raises AlreadyAsked, SessionBusy and SessionCompleted as far as that is known, so that no module is asked for
         nothing; and StoreUnavailable.
         """
         settings, switches = found.agent.settings, found.effective.modules
         modules = self._modules.of_exchange(record, settings, session, switches, is_new=is_new)
+        message = replace(message, parts=[*message.parts, *attached.parts])
+        if attached.model_parts:
+            message = replace(message, model_parts=[*message.parts, *attached.model_parts])
         if modules is None or not modules.has(Point.BEFORE_AI):
             return Opening(record, message, session, modules)
         await self._check(record, session, is_new)
         look = await modules.before_ai(message.parts)
+        if attached.model_parts and look.blocked_response is None:
+            look = look.followed_by(await modules.before_ai(attached.model_parts))
         policy = record.policy or ExchangePolicy()
         told = {
             "prompt_additions": look.prompt_additions,

@@ -7,8 +7,11 @@ exchange is theirs.
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 from uuid import uuid4
+
+import orjson
 
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.runtime_context import RuntimeContext
@@ -34,6 +37,8 @@ from agentic_backend.protocol.messages import ExchangeStatus, Session
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import asked_by, owned_session
 from agentic_backend.sessions.ask_rate import AskRate
+from agentic_backend.sessions.attached import Attached
+from agentic_backend.sessions.attachments import Attachments
 from agentic_backend.sessions.exchange_views import ExchangeViews
 from agentic_backend.sessions.farewell import Farewell, asks_to_quit
 from agentic_backend.sessions.opening_review import Opening, OpeningReview
@@ -62,6 +67,7 @@ class SessionOrchestrator:
         user_limits: UserLimits,
         ends: SessionEnds,
         farewell: Farewell,
+        attachments: Attachments,
     ) -> None:
         self._instance = services.instance
         self._store = services.store
@@ -81,6 +87,7 @@ class SessionOrchestrator:
         self._kpi = services.kpi
         self._ends = ends
         self._farewell = farewell
+        self._attachments = attachments
         self._ask_rate = AskRate(services.limits.asks_per_minute, asyncio.get_running_loop().time)
         """Limits the recent asks of each user."""
         self._admissions: dict[tuple[str, str], asyncio.Task[ExchangeLog]] = {}
@@ -265,10 +272,13 @@ class SessionOrchestrator:
             await self._ends.check_limits(user, session, found.effective, turn.client_exchange_id)
         record = self._record(exchange_id, user, turn, request_id, found=found, session=session)
         _check_context(found.agent, record)
+        attached = await self._attached(turn, user, session, found)
         looked = Opening(record, turn.message, session)
         if not quits:
-            looked = await self._review.look_at(record, found, session, turn.message, is_new=is_new)
-        written = await self._store_beginning(looked, is_new=is_new)
+            look_at = self._review.look_at
+            looked = await look_at(record, found, session, turn.message, attached=attached, is_new=is_new)
+        async with self._attachments.sent(turn.attachments, user, session.family_id):
+            written = await self._store_beginning(looked, is_new=is_new)
         [opening] = written.messages
         if written.session.archived:
             self._relay.spawn(self._take_out(written.session))
@@ -280,6 +290,15 @@ class SessionOrchestrator:
         self._review.tell(looked, is_new=is_new)
         started = await self._start(looked.record, found, written.session, opening, user)
         return replace(started, modules=looked.modules)
+
+    async def _attached(self, turn: Turn, user: User, session: SessionRecord, found: AgentInScope) -> Attached:
+        """What is attached to `turn`. Raises AlreadyAsked if it was sent before, AttachmentNotFound and BadFrame."""
+        if turn.attachments and turn.client_exchange_id is not None:
+            # Before a look at the attachments, which have been sent then.
+            asked = await self._store.find_exchange(user.id, turn.client_exchange_id)
+            if asked is not None:
+                raise AlreadyAsked(asked.id)
+        return await self._attachments.given_with(turn.attachments, user, session.family_id, found.agent)
 
     async def _start(
         self, record: ExchangeRecord, found: AgentInScope, session: SessionRecord, opening: MessageRecord, user: User
@@ -364,7 +383,7 @@ class SessionOrchestrator:
             return session, self._agents.get(turn.agent_id or session.agent_id, user, session.scope)
         found, now = self._agents.get(turn.agent_id, user, turn.scope), self._store.now()
         session = SessionRecord(
-            id=uuid4().hex,
+            id=_id_of_new_session(user, turn),
             user_id=user.id,
             agent_id=found.agent.settings.id,
             title=provisional_title(turn.text),
@@ -375,6 +394,17 @@ class SessionOrchestrator:
             scope=kept_of(user, turn.scope),
         )
         return session, found
+
+
+def _id_of_new_session(user: User, turn: Turn) -> str:
+    """A new id; for an ask with attachments that may be repeated, the same each time.
+
+    So if an ask's answer is lost, its attachments are not in another session when it is asked again.
+    """
+    if not turn.attachments or turn.client_exchange_id is None:
+        return uuid4().hex
+    named = orjson.dumps([user.id, turn.client_exchange_id, *turn.attachments])
+    return sha256(named).hexdigest()[:32]
 
 
 def _check_context(entry: CatalogAgent, record: ExchangeRecord) -> None:

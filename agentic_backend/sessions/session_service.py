@@ -24,6 +24,7 @@ from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Sessi
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.access import owned_exchange, owned_session
+from agentic_backend.sessions.attachments import Attachments
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.sessions.session_ends import EndReason, SessionEnds
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
@@ -59,6 +60,7 @@ class SessionService:
         profiles: ChatProfiles,
         modules: ModuleSupervisor,
         kpi: Kpi,
+        attachments: Attachments,
     ) -> None:
         self._store = store
         self._agents = agents
@@ -70,6 +72,7 @@ class SessionService:
         self._compactor = compactor
         self._modules = modules
         self._kpi = kpi
+        self._attachments = attachments
         self.chat_profiles = profiles
         """The chat profiles that clients may name."""
         content = "Too many of your searches go on; wait until some are answered."
@@ -199,6 +202,8 @@ class SessionService:
         for each in gone:
             await self._factory.teardown_session_agents(each)
             gone[each] = await self._exchange_ids(each)
+        # First, so that nothing of them is left without the session that leads to them.
+        await self._attachments.remove_of_session(session_id)
         await self._store.delete_session(session_id)
         for each, exchange_ids in gone.items():
             self._compactor.forget_session(each)

@@ -30,6 +30,8 @@ class Turn:
     """The chat profile of this exchange, and of a new session; None means the session's, or the agent's."""
     scope: Mapping[str, str] = field(default_factory=dict)
     """Whose settings apply to a new session beside the user's: an id by the kind of scope, such as a class."""
+    attachments: Sequence[str] = ()
+    """The ids of the files that belong to the message."""
     client_exchange_id: str | None = None
     """The client's id for the exchange: a repeated ask with the same id starts nothing."""
     runtime_context: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -48,6 +50,12 @@ class Turn:
         """Check the sizes and the context. Raises MessageTooLarge or BadFrame, which name the field and the reason."""
         if len(self.text.encode()) > limits.message_bytes:
             raise MessageTooLarge(f"message: larger than the limit of {limits.message_bytes} bytes")
+        if self.attachments and self.mode == "query":
+            raise BadFrame("attachments: a query keeps nothing, so it takes none")
+        if len(self.attachments) > limits.attachments_per_ask:
+            raise BadFrame(f"attachments: more than the limit of {limits.attachments_per_ask}")
+        if len(set(self.attachments)) < len(self.attachments):
+            raise BadFrame("attachments: one is named twice")
         try:
             runtime_context = orjson.dumps(self.runtime_context)
         except orjson.JSONEncodeError:

@@ -17,6 +17,7 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user import User
 from agentic_backend.errors import Internal, SessionNotFound, StoreUnavailable
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.attachments import Attachments
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import UserDeletion
@@ -37,6 +38,7 @@ class UserDeletions:
         relay: Relay,
         factory: AgentFactory,
         sessions: SessionService,
+        attachments: Attachments,
         forgetting: Sequence[Callable[[str], None]],
         *,
         settle_s: float = SETTLE_S,
@@ -46,6 +48,7 @@ class UserDeletions:
         self._relay = relay
         self._factory = factory
         self._sessions = sessions
+        self._attachments = attachments
         self._forgetting = forgetting
         self._settle_s = settle_s
         self._erase_at = 0.0
@@ -108,6 +111,8 @@ class UserDeletions:
         while session_ids := await self._store.sessions_to_delete(user_id, _SESSIONS):
             for session_id in session_ids:
                 await self._delete_session(user_id, session_id)
+        # With their contents, which are in no table.
+        await self._attachments.remove_of_user(user_id)
         for table in TABLES:
             while table.user is not None and table is not SESSIONS:
                 if not await self._store.delete_user_rows(table, user_id, _ROWS):

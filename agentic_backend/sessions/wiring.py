@@ -28,6 +28,7 @@ from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.attachments import Attachments
 from agentic_backend.sessions.branches import Branches
 from agentic_backend.sessions.exchange_pages import ExchangePages
 from agentic_backend.sessions.exchange_views import ExchangeViews
@@ -58,6 +59,7 @@ from agentic_backend.stores.base import Store
 
 @dataclass(frozen=True, slots=True)
 class WiredSessions:
+    attachments: Attachments
     background: BackgroundCalls
     orchestrator: SessionOrchestrator
     service: SessionService
@@ -123,6 +125,7 @@ def wire_sessions(
         show_stored=views.refresh,
         on_answered=events.answered,
     )
+    attachments = Attachments(store, models, limits)
     launcher = ExchangeLauncher(services, settings.permissions)
     waiting = WaitingExchanges(services, in_scope, launcher, views, closing)
     resumption = Resumption(services, in_scope, launcher)
@@ -139,14 +142,16 @@ def wire_sessions(
         user_limits=user_limits,
         ends=ends,
         farewell=Farewell(settings.sessions.farewell),
+        attachments=attachments,
     )
     service = SessionService(
-        store, in_scope, factory, ends, relay, orchestrator, user_limits, compactor, profiles, modules, kpi
+        store, in_scope, factory, ends, relay, orchestrator, user_limits, compactor, profiles, modules, kpi, attachments
     )
     exchange_pages = ExchangePages(store)
     forgetting = titles.forget, compactor.forget, background.forget
-    deletions = UserDeletions(store, relay, factory, service, forgetting)
+    deletions = UserDeletions(store, relay, factory, service, attachments, forgetting)
     return WiredSessions(
+        attachments=attachments,
         background=background,
         orchestrator=orchestrator,
         service=service,
@@ -172,7 +177,7 @@ def wire_sessions(
             look_at_deletions=deletions.look,
         ),
         housekeeping=Housekeeping(
-            instance, store, kpi, *_chores(store, settings, ends, service, deletions, background)
+            instance, store, kpi, *_chores(store, settings, ends, service, deletions, background, attachments)
         ),
         compactor=compactor,
         news=news,
@@ -186,12 +191,14 @@ def _chores(
     service: SessionService,
     deletions: UserDeletions,
     background: BackgroundCalls,
+    attachments: Attachments,
 ) -> list[Chore]:
     inactive_h = settings.sessions.inactive_h
     return [
         *([] if inactive_h is None else [inactivity(store, ends, inactive_h)]),
         Chore("user_deletions", deletions.finish),
         Chore("background_calls", background.close_left),
+        Chore("attachments", attachments.remove_stale),
         *Retention(store, ends, service, settings.retention).chores(),
     ]
 
@@ -216,6 +223,7 @@ async def open_sessions(services: WiredSessions, *, alone: bool) -> AsyncIterato
     """
     if alone:
         await services.maintenance.recover_all()
+        await services.attachments.remove_unfinished()
     async with (
         running(services.maintenance.run()),
         running(services.housekeeping.run()),

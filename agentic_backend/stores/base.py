@@ -19,6 +19,7 @@ from typing import Protocol, Self
 from agentic_backend.errors import RateLimited
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialText
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState, TokenUsage
+from agentic_backend.stores.attachments import AttachmentStore
 from agentic_backend.stores.branches import BranchStore
 from agentic_backend.stores.chores import ChoreStore
 from agentic_backend.stores.cursors import cursor_at, place_of
@@ -190,6 +191,7 @@ def took_too_long() -> RateLimited:
 class Store(
     InstanceStore,
     ItemStore,
+    AttachmentStore,
     MessageSearchStore,
     ExchangePageStore,
     SessionSearchStore,

@@ -77,6 +77,35 @@ class SessionRecord:
         return Session(**{name: getattr(self, name) for name in _SHOWN_OF_SESSION})
 
 
+class AttachmentState(StrEnum):
+    """Only what is `kept` is found. An attachment of another state is being written or removed, or a process has died
+    meanwhile, and it is removed later."""
+
+    WRITTEN = "written"
+    KEPT = "kept"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachmentRecord:
+    """A file that a user has uploaded. Its content is stored beside the rows, under its id."""
+
+    id: str
+    user_id: str
+    session_id: str | None = None
+    """The session in which it was sent; of a branch the one that all its branches come from. None until it is sent."""
+    name: str
+    mime: str
+    """By its content: one of attachments.kinds.TYPES."""
+    size: int
+    """In bytes."""
+    sha256: str
+    created_at: datetime
+    state: AttachmentState = AttachmentState.WRITTEN
+    text: str | None = field(default=None, repr=False)
+    """What models read of it; None of an image."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageDraft:
     """A complete message that is not stored yet: the store gives it its rank and its time. See MessageRecord."""

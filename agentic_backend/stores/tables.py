@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.stores.records import (
+    AttachmentRecord,
     ExchangeRecord,
     ItemRecord,
     KpiRecord,
@@ -271,6 +272,18 @@ ITEMS = Table(
     },
 )
 
+ATTACHMENTS = Table(
+    "attachments",
+    AttachmentRecord,
+    of_session=False,
+    user="user_id",
+    indexes={
+        "by_user": ("user_id", "size"),
+        "by_session": ("session_id", "id"),
+        "stale": ("state", "session_id", "created_at"),
+    },
+)
+
 _Indexes = dict[str, tuple[str, ...]]
 
 _BY_TIME: _Indexes = {"by_time": ("-at", "-id")}
@@ -383,7 +396,7 @@ TRAIL: dict[type[Any], Table[Any]] = {
 }
 """The tables of the trail, by their record."""
 
-TABLES: list[Table[Any]] = [SESSIONS, EXCHANGES, MESSAGES, KPI_RECORDS, ITEMS, *TRAIL.values(), DELETIONS]
+TABLES: list[Table[Any]] = [SESSIONS, EXCHANGES, MESSAGES, KPI_RECORDS, ITEMS, ATTACHMENTS, *TRAIL.values(), DELETIONS]
 """All tables, in the order of reports."""
 
 

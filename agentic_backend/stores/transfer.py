@@ -12,21 +12,32 @@ from typing import Protocol, TypeVar
 
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import Checkpoint, KeptState
-from agentic_backend.stores.records import ExchangeRecord, SessionRecord
-from agentic_backend.stores.tables import DELETIONS, EXCHANGES, SESSIONS, TABLES, Table, is_trail, session_tables
+from agentic_backend.stores.records import AttachmentRecord, AttachmentState, ExchangeRecord, SessionRecord
+from agentic_backend.stores.tables import (
+    ATTACHMENTS,
+    DELETIONS,
+    EXCHANGES,
+    SESSIONS,
+    TABLES,
+    Table,
+    is_trail,
+    session_tables,
+)
 
 R = TypeVar("R")
 Place = str | int
 """A row's place in the pages: its value in the table's `order` column."""
 
 SESSIONS_PER_PAGE, ROWS_PER_PAGE = 50, 200
+_RARE = (ATTACHMENTS, DELETIONS)
+"""Told of in reports only where there are some."""
 
 
 class Counts(Counter[str]):
     """Numbers of rows, by the name of their table."""
 
     def __str__(self) -> str:
-        shown = [table for table in TABLES if self[table.name] or not (is_trail(table) or table is DELETIONS)]
+        shown = [table for table in TABLES if self[table.name] or not (is_trail(table) or table in _RARE)]
         return ", ".join(f"{self[table.name]} {table.label}" for table in shown)
 
 
@@ -57,6 +68,8 @@ class Source(Protocol):
 
     async def checkpoint(self, exchange_id: str) -> Checkpoint | None: ...
 
+    def attachment_content(self, attachment_id: str) -> AsyncIterator[bytes]: ...
+
     async def count_rows(self, session_ids: Sequence[str]) -> Counts:
         """The numbers of these sessions and of their rows."""
         ...
@@ -80,6 +93,12 @@ class Target(Protocol):
         ...
 
     async def copy_checkpoint(self, exchange_id: str, checkpoint: Checkpoint) -> None: ...
+
+    async def get_attachments(self, ids: Sequence[str]) -> list[AttachmentRecord]: ...
+
+    async def put_content(self, attachment_id: str, name: str, content: AsyncIterator[bytes]) -> None:
+        """Store the content of an attachment, in place of what is there of it."""
+        ...
 
     async def copy_session(self, session: SessionRecord, states: Sequence[KeptState]) -> None: ...
 
@@ -110,6 +129,8 @@ async def transfer(source: Source, target: Target, report: Callable[[Counts, Cou
     for table in TABLES:
         if table is not SESSIONS and not table.of_session:
             async for records in _pages(source, table, ROWS_PER_PAGE):
+                if table is ATTACHMENTS:
+                    await _copy_contents(source, target, records)
                 await target.copy(table, records)
                 done.found[table.name] += len(records)
                 done.there[table.name] += await target.count_among(table, records)
@@ -144,6 +165,14 @@ async def _copy_sessions(source: Source, target: Target, sessions: Sequence[Sess
                 async for records in _pages(source, table, ROWS_PER_PAGE, session.id):
                     await target.copy(table, records)
         await target.copy_session(session, await source.session_states(session.id))
+
+
+async def _copy_contents(source: Source, target: Target, attachments: Sequence[AttachmentRecord]) -> None:
+    """Before their rows, so that what the target has as kept is there; contents never change."""
+    there = {each.id for each in await target.get_attachments([each.id for each in attachments])}
+    for each in attachments:
+        if each.id not in there and each.state is AttachmentState.KEPT:
+            await target.put_content(each.id, each.name, source.attachment_content(each.id))
 
 
 def _may_go_on(exchange: ExchangeRecord) -> bool:

@@ -9,6 +9,7 @@ import orjson
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import TypeAdapter, ValidationError
 
+from agentic_backend.agents.attached_images import image_block
 from agentic_backend.agents.provider_responses import standard_blocks
 from agentic_backend.agents.result_marks import BACKGROUND, FORBIDDEN
 from agentic_backend.protocol.messages import Channel, FinishReason, Role, TokenUsage
@@ -18,6 +19,7 @@ from agentic_backend.protocol.parts import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    attachment_of,
     text_of,
 )
 from agentic_backend.stores.records import MessageRecord
@@ -362,7 +364,7 @@ def to_langchain(message: MessageRecord) -> BaseMessage:
     parts, message_id = message.model_parts or message.parts, f"{message.exchange_id}:{message.rank}"
     text = text_of(parts)
     if message.role is Role.USER:
-        return HumanMessage(text, id=message_id)
+        return HumanMessage(_with_images(text, parts), id=message_id)
     if message.role is Role.SYSTEM:
         return SystemMessage(text, id=message_id)
     result = next((part for part in parts if isinstance(part, ToolResultPart)), None)
@@ -373,3 +375,13 @@ def to_langchain(message: MessageRecord) -> BaseMessage:
         {"name": part.name, "args": part.args, "id": part.call_id} for part in parts if isinstance(part, ToolCallPart)
     ]
     return AIMessage(text, tool_calls=calls, name=message.metadata.extras.get("agent"), id=message_id)
+
+
+def _with_images(text: str, parts: Sequence[Part]) -> Any:
+    """`text`, followed by references to the images that are attached to it (see agents.attached_images)."""
+    images = [
+        image_block(attachment_id, part.alt or "")
+        for part in parts
+        if isinstance(part, ImageUrlPart) and (attachment_id := attachment_of(part.url)) is not None
+    ]
+    return [{"type": "text", "text": text}, *images] if images else text

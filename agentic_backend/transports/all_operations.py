@@ -1,6 +1,7 @@
 """The REST calls of all doors."""
 
 from agentic_backend.transports.admin_api import AdminApi
+from agentic_backend.transports.attachments_api import AttachmentsApi
 from agentic_backend.transports.branches_api import BranchesApi
 from agentic_backend.transports.chat_runs.api import ChatRunsApi
 from agentic_backend.transports.classic_api import ClassicApi
@@ -34,6 +35,7 @@ def all_operations(services: DoorServices) -> list[Operation]:
         SessionExchangesApi(services.exchange_pages),
         SearchApi(services.sessions),
         QueryApi(services),
+        AttachmentsApi(services),
         ClassicApi(services),
         MetricsApi(services),
         SessionConfigApi(services),

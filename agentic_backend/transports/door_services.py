@@ -10,6 +10,7 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.attachments import Attachments
 from agentic_backend.sessions.branches import Branches
 from agentic_backend.sessions.exchange_pages import ExchangePages
 from agentic_backend.sessions.feedback import FeedbackService
@@ -32,6 +33,7 @@ class DoorServices:
     tokens: TokenCache
     agents: AgentManager
     orchestrator: SessionOrchestrator
+    attachments: Attachments
     sessions: SessionService
     branches: Branches
     reports: KpiReports

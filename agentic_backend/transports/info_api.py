@@ -8,6 +8,7 @@ from typing import Self
 
 from pydantic import Field
 
+from agentic_backend.attachments.kinds import TYPES
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.protocol.parts import Value, absent
@@ -21,6 +22,7 @@ from agentic_backend.transports.rest import PREFIX
 FEATURES = (
     "approvals",
     "archive",
+    "attachments",
     "branches",
     "chat_profiles",
     "compaction",
@@ -75,6 +77,14 @@ class LimitsView(Value):
     sockets_per_user: int | None = absent()
     requests_per_user: int | None = absent()
     empty_sessions_per_user: int | None = absent()
+    attachment_bytes: int
+    attachment_text_chars: int
+    attachment_pixels: int
+    attachments_per_ask: int
+    attachments_per_user_bytes: int
+    attachment_unsent_h: float
+    uploads_per_user: int | None = absent()
+    uploads_per_minute: int | None = absent()
     authenticate_timeout_s: float
     send_timeout_s: float
     human_timeout_s: float | None = absent()
@@ -117,12 +127,13 @@ class DeprecatedOperation(Value):
 
 
 class ServerInfo(Value):
-    """`page_sizes` are those of `limit` by operation id."""
+    """`page_sizes` are those of `limit` by operation id, `attachment_types` the media types of attachments."""
 
     versions: Versions
     doors: list[DoorView]
     limits: LimitsView
     page_sizes: dict[str, PageSizeView]
+    attachment_types: list[str] = Field(examples=[["image/png", "application/pdf", "text/plain"]])
     features: list[str]
     deprecations: list[DeprecatedOperation]
 
@@ -152,6 +163,7 @@ class InfoApi:
             doors=[DoorView.of(door) for door in DOORS],
             limits=LimitsView.of(self._door.limits),
             page_sizes={each.id: size for each in self._others if (size := _page_size(each)) is not None},
+            attachment_types=list(TYPES),
             features=list(FEATURES),
             deprecations=[
                 DeprecatedOperation.of(each, each.deprecated) for each in self._others if each.deprecated is not None

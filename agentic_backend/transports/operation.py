@@ -21,6 +21,7 @@ from agentic_backend.errors import (
     AgentUnavailable,
     ApprovalMismatch,
     ApprovalNotFound,
+    AttachmentNotFound,
     AuthUnavailable,
     BadFrame,
     BudgetExceeded,
@@ -78,12 +79,17 @@ class Streamed:
     or_text: str | None = None
 
 
+BINARY = "application/octet-stream"
+"""The media type of an answer that may have any."""
+
 OPENING = (AgentNotFound, AgentUnavailable)
 """The errors of an operation that opens a session."""
 QUERYING = (*OPENING, TooManyRuns, BudgetExceeded, ShuttingDown)
 """The errors of an operation that begins an exchange without a session, before it has begun."""
 ASKING = (*QUERYING, SessionNotFound, SessionCompleted, SessionBusy)
 """The errors of an operation that begins an exchange in a session, before it has begun."""
+ATTACHING = (*ASKING, AttachmentNotFound)
+"""The errors of an operation that asks with attachments."""
 RESUMING = (ExchangeNotFound, ApprovalNotFound, ApprovalMismatch, CheckpointMissing)
 """The errors of an operation that continues an exchange, beside those of asking."""
 # A foreign origin and an unknown host are refused before an operation is reached.
@@ -115,6 +121,8 @@ class Operation:
     errors: tuple[type[AgenticError], ...] = ()
     """Those that it raises beside the ones that any operation may raise."""
     error_form: type[ErrorForm] = ErrorBody
+    upload: str | None = None
+    """The name of the one file of a multipart body, which the handler reads itself."""
     refused_as: str | None = None
     """The `call` label of the metric that counts refused input; None: it is not counted."""
     deprecated: Deprecation | None = None

@@ -26,7 +26,7 @@ from agentic_backend.sessions.turn import Turn
 from agentic_backend.stores.base import SessionChange, SessionQuery
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.operation import ASKING, OPENING, Operation
+from agentic_backend.transports.operation import ATTACHING, OPENING, Operation
 from agentic_backend.transports.query_string import Cursor, Name, PageSize, Query, SearchText, WholeNumber
 from agentic_backend.transports.rest_input import ChangeSession, NoFields, OpenSession, SendMessage
 from agentic_backend.transports.sse import EVENTS, ChatV2Renderer, EventStream, ask_streamed
@@ -66,7 +66,7 @@ class RestApi:
             Operation("DELETE", path, self.delete_session, errors=found),
             Operation("DELETE", f"{path}/state", self.reset_state, errors=(*found, SessionBusy)),
             Operation("GET", f"{path}/messages", self.list_messages, errors=found),
-            Operation("POST", f"{path}/messages", self.send_message, answer=EVENTS, errors=ASKING, refused_as="ask"),
+            Operation("POST", f"{path}/messages", self.send_message, answer=EVENTS, errors=ATTACHING, refused_as="ask"),
             Operation("POST", f"{path}/complete", self.complete_session, errors=found),
             Operation("POST", f"{path}/cancel", self.cancel_session, errors=found),
         ]
@@ -133,6 +133,7 @@ class RestApi:
             session_id=id,
             client_exchange_id=body.client_exchange_id,
             chat_profile=body.chat_profile,
+            attachments=body.attachments,
         )
         return await ask_streamed(self._door, request, user, turn, ChatV2Renderer(), uuid4().hex)
 

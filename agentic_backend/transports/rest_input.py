@@ -8,7 +8,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
 from agentic_backend.protocol.frame_rules import changes_something
-from agentic_backend.protocol.frames import Frame, HumanDecisions, Id, Scope, first_problem
+from agentic_backend.protocol.frames import MOST_ATTACHMENTS, Frame, HumanDecisions, Id, Scope, first_problem
 from agentic_backend.transports.json_object import decode_object
 
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
@@ -66,9 +66,13 @@ class ForkSession(Frame):
 
 
 class SendMessage(Frame):
-    """A message of the user. The same `client_exchange_id` again begins no second exchange."""
+    """A message of the user, with the ids of files that belong to it.
+
+    The same `client_exchange_id` again begins no second exchange.
+    """
 
     content: str = Field(min_length=1, repr=False)
+    attachments: list[Id] = Field(default_factory=list, max_length=MOST_ATTACHMENTS)
     client_exchange_id: Id | None = None
     chat_profile: Id | None = None
 

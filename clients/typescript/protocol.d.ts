@@ -31,7 +31,7 @@ export interface Ask {
   readonly agent_id?: string | null;
   /** The client's own id for the exchange: an ask that is sent again with it begins nothing more. */
   readonly client_exchange_id?: string | null;
-  /** Must be empty: the server stores none. */
+  /** The ids of files that the user has uploaded, and that belong to the message. A query has none. */
   readonly attachments?: readonly string[] | null;
   /** `query` asks without a session: no history, and nothing is kept. */
   readonly mode?: "chat" | "query" | null;
@@ -393,7 +393,7 @@ export interface Idle {
 /** An image. */
 export interface ImageUrlPart {
   readonly type: "image_url";
-  /** An `https:` or a `data:` URL. */
+  /** An `https:` or a `data:` URL, or the path of an attachment. */
   readonly url: string;
   /** What the image shows, in words. */
   readonly alt?: string;

@@ -21,8 +21,9 @@ from support.turn_model import Turn, TurnModel, call
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.leader_flow import NO_CREW, LeaderFlow
-from agentic_backend.agents.offered_tools import AllowedTools, with_allowed_tools
+from agentic_backend.agents.offered_tools import AllowedTools
 from agentic_backend.agents.permissions import Permissions, needs
+from agentic_backend.agents.prepared_calls import with_prepared_calls
 from agentic_backend.agents.runtime_context import make_current
 from agentic_backend.agents.tool_guard import guard_tools
 from agentic_backend.auth.user import User
@@ -74,7 +75,7 @@ class Offered(TurnModel):
 def model(*names: str) -> Offered:
     calls = [call(name, f"c-{name}") for name in names]
     made = Offered(turns=[Turn(calls=calls), Turn("done")], offered=[])
-    with_allowed_tools(made)
+    with_prepared_calls(made)
     return made
 
 
@@ -171,7 +172,7 @@ async def test_users_of_one_graph_get_their_own_tools(tmp_path: Path) -> None:
             super()._note(options)
 
     said_by = Asked(turns=[Turn(), Turn("done")], offered=[])
-    with_allowed_tools(said_by)
+    with_prepared_calls(said_by)
     graph = of_create_agent([ran.tool("grade", "grades:write:all")], said_by)
     async with open_sessions(tmp_path, {"agent": graph}, permissions=ROLES) as sessions:
         for user in (STUDENT, TEACHER, STUDENT):
@@ -370,7 +371,7 @@ async def test_every_provider_s_form_is_understood(form: Any, choice: Any) -> No
             seen.append(kwargs)
             return super()._generate(*args, **kwargs)
 
-    made: BaseChatModel = with_allowed_tools(Sees(turns=[Turn("a"), Turn("b")], streams=False))
+    made: BaseChatModel = with_prepared_calls(Sees(turns=[Turn("a"), Turn("b")], streams=False))
     context = context_of("s")
     context.withheld_tools = {context.agent_id: frozenset({"grade"})}
     make_current(context)

@@ -79,7 +79,7 @@ WRONG: dict[str, dict[str, list[Any]]] = {
         "session_id": ID,
         "agent_id": ID,
         "client_exchange_id": ID,
-        "attachments": [5, "a1", {}, ["a1"]],
+        "attachments": [5, "a1", {}, [5], [""], ["a" * 129], ["a"] * 101],
         "mode": [5, "", "Chat", "stream"],
         "chat_profile": ID,
         "scope": [5, "x", ["x"], {"planet": "mars"}, {"class": 5}, {"class": ""}],

@@ -1,7 +1,9 @@
 """Values for the tests of the stores, each with an id that nothing else has, and ways to run an exchange."""
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +15,7 @@ from agentic_backend.stores.items import item_id
 from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, Aggregation, KpiBucket, KpiQuery
 from agentic_backend.stores.lineage import lineage_at
 from agentic_backend.stores.records import (
+    AttachmentRecord,
     CheckpointKind,
     CheckpointRecord,
     ExchangeRecord,
@@ -39,6 +42,8 @@ PENDING = HumanRequests(
     ],
     expires_at=EPOCH,
 )
+CONTENT = bytes(range(256)) * 4_000
+"""The content of an attachment."""
 # SQL that counts for some minutes unless it is interrupted.
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT count(*) FROM n"
 
@@ -64,6 +69,19 @@ def an_exchange(session: SessionRecord, **fields: Any) -> ExchangeRecord:
         "started_at": utc_now(),
     }
     return ExchangeRecord(**(values | fields))
+
+
+def an_attachment(
+    content: bytes = CONTENT, user_id: str = "ann", *, minute: int = 0, **fields: Any
+) -> AttachmentRecord:
+    values = {"name": "größe.png", "mime": "image/png", "size": len(content), "sha256": sha256(content).hexdigest()}
+    at = EPOCH + timedelta(minutes=minute)
+    return AttachmentRecord(**({"id": new_id(), "user_id": user_id, "created_at": at} | values | fields))
+
+
+async def in_pieces(content: bytes, size: int = 65_536) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), size):
+        yield content[start : start + size]
 
 
 def question(text: str = "What is it?") -> MessageDraft:

@@ -34,11 +34,13 @@ from tests.stores.samples import (
     a_checkpoint,
     a_kpi,
     a_session,
+    an_attachment,
     an_end,
     an_exchange,
     an_item,
     answer,
     begin,
+    in_pieces,
     question,
     run_exchanges,
 )
@@ -55,6 +57,7 @@ async def fill(store: Store, user_id: str) -> None:
         kpi = a_kpi(user_id, exchange_id=fence.exchange_id)
         trail = one_of_each(session.id, user_id)
         await store.append(fence, [answer()], an_end(kpi=kpi, session_state=name.encode()), a_checkpoint(), trail=trail)
+    await store.add_attachment(an_attachment(b"x", user_id), in_pieces(b"x"), 1_000)
     await store.put_items([an_item("a", f"{n}", owner=user_id) for n in range(3)], [], ItemBounds())
 
 

@@ -48,6 +48,7 @@ async def test_an_empty_file_gets_the_newest_schema(tmp_path: Path) -> None:
     assert [name for (name,) in tables] == [
         "activities",
         "admin_reads",
+        "attachments",
         "exchanges",
         "extractions",
         "feedback",

@@ -43,10 +43,10 @@ def example_path(operation: Operation, id: str) -> str:
 
 
 def example_body(operation: Operation) -> dict[str, Any] | None:
-    """The body that the OpenAPI document shows for an operation; None if it has none."""
+    """The JSON body that the OpenAPI document shows for an operation; None if it has none."""
     document = openapi_document()
     described = document["paths"][operation.path][operation.method.lower()]
-    if "requestBody" not in described:
+    if "requestBody" not in described or operation.upload is not None:
         return None
     reference: str = described["requestBody"]["content"]["application/json"]["schema"]["$ref"]
     example: dict[str, Any] = document["components"]["schemas"][reference.rpartition("/")[2]]["examples"][0]

@@ -22,19 +22,23 @@ _LIMITS = dict.fromkeys(
         "sockets_per_user",
         "requests_per_user",
         "empty_sessions_per_user",
+        "uploads_per_user",
+        "uploads_per_minute",
     )
 )
 
 
 @dataclass(frozen=True)
 class Owned:
-    """What a user has: a session with an exchange, another one that waits for its answer, and their canary."""
+    """What a user has: a session with an exchange, another one that waits for its answer, an attachment that was not
+    sent, and their canary."""
 
     canary: str
     session_id: str
     exchange_id: str
     waiting_session_id: str
     waiting_exchange_id: str
+    attachment_id: str
     seen: list[Any]
     """All of it, as the user sees it."""
 
@@ -42,6 +46,7 @@ class Owned:
     def names(self) -> list[str]:
         """What nobody else may be told."""
         ids = [self.session_id, self.exchange_id, self.waiting_session_id, self.waiting_exchange_id]
+        ids.append(self.attachment_id)
         return [self.canary, *ids]
 
 
@@ -61,14 +66,24 @@ class DescribedServer:
             canary = f"canary of {user}"
             with self._client(user) as http:
                 ended, waiting = (_asked(http, agent_id, canary) for agent_id in ("echo", "asking"))
-                self.owned[user] = Owned(canary, *ended, *waiting, _seen(http, *ended, *waiting))
+                file = {"file": (f"{canary}.txt", canary)}
+                attachment_id = http.post("/attachments", files=file).raise_for_status().json()["id"]
+                seen = _seen(http, attachment_id, *ended, *waiting)
+                self.owned[user] = Owned(canary, *ended, *waiting, attachment_id, seen)
         return self.owned[user]
 
     def seen_by(self, user: str) -> list[Any]:
         """What the user has, as they see it."""
         owned = self.owned[user]
         with self._client(user) as http:
-            return _seen(http, owned.session_id, owned.exchange_id, owned.waiting_session_id, owned.waiting_exchange_id)
+            return _seen(
+                http,
+                owned.attachment_id,
+                owned.session_id,
+                owned.exchange_id,
+                owned.waiting_session_id,
+                owned.waiting_exchange_id,
+            )
 
     def _client(self, user: str) -> httpx.Client:
         return httpx.Client(base_url=f"{self.address}/agentic/v1", headers=self.headers(user), verify=False)
@@ -86,14 +101,15 @@ def _asked(http: httpx.Client, agent_id: str, canary: str) -> tuple[str, str]:
     raise AssertionError(f"the exchange has neither ended nor waits: {response.status_code}")
 
 
-def _seen(http: httpx.Client, *ids: str) -> list[Any]:
-    """The sessions and exchanges with these ids, in turn, and the messages of the sessions."""
+def _seen(http: httpx.Client, attachment_id: str, *ids: str) -> list[Any]:
+    """The sessions and exchanges with these ids, in turn, and the messages of the sessions; the attachment."""
     paths = [
         path
         for session_id, exchange_id in zip(ids[::2], ids[1::2], strict=True)
         for path in (f"/sessions/{session_id}", f"/sessions/{session_id}/messages", f"/exchanges/{exchange_id}")
     ]
-    return [http.get(path).raise_for_status().json() for path in paths]
+    attachment = http.get(f"/attachments/{attachment_id}").raise_for_status().text
+    return [*(http.get(path).raise_for_status().json() for path in paths), attachment]
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ A document is the row of its record (see tables), with a key of one column as `_
   characters.
 - A document of `session_states` holds the state of a session's graphs after an exchange; `rank` was the session's next
   rank then. It `counts` once the exchange's end does. If it doesn't and is not the `state_id`, a dead writer left it.
+- The contents of attachments are in GridFS: the collections `attachments.files` and `attachments.chunks`.
 - Pipelines aggregate a KPI record's `at`, `figures` and `groups`, since they can't read JSON texts.
 - `last_write` is the token of the last write for a session's active exchange, and of an exchange's last pause, claim or
   end.
@@ -119,6 +120,7 @@ _OWN_INDEXES = [
     ("exchanges", [("holds", 1)], True),
     ("exchanges", [("status", 1), ("owner", 1)], False),
     ("session_states", [("session_id", 1), ("rank", 1)], False),
+    ("attachments.chunks", [("files_id", 1), ("n", 1)], True),
 ]
 
 

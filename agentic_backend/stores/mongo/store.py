@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Self
 
 from agentic_backend.protocol.messages import utc_now
+from agentic_backend.stores.mongo.attachments import Attachments
 from agentic_backend.stores.mongo.branches import Branches
 from agentic_backend.stores.mongo.chores import Chores
 from agentic_backend.stores.mongo.claims import Claims
@@ -40,6 +41,7 @@ class MongoStore(
     Claims,
     Messages,
     Items,
+    Attachments,
     Kpis,
     Trail,
     Usage,

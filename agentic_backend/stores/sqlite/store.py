@@ -18,6 +18,8 @@ from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.base import took_too_long
 from agentic_backend.stores.observing import Observer
 from agentic_backend.stores.private_files import private_database
+from agentic_backend.stores.sqlite.attachment_files import AttachmentFiles
+from agentic_backend.stores.sqlite.attachments import Attachments
 from agentic_backend.stores.sqlite.branches import Branches
 from agentic_backend.stores.sqlite.chores import Chores
 from agentic_backend.stores.sqlite.claims import Claims
@@ -45,6 +47,7 @@ class SqliteStore(
     Claims,
     Messages,
     Items,
+    Attachments,
     Kpis,
     Trail,
     Usage,
@@ -54,9 +57,16 @@ class SqliteStore(
 ):
     """Implements `Store`, and `Source` of a transfer; these document the methods of its parts."""
 
-    def __init__(self, closing: AsyncExitStack, wall: Callable[[], datetime], *connections: SqliteConnection) -> None:
+    def __init__(
+        self,
+        files: AttachmentFiles,
+        closing: AsyncExitStack,
+        wall: Callable[[], datetime],
+        *connections: SqliteConnection,
+    ) -> None:
         """`closing` closes the connections."""
         super().__init__(wall, *connections)
+        self.files = files
         self._closing = closing
 
     @classmethod
@@ -86,7 +96,7 @@ class SqliteStore(
             writer = await connect()
             await migrate(writer)
             readers = [await connect(), await connect(), await connect(took_too_long), await connect(took_too_long)]
-            return cls(opened.pop_all(), wall, writer, *readers)
+            return cls(AttachmentFiles(path), opened.pop_all(), wall, writer, *readers)
 
     async def aclose(self) -> None:
         await self._closing.aclose()

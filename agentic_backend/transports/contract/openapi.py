@@ -11,7 +11,7 @@ from agentic_backend.transports.contract.doors import DOORS, door_of
 from agentic_backend.transports.contract.error_responses import ErrorResponses
 from agentic_backend.transports.contract.schema_examples import SchemaExamples
 from agentic_backend.transports.contract.schemas import schemas_of
-from agentic_backend.transports.operation import ErrorForm, Operation
+from agentic_backend.transports.operation import BINARY, ErrorForm, Operation
 
 Json = dict[str, Any]
 
@@ -31,9 +31,11 @@ _SEQUENCES = {
     "text/event-stream": "Server-sent events. The schema is that of one event.",
     "application/x-ndjson": "Lines of JSON. The schema is that of one line.",
 }
+_BYTES = {"type": "string", "format": "binary"}
+_CONTENT = {"schema": _BYTES, "example": "Water freezes at 0 °C."}
 # Those of other examples, by what they name; of a session where there is none.
 _SESSION_ID = "5b1f0c"
-_IDS = {"exchange": "9d27aa", "user": "ada", "message": "1"}
+_IDS = {"attachment": "a_1", "exchange": "9d27aa", "user": "ada", "message": "1"}
 
 
 def openapi(operations: Sequence[Operation]) -> Json:
@@ -107,6 +109,8 @@ class _Described:
             described["parameters"] = parameters
         if operation.body is not None:
             described["requestBody"] = self._body(self._schemas[f"{operation.id} body"])
+        if operation.upload is not None:
+            described["requestBody"] = _file(operation.upload)
         described["responses"] = {str(operation.success): self._answer(operation), **self.errors.of(operation)}
         return described
 
@@ -148,6 +152,8 @@ class _Described:
                 content[operation.answer.or_text] = {"schema": {"type": "string"}, "example": "# Weather in Bern"}
             return {"description": self._told(schema), "content": content}
         media_type = operation.answer.media_type
+        if media_type == BINARY:
+            return {"description": "The content, of any media type.", "content": {"*/*": _CONTENT}}
         described = _event_of(schema) if media_type == "text/event-stream" else schema
         content = {"schema": described, "example": self._examples.of(described)}
         return {"description": _SEQUENCES[media_type], "content": {media_type: content}}
@@ -165,6 +171,14 @@ class _Described:
             return {"schema": schema, "example": example}
         self._examples.resolved(schema).setdefault("examples", [example])
         return {"schema": schema}
+
+
+def _file(field: str) -> Json:
+    """The multipart body with one file under this name."""
+    schema = {"type": "object", "properties": {field: _BYTES}, "required": [field]}
+    example = {field: _CONTENT["example"]}
+    described = {"schema": schema, "encoding": {field: {"contentType": "*/*"}}, "example": example}
+    return {"description": "One file.", "required": True, "content": {"multipart/form-data": described}}
 
 
 def _event_of(data: JsonSchemaValue) -> JsonSchemaValue:

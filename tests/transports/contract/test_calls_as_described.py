@@ -57,6 +57,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DescribedServer
 
 
 def id_in(path: str, owned: Owned) -> str:
+    if "/attachments/" in path:
+        return owned.attachment_id
     return owned.exchange_id if "/exchanges/" in path else owned.session_id
 
 
@@ -88,6 +90,9 @@ def example_of(operation: Operation, owned: Owned) -> dict[str, Any]:
     body = example_body(operation)
     if body is not None and "runId" in body:
         body = {**body, "runId": owned.exchange_id}
+    if operation.upload is not None:
+        content = shown["requestBody"]["content"]["multipart/form-data"]["example"]
+        return {"files": {name: ("notes.txt", text) for name, text in content.items()}}
     return {"params": parameters, "json": body}
 
 
@@ -106,11 +111,12 @@ def test_the_example_of_a_call_is_accepted(name: str, served: DescribedServer) -
 def put_ids(case: Any, theirs: Owned) -> None:
     """Name what is another user's wherever the call takes an id."""
     ids = {
-        "id": theirs.exchange_id if "/exchanges/" in case.operation.path else theirs.session_id,
+        "id": id_in(case.operation.path, theirs),
         "session_id": theirs.session_id,
         "conversationId": theirs.session_id,
         "exchange_id": theirs.exchange_id,
         "runId": theirs.exchange_id,
+        "attachments": [theirs.attachment_id],
     }
     for values in (case.path_parameters, case.query, case.body):
         if isinstance(values, dict):

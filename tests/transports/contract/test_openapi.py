@@ -92,7 +92,7 @@ def test_no_parameter_is_null() -> None:
 
 def test_a_key_that_may_be_absent_from_a_body_may_be_null() -> None:
     bodies = [each["requestBody"] for each in DESCRIBED.values() if "requestBody" in each]
-    for body in bodies:
+    for body in [each for each in bodies if "application/json" in each["content"]]:
         schema = resolved(body["content"]["application/json"]["schema"])
         for name in schema.get("properties", {}).keys() - set(schema.get("required", ())):
             validator(schema["properties"][name]).validate(None)

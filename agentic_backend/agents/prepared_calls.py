@@ -1,0 +1,60 @@
+"""Prepares each call of a model that the server has built, whichever graph makes it: the tools that the run's user may
+use, and the images of the run.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from types import new_class
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+
+from agentic_backend.agents.attached_images import with_images
+from agentic_backend.agents.offered_tools import allowed
+
+Messages = Sequence[BaseMessage]
+
+
+def with_prepared_calls(model: BaseChatModel) -> BaseChatModel:
+    """Make `model` prepare its calls; return it."""
+    provider = type(model)
+    mixins: list[type] = [_Generates]
+    # LangChain sees by its methods whether a model streams.
+    if provider._stream is not BaseChatModel._stream:
+        mixins.append(_Streams)
+    if provider._astream is not BaseChatModel._astream:
+        mixins.append(_AsyncStreams)
+    # A subclass, not a wrapper: LangChain and authors may check for the provider's class.
+    model.__class__ = new_class(provider.__name__, (*mixins, provider))
+    return model
+
+
+class _Generates:
+    """A mixin that precedes the provider's class in the bases."""
+
+    def _generate(self, messages: Messages, *args: Any, **kwargs: Any) -> ChatResult:
+        return super()._generate(_given(self, messages), *args, **allowed(kwargs))  # type: ignore[misc, no-any-return]
+
+    async def _agenerate(self, messages: Messages, *args: Any, **kwargs: Any) -> ChatResult:
+        given = _given(self, messages)
+        return await super()._agenerate(given, *args, **allowed(kwargs))  # type: ignore[misc, no-any-return]
+
+
+class _Streams:
+    """A mixin for a provider that streams to synchronous callers. It returns the stream itself: no work per token."""
+
+    def _stream(self, messages: Messages, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+        return super()._stream(_given(self, messages), *args, **allowed(kwargs))  # type: ignore[misc, no-any-return]
+
+
+class _AsyncStreams:
+    """A mixin for a provider that streams to asynchronous callers."""
+
+    def _astream(self, messages: Messages, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        return super()._astream(_given(self, messages), *args, **allowed(kwargs))  # type: ignore[misc, no-any-return]
+
+
+def _given(model: object, messages: Messages) -> list[BaseMessage]:
+    assert isinstance(model, BaseChatModel)
+    return with_images(model, messages)

@@ -1,0 +1,98 @@
+"""The calls for attachments: uploading, fetching and deleting files.
+
+What is fetched is never active content: it is a download in a sandbox, of the type that its bytes have.
+"""
+
+from typing import Self
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from agentic_backend.auth.user import User
+from agentic_backend.errors import AttachmentNotFound, AttachmentSent, LimitReached, MessageTooLarge
+from agentic_backend.protocol.messages import Timestamp
+from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.stores.records import AttachmentRecord
+from agentic_backend.transports.content_disposition import disposition_of
+from agentic_backend.transports.door_services import DoorServices
+from agentic_backend.transports.operation import BINARY, Operation, Streamed
+from agentic_backend.transports.rest import PREFIX
+from agentic_backend.transports.upload import read_upload
+
+FIELD = "file"
+_CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'"
+
+
+class AttachmentView(Value):
+    """A file that may be attached to an ask, or has been."""
+
+    id: str = Field(examples=["a_1"])
+    """Names the attachment in an ask."""
+    name: str = Field(examples=["notes.txt"])
+    """The file's name, without a path."""
+    mime: str = Field(examples=["text/plain"])
+    """The media type, by its content."""
+    size: int = Field(examples=[23])
+    """In bytes."""
+    sha256: str = Field(examples=["8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4"])
+    """Of its content, in hex."""
+    created_at: Timestamp
+    """When it was uploaded."""
+    session_id: str | None = absent()
+    """The session in which it was sent; of a branch the one that all its branches come from."""
+    text_chars: int | None = absent()
+    """How many characters of text models read of it."""
+
+    @classmethod
+    def of(cls, record: AttachmentRecord) -> Self:
+        shown = {name: getattr(record, name) for name in cls.model_fields if name != "text_chars"}
+        return cls(**shown, text_chars=None if record.text is None else len(record.text))
+
+
+class AttachmentsApi:
+    def __init__(self, services: DoorServices) -> None:
+        self._attachments = services.attachments
+        self._most_bytes = services.limits.attachment_bytes
+
+    def operations(self) -> list[Operation]:
+        path, found = f"{PREFIX}/attachments/{{id}}", (AttachmentNotFound,)
+        uploading = (MessageTooLarge, LimitReached)
+        content = Streamed(BINARY, bytes)
+        return [
+            Operation(
+                "POST", f"{PREFIX}/attachments", self.upload_attachment, status=201, errors=uploading, upload=FIELD
+            ),
+            Operation("GET", path, self.get_attachment, answer=content, errors=found),
+            Operation("DELETE", path, self.delete_attachment, errors=(*found, AttachmentSent)),
+        ]
+
+    async def upload_attachment(self, request: Request, user: User) -> AttachmentView:
+        """Upload a file, to be attached to an ask: an image, a PDF or a text. Its content tells what it is."""
+        async with self._attachments.uploading(user):
+            upload = await read_upload(request, FIELD, self._most_bytes)
+            with upload.file:
+                record = await self._attachments.add(user, upload.name, upload.file)
+        return AttachmentView.of(record)
+
+    async def get_attachment(self, request: Request, user: User, id: str) -> Response:
+        """The content of an attachment, as a download."""
+        record = await self._attachments.get(user, id)
+        etag = f'"{record.sha256}"'
+        headers = {
+            "content-disposition": disposition_of(record.name),
+            "content-security-policy": _CONTENT_SECURITY_POLICY,
+            # What is fetched again is asked for with a token again.
+            "cache-control": "private, no-cache",
+            "vary": "authorization",
+            "etag": etag,
+        }
+        if request.headers.get("if-none-match") == etag:
+            return Response(status_code=304, headers=headers)
+        headers["content-length"] = str(record.size)
+        media_type = "text/plain; charset=utf-8" if record.mime == "text/plain" else record.mime
+        return StreamingResponse(self._attachments.content(record), headers=headers, media_type=media_type)
+
+    async def delete_attachment(self, user: User, id: str) -> None:
+        """Delete an attachment that was not sent. One that was goes with its session."""
+        await self._attachments.delete(user, id)

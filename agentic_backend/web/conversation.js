@@ -1,15 +1,15 @@
 /**
  * The open conversation: opens it, asks, stops, and keeps it in step with the server.
  *
- * Owns `state.conversation` (what is open), `state.drafts` (unsent texts by session id, `NEW` for a new one), and what
- * the server has not acknowledged: asks and decisions, which are sent again on every new socket. Invariant: while a
- * socket lasts, an exchange's cursor is set once, by the ask or by one `follow`; the session as a whole is followed as
- * soon as nothing of it runs, because following it sooner would send the running exchange again from its beginning.
+ * Owns `state.conversation` (what is open) and the decisions that the server has not acknowledged, which are sent again
+ * on every new socket, as asks are; see Asking. Invariant: while a socket lasts, an exchange's cursor is set once, by the
+ * ask or by one `follow`; the session as a whole is followed as soon as nothing of it runs, because following it sooner
+ * would send the running exchange again from its beginning. A query has no session: nothing of it can be followed.
  */
 
 import { answerFrom } from "./answerable.js";
 import { ApiError } from "./api.js";
-import { Asks } from "./client/asks.js";
+import { Asking } from "./asking.js";
 import { TOO_LARGE } from "./client/connection.js";
 import { Decisions } from "./decisions.js";
 import { errorText } from "./error-words.js";
@@ -17,43 +17,40 @@ import { Gaps } from "./gaps.js";
 import { PAGE, readMessages } from "./history.js";
 import { sessionInAddress, showSessionInAddress } from "./location.js";
 import { OpenState, nothingOpen } from "./open-state.js";
-import { randomId } from "./client/random-id.js";
 import { askedText } from "./timeline.js";
-import {
-  answersAsk,
-  applyEvent,
-  asked,
-  kept,
-  newTranscript,
-  ongoing,
-  refused,
-  stopping,
-  stored,
-} from "./client/transcript.js";
-
-export const NEW = "";
+import { answersAsk, applyEvent, newTranscript, ongoing, stopping, stored, withExchange } from "./client/transcript.js";
 
 export class Conversation {
   #state;
-  #asks;
+  #asking;
   #decisions;
   #gaps;
   #followsSession = false;
   #followedExchange = null;
 
-  constructor(api, store, sessions) {
-    Object.assign(this, { api, store, sessions });
+  /** `owner` names the user. */
+  constructor({ api, store, sessions, drafts, owner }) {
+    Object.assign(this, { api, store, sessions, drafts });
     /** Set once by the composition root: the connection needs this object's callbacks first. */
     this.connection = null;
-    const send = (frame) => this.connection.send(frame);
     this.#state = new OpenState(store);
-    this.#asks = new Asks(send);
-    this.#decisions = new Decisions(this.#state, send);
-    this.#gaps = new Gaps(this.#state, api, () => this.#follow());
+    this.#decisions = new Decisions(this.#state, (frame) => this.connection.send(frame));
+    this.#gaps = new Gaps(this.#state, api, () => this.#goOn());
+    this.belongTo(owner);
+  }
+
+  /** Asks as another user from here on. */
+  belongTo(owner) {
+    this.#asking?.close();
+    const send = (frame) => this.connection?.send(frame);
+    const { store, drafts } = this;
+    this.#asking = new Asking({ state: this.#state, store, drafts, send, owner, onBack: () => this.#follow() });
+    this.#asking.takeOver();
   }
 
   startNew({ replace = false } = {}) {
     this.#leave();
+    if (this.drafts.of(null).mode) this.drafts.change(null, { mode: undefined });
     this.#set(nothingOpen);
     showSessionInAddress(null, { replace });
   }
@@ -80,7 +77,8 @@ export class Conversation {
       const transcript = stored(newTranscript(), messages, { firstRank, knownRank, activeExchangeId });
       this.#set({ session, transcript, loading: false });
       this.sessions.learn(session);
-      this.#follow();
+      this.#asking.show();
+      this.#goOn();
       this.#gaps.checkUnexplained();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -102,21 +100,24 @@ export class Conversation {
     }
   }
 
-  write(text) {
-    this.#draft(this.#open.sessionId, text);
+  /** What is written in the open conversation, and how it is to be asked; see Drafts. */
+  draft(patch) {
+    this.drafts.change(this.#open.sessionId, patch);
   }
 
-  /** Asks; false where that can't be now. */
+  /** Asks, or queues what can't be asked yet; false if neither can be. */
   send(text) {
-    const { sessionId, transcript, loading, loadError } = this.#open;
-    if (!text.trim() || loading || loadError || ongoing(transcript)) return false;
-    const frame = { type: "ask", message: text, client_exchange_id: randomId() };
-    if (sessionId) frame.session_id = sessionId;
-    else if (this.store.state.agentId) frame.agent_id = this.store.state.agentId;
-    this.#set({ transcript: asked(transcript, frame.client_exchange_id, text), refusal: null });
-    if (this.store.state.drafts[sessionId ?? NEW] === text) this.#draft(sessionId, "");
-    this.#asks.add(frame);
-    return true;
+    return this.#asking.ask(text);
+  }
+
+  /** Asks what is queued, however that has ended which it waits for. */
+  sendQueued() {
+    this.#asking.askQueued({ now: true });
+  }
+
+  /** What is queued is written on again; `drop`: it is given up. */
+  unqueue(how) {
+    this.#asking.unqueue(how);
   }
 
   askAgain(exchange) {
@@ -125,8 +126,7 @@ export class Conversation {
 
   /** Puts the question back to where it was written. */
   rewrite(exchange) {
-    const { sessionId } = this.#open;
-    this.#draft(sessionId, joined(askedText(exchange), this.store.state.drafts[sessionId ?? NEW]));
+    this.drafts.putBack(this.#open.sessionId, askedText(exchange));
   }
 
   /** Decides on what the exchange waits for; see Decisions. */
@@ -140,7 +140,7 @@ export class Conversation {
     const made = waiting?.status === "awaiting_human" ? answerFrom(waiting, text) : null;
     if (!made) return false;
     this.decide(waiting, [made]);
-    this.#draft(this.#open.sessionId, "");
+    this.draft({ text: "" });
     return true;
   }
 
@@ -162,31 +162,26 @@ export class Conversation {
   }
 
   stop() {
-    const running = ongoing(this.#open.transcript);
-    const waiting = running?.kept && this.#asks.find(running.clientExchangeId);
-    if (waiting) return this.#askRefused(waiting, null);
+    if (this.#asking.takeBack()) return;
     this.#set({ transcript: stopping(this.#open.transcript) });
     this.#sendStop();
-  }
-
-  /** All that was written and is not known to have reached the server, as drafts: asks come before what follows. */
-  unsent() {
-    const drafts = { ...this.store.state.drafts };
-    for (const { session_id: sessionId = NEW, message } of this.#asks.frames.reverse()) {
-      drafts[sessionId] = joined(message, drafts[sessionId]);
-    }
-    return drafts;
   }
 
   dismissRefusal() {
     this.#set({ refusal: null });
   }
 
+  /** The user signs out: nothing is kept of what is asked. */
+  close() {
+    this.#asking.close();
+  }
+
   /** A new socket: whatever was asked or followed on the last one is asked and followed again. */
   connected() {
     this.#followsSession = false;
     this.#followedExchange = null;
-    this.#asks.sendAll();
+    if (this.#open.isQuery) this.#queryEnded();
+    this.#asking.sendAll();
     this.#decisions.sendFirst();
     if (this.#open.loadError) this.open(this.#open.sessionId);
     this.#follow();
@@ -197,16 +192,16 @@ export class Conversation {
   connectionRefused(code) {
     if (code !== TOO_LARGE) return;
     const error = { content: "This message is too large." };
-    for (const frame of this.#asks.frames) this.#askRefused(frame, error);
+    this.#asking.allRefused(error);
     this.#decisionRefused({ exchange_id: ongoing(this.#open.transcript)?.id, ...error });
   }
 
   received(event) {
     if (event.session) this.#learn(event.session);
     if (event.refused) return this.#frameRefused(event);
-    if (!event.session_id) return;
+    if (event.exchange_id) this.#asking.acknowledge(event);
+    if (!event.session_id) return this.#receivedOfQuery(event);
     if (this.#open.sessionId === null && answersAsk(this.#open.transcript, event)) this.#named(event);
-    if (event.type === "started") this.#asks.forget(event.client_exchange_id);
     if (event.session_id === this.#open.sessionId) this.#open.loading || this.#apply(event);
     else if (event.type === "started") this.connection.send({ type: "unfollow", session_id: event.session_id });
   }
@@ -215,9 +210,6 @@ export class Conversation {
     if (event.exchange_id) this.#followedExchange = event.exchange_id;
     const transcript = applyEvent(this.#open.transcript, event);
     if (transcript !== this.#open.transcript) this.#set({ transcript });
-    for (const { clientExchangeId, status } of transcript.exchanges) {
-      if (status !== "sending") this.#asks.forget(clientExchangeId);
-    }
     const exchange = this.#state.exchange(event.exchange_id);
     if (exchange) {
       this.#decisions.settle(exchange);
@@ -230,19 +222,38 @@ export class Conversation {
     // A reset tells neither what waits for a person nor that the exchange has ended.
     if (event.type === "reset") this.#gaps.check({ id: event.exchange_id, seq: event.seq });
     this.#gaps.readMissing();
+    this.#asking.askQueued();
+  }
+
+  #receivedOfQuery(event) {
+    if (!event.exchange_id) return;
+    const { isQuery, transcript } = this.#open;
+    if (isQuery && (this.#state.exchange(event.exchange_id) || answersAsk(transcript, event))) {
+      this.#set({ transcript: applyEvent(transcript, event) });
+      if (event.type === "started" && ongoing(this.#open.transcript)?.stopping) this.#sendStop();
+    } else if (event.type === "started") {
+      // Nobody looks at it any more, and nothing of it is kept.
+      this.connection.send({ type: "stop", exchange_id: event.exchange_id });
+    }
+  }
+
+  /** A query that runs has ended with its socket. */
+  #queryEnded() {
+    const running = ongoing(this.#open.transcript);
+    if (!running || running.status === "sending") return;
+    const ended = (exchange) => ({ ...exchange, status: "stopped", blocks: [], progress: null });
+    this.#set({ transcript: withExchange(this.#open.transcript, running.id, ended) });
   }
 
   /** The new conversation has got its session. */
   #named({ session_id: sessionId, session = null }) {
     this.#set({ sessionId, session });
-    this.#draft(sessionId, this.store.state.drafts[NEW] ?? "");
-    this.#draft(null, "");
+    this.drafts.name(sessionId);
     showSessionInAddress(sessionId, { replace: true });
   }
 
   #frameRefused(error) {
-    const frame = this.#asks.find(error.client_exchange_id);
-    if (frame) return this.#keep(frame, error) || this.#askRefused(frame, error);
+    if (this.#asking.refused(error)) return;
     if (error.refused === "human_resume") return this.#decisionRefused(error);
     const here = error.session_id === this.#open.sessionId;
     // Following an exchange that is gone: what the session tells instead is the truth.
@@ -252,26 +263,15 @@ export class Conversation {
     if (here || !error.session_id) this.#set({ refusal: error });
   }
 
-  /** True if the ask is sent again by itself. */
-  #keep({ client_exchange_id: id }, error) {
-    const why = this.#asks.keep(id, error);
-    if (why) this.#set({ transcript: kept(this.#open.transcript, id, why) });
-    return Boolean(why);
-  }
-
   /** The server also knows what has become of it meanwhile. */
   #decisionRefused(error) {
     const exchange = this.#state.exchange(error.exchange_id);
     if (this.#decisions.refused(error) && exchange) this.#gaps.check(exchange);
   }
 
-  /** The text goes back to where it was written. */
-  #askRefused({ client_exchange_id: id, session_id: sessionId = null, message }, error) {
-    this.#asks.forget(id);
-    this.#draft(sessionId, joined(message, this.store.state.drafts[sessionId ?? NEW]));
-    if (sessionId !== this.#open.sessionId) return;
-    this.#set({ transcript: refused(this.#open.transcript, id), refusal: error });
+  #goOn() {
     this.#follow();
+    this.#asking.askQueued();
   }
 
   #follow() {
@@ -294,13 +294,17 @@ export class Conversation {
     this.#decisions.leave();
     this.#gaps.leave();
     if (this.#open.sessionId) this.connection?.send({ type: "unfollow", session_id: this.#open.sessionId });
+    if (this.#open.isQuery) this.#sendStop();
     this.#followsSession = false;
     this.#followedExchange = null;
   }
 
   #sendStop() {
-    const { sessionId } = this.#open;
+    const { sessionId, isQuery, transcript } = this.#open;
     if (sessionId) this.connection.send({ type: "stop", session_id: sessionId });
+    else if (isQuery && ongoing(transcript)?.seq) {
+      this.connection.send({ type: "stop", exchange_id: ongoing(transcript).id });
+    }
   }
 
   #learn(session) {
@@ -315,10 +319,4 @@ export class Conversation {
   #set(patch) {
     this.#state.set(patch);
   }
-
-  #draft(sessionId, text) {
-    this.store.set({ drafts: { ...this.store.state.drafts, [sessionId ?? NEW]: text } });
-  }
 }
-
-const joined = (text, following) => (following?.trim() ? `${text}\n\n${following}` : text);

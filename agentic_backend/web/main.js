@@ -9,10 +9,11 @@ import { noticeOf } from "./connection-words.js";
 import { Conversation } from "./conversation.js";
 import { Costs, noCosts } from "./costs.js";
 import { errorText } from "./error-words.js";
+import { Drafts } from "./drafts.js";
+import { forgetRows } from "./kept-rows.js";
 import { sessionInAddress } from "./location.js";
 import { nothingOpen } from "./open-state.js";
 import { Sessions, noSessions } from "./sessions.js";
-import { keepDrafts, takeDrafts } from "./sign-in/drafts.js";
 import { SignInError } from "./sign-in/sign-in-error.js";
 import { signedIn } from "./sign-in/sign-in.js";
 import { Store } from "./store.js";
@@ -37,13 +38,14 @@ function openChat(signIn) {
     sessions: noSessions,
     conversation: nothingOpen,
     costs: noCosts,
-    drafts: signIn.user ? takeDrafts(signIn.user.id) : {},
+    drafts: {},
     connection: { phase: "connecting", notice: null },
   });
 
   const api = new Api(root, () => signIn.tokens());
   const sessions = new Sessions(api, store);
-  const conversation = new Conversation(api, store, sessions);
+  const drafts = new Drafts(store, signIn.owner);
+  const conversation = new Conversation({ api, store, sessions, drafts, owner: signIn.owner });
   const connection = new Connection({
     url: socketUrl(new URL(".", document.baseURI)),
     tokens: (wanted) => signIn.tokens(wanted),
@@ -62,11 +64,12 @@ function openChat(signIn) {
   window.addEventListener("offline", () => connection.offline());
   document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && connection.wake());
   signIn.onRenewed = (tokens) => connection.authenticate(tokens);
-  signIn.onLeaving = () => keepDrafts(signIn.user.id, conversation.unsent());
 
   window.addEventListener("hashchange", () => {
     if (signIn.adoptAnother?.()) {
       store.set({ sessions: noSessions });
+      drafts.belongTo(signIn.owner);
+      conversation.belongTo(signIn.owner);
       connection.connect();
     }
     conversation.openAddressed();
@@ -77,7 +80,12 @@ function openChat(signIn) {
     conversation,
     connect: () => connection.connect(),
     chooseAgent: (agentId) => store.set({ agentId }),
-    signOut: () => signIn.signOut(),
+    signOut() {
+      drafts.close();
+      conversation.close();
+      forgetRows(signIn.owner);
+      signIn.signOut();
+    },
   };
   new Costs(api, store);
   store.subscribe((state) => render(html`<${Page} state=${state} actions=${actions} />`, page));

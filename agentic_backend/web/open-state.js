@@ -6,9 +6,11 @@
 
 import { newTranscript, withExchange } from "./client/transcript.js";
 
+/** `isQuery`: what is shown was asked without a session, and is kept nowhere. */
 export const nothingOpen = {
   sessionId: null,
   session: null,
+  isQuery: false,
   transcript: newTranscript(),
   loading: false,
   loadError: null,

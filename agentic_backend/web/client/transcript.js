@@ -241,7 +241,8 @@ export function applyEvent(transcript, event) {
   if (exchange.final || !counts(event, exchange.seq)) return transcript;
   const changed = changedBy(exchange, event);
   const next = { ...changed, id: event.exchange_id, seq: event.seq };
-  const superseded = new Set([exchange.id, next.id, `ask:${clientExchangeIdOf(event)}`]);
+  const asks = transcript.exchanges.filter((other) => other.status === "sending" && begins(other, event));
+  const superseded = new Set([exchange.id, next.id, ...asks.map(({ id }) => id)]);
   const others = transcript.exchanges.filter(({ id }) => !superseded.has(id));
   const place = transcript.exchanges.findIndex(({ id }) => id === exchange.id);
   others.splice(place < 0 ? others.length : place, 0, next);

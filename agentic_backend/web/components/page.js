@@ -1,8 +1,9 @@
 /** The whole page: the list beside the open conversation; on a narrow screen the list is a drawer. */
 
 import { brand } from "../brand.js";
+import { takesWords } from "../answerable.js";
 import { ongoing } from "../client/transcript.js";
-import { NEW } from "../conversation.js";
+import { EMPTY, NEW } from "../drafts.js";
 import { Composer } from "./composer.js";
 import { ConnectionNotice } from "./connection-notice.js";
 import { Head } from "./head.js";
@@ -95,10 +96,11 @@ function Foot({ state: { conversation: open, drafts }, actions }) {
   }
   const running = ongoing(open.transcript);
   return html`<${Composer}
-    draft=${drafts[open.sessionId ?? NEW] ?? ""}
+    draft=${drafts[open.sessionId ?? NEW] ?? EMPTY}
     running=${Boolean(running)}
     stopping=${Boolean(running?.stopping)}
     waiting=${running?.status === "awaiting_human"}
+    answers=${running?.status === "awaiting_human" && takesWords(running)}
     refusal=${open.refusal}
     sessionId=${open.sessionId}
     actions=${actions}

@@ -7,6 +7,10 @@ export class DeveloperSignIn {
   renewable = false;
   #token = adoptToken();
 
+  get owner() {
+    return /^dev:[^:]+/.exec(this.#token)?.[0] ?? "developer";
+  }
+
   async tokens({ renew = false } = {}) {
     return renew || !this.#token ? null : { access_token: this.#token };
   }

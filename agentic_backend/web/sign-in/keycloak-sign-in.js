@@ -28,8 +28,6 @@ export class KeycloakSignIn {
   renewable = true;
   /** Set by whoever uses the tokens: gets the newer ones. */
   onRenewed = () => {};
-  /** Set by whoever has something to save: the page is about to be left. */
-  onLeaving = () => {};
   #server;
   #client;
   #tokens = null;
@@ -47,6 +45,10 @@ export class KeycloakSignIn {
       authorization_response_iss_parameter_supported: true,
     };
     this.#client = { client_id: clientId, [oauth.clockTolerance]: CLOCK_TOLERANCE_S };
+  }
+
+  get owner() {
+    return this.user.id;
   }
 
   /** Takes Keycloak's answer out of the address; without it the page is left to get one. Raises SignInError. */
@@ -149,7 +151,6 @@ export class KeycloakSignIn {
   /** Leaves for Keycloak; never ends. */
   async #leave() {
     clearTimeout(this.#timer);
-    this.onLeaving();
     const state = oauth.generateRandomState();
     const nonce = oauth.generateRandomNonce();
     const verifier = oauth.generateRandomCodeVerifier();

@@ -1,9 +1,9 @@
 /**
  * Who uses the page, and the tokens that prove it: in the way that the document names.
  *
- * A sign-in has `user` (`{id, name}`, or null where nobody signs in), `tokens()`, which resolves to
- * `{access_token, refresh_token?}` or null, and `renewable`: whether `tokens({ renew: true })` has others in place of
- * those that were refused; where it hasn't, it resolves to null.
+ * A sign-in has `user` (`{id, name}`, or null where nobody signs in), `owner` (whose it is what the page keeps in the
+ * browser), `tokens()`, which resolves to `{access_token, refresh_token?}` or null, and `renewable`: whether
+ * `tokens({ renew: true })` has others in place of those that were refused; where it hasn't, it resolves to null.
  */
 
 import { t } from "../i18n.js";

@@ -1,0 +1,112 @@
+/**
+ * What is written and not sent, by session: kept in the browser over reloads, crashes and sign-in.
+ *
+ * Owns `state.drafts`: a Draft by session id, `NEW` for a conversation that has none yet. A Draft is `{text, queued?,
+ * agentId?, chatProfile?, attachments?, mode?}`: `queued` is `{id, text, attachments?}`, what is asked next, as the
+ * exchange `id`; `agentId` and `chatProfile` are those chosen for what is asked. New conversations are kept by tab; when
+ * the tab is gone, the next one that has nothing written takes it over. Queries (`mode`) are never kept.
+ */
+
+import { KeptRows } from "./kept-rows.js";
+import { goneTabs, tabId } from "./tab.js";
+
+export const NEW = "";
+export const EMPTY = Object.freeze({ text: "" });
+
+const BOUNDS = { count: 100, characters: 1_500_000 };
+const KEPT_AFTER_MS = 250;
+const TAB = "tab.";
+
+export class Drafts {
+  #rows;
+  #tab = null;
+  #changed = new Set();
+  #timer = null;
+
+  /** `owner` names the user. */
+  constructor(store, owner) {
+    this.store = store;
+    addEventListener("pagehide", () => this.flush());
+    document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && this.flush());
+    this.belongTo(owner);
+  }
+
+  /** Another user's from here on: those of the last one leave the page, and stay kept. */
+  async belongTo(owner) {
+    this.flush();
+    this.#rows?.close();
+    const rows = new KeptRows("drafts", owner, BOUNDS, (id, draft) => this.#changedElsewhere(id, draft));
+    this.#rows = rows;
+    const own = rows.all().filter(([id]) => !id.startsWith(TAB));
+    this.store.set({ drafts: Object.fromEntries(own.map(([id, draft]) => [id, draft])) });
+    this.#tab ??= await tabId();
+    const isGone = await goneTabs();
+    if (this.#rows === rows) this.#takeOver(isGone);
+  }
+
+  /** The draft of a session; null: of a new conversation. */
+  of(sessionId) {
+    return this.store.state.drafts[sessionId ?? NEW] ?? EMPTY;
+  }
+
+  change(sessionId, patch) {
+    const key = sessionId ?? NEW;
+    this.store.set({ drafts: { ...this.store.state.drafts, [key]: { ...this.of(key), ...patch } } });
+    this.#changed.add(key);
+    this.#timer ??= setTimeout(() => this.flush(), KEPT_AFTER_MS);
+  }
+
+  /** The new conversation has got its session. */
+  name(sessionId) {
+    const { text, queued, attachments } = this.of(NEW);
+    this.change(sessionId, { text, queued, attachments });
+    this.store.set({ drafts: { ...this.store.state.drafts, [NEW]: EMPTY } });
+    this.#changed.add(NEW);
+    this.flush();
+  }
+
+  /** Puts a text before what is written. */
+  putBack(sessionId, text) {
+    const following = this.of(sessionId).text;
+    this.change(sessionId, { text: following.trim() ? `${text}\n\n${following}` : text });
+  }
+
+  /** Keeps what has changed now. */
+  flush() {
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    for (const key of this.#changed) {
+      const id = key === NEW ? this.#tab && TAB + this.#tab : key;
+      // Until the tab is known by its id, a new conversation waits.
+      if (!id) continue;
+      this.#changed.delete(key);
+      const draft = this.of(key);
+      if (isEmpty(draft) || draft.mode === "query") this.#rows.delete(id);
+      else this.#rows.set(id, draft);
+    }
+  }
+
+  /** The user signs out. */
+  close() {
+    clearTimeout(this.#timer);
+    this.#rows.close();
+  }
+
+  #takeOver(isGone) {
+    const rows = this.#rows.all().filter(([id]) => id.startsWith(TAB));
+    const own = rows.find(([id]) => id === TAB + this.#tab);
+    const found = own ?? rows.findLast(([id]) => isGone(id.slice(TAB.length)));
+    const isTaken = found && isEmpty(this.of(NEW));
+    if (isTaken) this.change(NEW, found[1]);
+    this.flush();
+    if (isTaken && !own) this.#rows.delete(found[0]);
+  }
+
+  #changedElsewhere(id, draft) {
+    if (id.startsWith(TAB) || this.#changed.has(id)) return;
+    this.store.set({ drafts: { ...this.store.state.drafts, [id]: draft ?? EMPTY } });
+  }
+}
+
+const isEmpty = ({ text, ...rest }) =>
+  !text.trim() && Object.values(rest).every((value) => !value?.length && !value?.id);

@@ -1,0 +1,78 @@
+/**
+ * The asks that the server has not acknowledged, kept in the browser until it has: over a reload or a crash they are
+ * sent again under the same id, and so count once.
+ *
+ * Queries are not kept: they end with their socket.
+ */
+
+import { Asks } from "./client/asks.js";
+import { KeptRows } from "./kept-rows.js";
+import { goneTabs, tabId } from "./tab.js";
+
+const BOUNDS = { count: 50, characters: 1_500_000 };
+/** What is older is not sent without being looked at. */
+const SENT_AGAIN_WITHIN_MS = 86_400_000;
+
+export class KeptAsks {
+  #asks;
+  #rows;
+  #tab = tabId();
+
+  /** `owner` names the user; `send` gets a frame to the server, if it can be reached. */
+  constructor(send, owner) {
+    this.#asks = new Asks(send);
+    this.#rows = new KeptRows("asks", owner, BOUNDS);
+  }
+
+  get frames() {
+    return this.#asks.frames;
+  }
+
+  find(id) {
+    return this.#asks.find(id);
+  }
+
+  /** Why an ask that was refused waits here to be sent again; null if it doesn't. */
+  keep(id, error) {
+    return this.#asks.keep(id, error);
+  }
+
+  sendAll() {
+    this.#asks.sendAll();
+  }
+
+  async add(frame) {
+    this.#asks.add(frame);
+    if (frame.mode === "query") return;
+    this.#rows.set(frame.client_exchange_id, { frame });
+    const tab = await this.#tab;
+    if (this.find(frame.client_exchange_id)) this.#rows.set(frame.client_exchange_id, { frame, tab });
+  }
+
+  forget(id) {
+    this.#asks.forget(id);
+    if (id) this.#rows.delete(id);
+  }
+
+  /**
+   * Takes over what this tab had not got through before it was loaded, and what tabs left that are gone: `{sent, stale}`,
+   * both frames, of which the stale are too old to be sent by themselves and are no longer kept.
+   */
+  async takeOver() {
+    const [tab, isGone] = [await this.#tab, await goneTabs()];
+    const sent = [];
+    const stale = [];
+    for (const [id, { frame, tab: owner = tab }, age] of this.#rows.all()) {
+      if (this.find(id) || (owner !== tab && !isGone(owner))) continue;
+      (age > SENT_AGAIN_WITHIN_MS ? stale : sent).push(frame);
+    }
+    for (const { client_exchange_id: id } of stale) this.#rows.delete(id);
+    for (const frame of sent) this.add(frame);
+    return { sent, stale };
+  }
+
+  /** The user signs out. */
+  close() {
+    this.#rows.close();
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * Rows that outlast the page: one kind of thing, of one user, in this browser, bounded in number and size.
+ *
+ * Each row has a key of its own, so that tabs don't overwrite each other's. When there are too many the oldest go; what
+ * is too large, or finds no room, is not kept. A user who signs out leaves nothing behind.
+ */
+
+/** When a user has signed out here: their other tabs keep nothing any more. */
+const SIGNED_OUT = "chat.signed-out";
+
+const KINDS = { drafts: "chat.draft", asks: "chat.ask" };
+
+const prefixOf = (kind, owner) => `${KINDS[kind]}/${encodeURIComponent(owner)}/`;
+
+const keysOf = (prefix) => Object.keys(localStorage).filter((key) => key.startsWith(prefix));
+
+/** Removes all that is kept of a user. */
+export function forgetRows(owner) {
+  for (const kind of Object.keys(KINDS)) {
+    for (const key of keysOf(prefixOf(kind, owner))) localStorage.removeItem(key);
+  }
+  localStorage.setItem(SIGNED_OUT, `${owner} ${Date.now()}`);
+}
+
+export class KeptRows {
+  #prefix;
+  #bounds;
+  #isClosed = false;
+
+  /**
+   * `owner` names the user; `bounds` are `{count, characters}` for all rows together. `onChange` gets the id and the
+   * value (null: removed) of each row that another tab has changed.
+   */
+  constructor(kind, owner, bounds, onChange = () => {}) {
+    this.#prefix = prefixOf(kind, owner);
+    this.#bounds = bounds;
+    addEventListener("storage", ({ key, newValue }) => {
+      if (this.#isClosed) return;
+      if (key === SIGNED_OUT && newValue?.startsWith(`${owner} `)) this.close();
+      else if (key?.startsWith(this.#prefix)) onChange(key.slice(this.#prefix.length), parsed(newValue)?.value ?? null);
+    });
+  }
+
+  /** `[id, value, milliseconds since it was kept]` of each, the oldest first. */
+  all() {
+    if (this.#isClosed) return [];
+    const now = Date.now();
+    return keysOf(this.#prefix)
+      .map((key) => [key.slice(this.#prefix.length), parsed(localStorage.getItem(key))])
+      .filter(([, row]) => row)
+      .sort(([, a], [, b]) => a.at - b.at)
+      .map(([id, { value, at }]) => [id, value, now - at]);
+  }
+
+  /** What is too large leaves the row as it was. */
+  set(id, value) {
+    if (this.#isClosed) return;
+    const key = this.#prefix + id;
+    const text = JSON.stringify({ at: Date.now(), value });
+    if (text.length > this.#bounds.characters) return;
+    const others = keysOf(this.#prefix).filter((other) => other !== key);
+    const used = others.reduce((sum, other) => sum + localStorage.getItem(other).length, text.length);
+    if (others.length >= this.#bounds.count || used > this.#bounds.characters) this.#makeRoom(key, text.length);
+    while (!isWritten(key, text) && this.#dropOldest(key));
+  }
+
+  delete(id) {
+    localStorage.removeItem(this.#prefix + id);
+  }
+
+  /** From here on nothing is kept or told. */
+  close() {
+    this.#isClosed = true;
+  }
+
+  #makeRoom(key, needed) {
+    const others = this.#oldest(key).map((other) => [other, localStorage.getItem(other).length]);
+    let used = others.reduce((sum, [, size]) => sum + size, needed);
+    while (others.length >= this.#bounds.count || used > this.#bounds.characters) {
+      const [other, size] = others.shift();
+      localStorage.removeItem(other);
+      used -= size;
+    }
+  }
+
+  #dropOldest(key) {
+    const [oldest] = this.#oldest(key);
+    if (oldest) localStorage.removeItem(oldest);
+    return Boolean(oldest);
+  }
+
+  /** The keys of the other rows. */
+  #oldest(key) {
+    return this.all()
+      .map(([id]) => this.#prefix + id)
+      .filter((other) => other !== key);
+  }
+}
+
+/** False where the browser has no room for it. */
+function isWritten(key, text) {
+  try {
+    localStorage.setItem(key, text);
+    return true;
+  } catch (error) {
+    if (error.name !== "QuotaExceededError") throw error;
+    return false;
+  }
+}
+
+/** A row, or null for none and for what this page did not write. */
+function parsed(text) {
+  try {
+    const row = JSON.parse(text);
+    return typeof row?.at === "number" && row.value && typeof row.value === "object" ? row : null;
+  } catch {
+    return null;
+  }
+}

@@ -103,7 +103,9 @@ async def test_when_the_session_at_keycloak_has_ended_the_way_back_in_keeps_plac
     await expect(page.tab.get_by_text("Alice")).to_have_count(0)
 
 
-async def test_an_ask_that_did_not_get_through_comes_back_as_a_draft(page: KeycloakPage, keycloak: Keycloak) -> None:
+async def test_an_ask_that_did_not_get_through_is_sent_after_the_sign_in(
+    page: KeycloakPage, keycloak: Keycloak
+) -> None:
     page.provokes(REFUSED)
     is_deaf = True
     await page.tab.route_web_socket("**/ws", lambda route: None if is_deaf else route.connect_to_server())
@@ -115,9 +117,28 @@ async def test_an_ask_that_did_not_get_through_comes_back_as_a_draft(page: Keycl
     await expect(page.sign_in_form).to_be_visible()
     is_deaf = False
     await page.sign_in()
-    await expect(page.composer).to_have_value("my name is Alice\n\nand I like tea")
-    await page.composer.press("Enter")
     await page.ended()
+    await expect(page.by("message-user")).to_contain_text("my name is Alice")
+    await expect(page.composer).to_have_value("and I like tea")
+
+
+async def test_who_signs_out_leaves_nothing_that_was_typed(page: KeycloakPage) -> None:
+    await page.asked("my name is Alice")
+    await page.composer.fill("a half written")
+    other = await page.another_tab()
+    await other.composer.fill("another half")
+    await page.tab.reload()
+    await expect(page.composer).to_have_value("a half written")
+    await page.by("sign-out").click()
+    await expect(page.sign_in_form).to_be_visible()
+    # What is typed in a tab that has not noticed yet is not kept either.
+    await other.composer.fill("for nobody else")
+    await other.tab.reload()
+    await page.sign_in()
+    await expect(page.composer).to_have_value("")
+    kept = await page.tab.evaluate("Object.keys(localStorage).join()")
+    assert "chat.draft" not in kept
+    assert "chat.ask" not in kept
 
 
 async def test_while_keycloak_cannot_be_reached_the_page_tries_again(page: KeycloakPage) -> None:

@@ -1,0 +1,169 @@
+"""The chat page's composer: what is typed outlasts everything, the queue of one, keys, and limits."""
+
+import pytest
+from playwright.async_api import WebSocketRoute, expect
+from support.chat_page import ChatPage
+from support.paced_agent import Pace
+
+pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+KEPT = "prefix => Object.keys(localStorage).filter((key) => key.startsWith(prefix)).map((key) => localStorage[key])"
+
+
+async def is_kept(page: ChatPage, text: str, kind: str = "chat.draft") -> None:
+    """Wait until the browser keeps a draft, or an ask, with this text."""
+    await page.tab.wait_for_function(f"([prefix, text]) => ({KEPT})(prefix).join().includes(text)", arg=[kind, text])
+
+
+class Deaf:
+    """Sockets that swallow what the page sends, until they are let through."""
+
+    def __init__(self) -> None:
+        self.is_deaf = True
+
+    async def watch(self, page: ChatPage) -> None:
+        await page.tab.route_web_socket("**/ws", self._route)
+        await page.tab.reload()
+        await expect(page.composer).to_be_visible()
+
+    async def _route(self, route: WebSocketRoute) -> None:
+        if not self.is_deaf:
+            route.connect_to_server()
+
+
+async def test_drafts_outlast_a_reload_each_in_its_conversation_and_tab(page: ChatPage) -> None:
+    await page.asked("my name is Zorblax")
+    session = page.session_id
+    await page.composer.fill("half a question")
+    await page.by("new-chat").click()
+    await expect(page.composer).to_have_value("")
+    await page.composer.fill("a new one")
+    other = await page.another_tab()
+    await expect(other.composer).to_have_value("")
+    await other.composer.fill("another new one")
+
+    await page.tab.reload()
+    await expect(page.composer).to_have_value("a new one")
+    await other.tab.reload()
+    await expect(other.composer).to_have_value("another new one")
+    await page.open(f"#s={session}")
+    await page.tab.reload()
+    await expect(page.composer).to_have_value("half a question")
+    await page.asked("half a question")
+    await page.tab.reload()
+    await page.ended(exchanges=2)
+    await expect(page.composer).to_have_value("")
+
+
+async def test_a_new_tab_takes_over_the_draft_of_one_that_is_gone(page: ChatPage) -> None:
+    other = await page.another_tab()
+    await other.composer.fill("never sent")
+    await is_kept(other, "never sent")
+    await other.tab.close()
+    third = await page.another_tab()
+    await expect(third.composer).to_have_value("never sent")
+    # It belongs to one tab only.
+    fourth = await page.another_tab()
+    await expect(fourth.composer).to_have_value("")
+
+
+async def test_an_ask_that_was_not_acknowledged_is_sent_again_after_a_reload_and_counts_once(page: ChatPage) -> None:
+    deaf = Deaf()
+    await deaf.watch(page)
+    await page.ask("my name is Zorblax")
+    await expect(page.exchanges).to_have_attribute("data-status", "sending")
+    await is_kept(page, "Zorblax", "chat.ask")
+    await page.tab.reload()
+    await expect(page.by("message-user")).to_have_text("You my name is Zorblax", use_inner_text=True)
+
+    deaf.is_deaf = False
+    await page.tab.reload()
+    await page.ended()
+    await expect(page.composer).to_have_value("")
+    await page.tab.reload()
+    await page.ended()
+    assert await page.tab.evaluate(f"({KEPT})('chat.ask')") == []
+
+
+async def test_an_ask_whose_acknowledgement_was_lost_counts_once(page: ChatPage) -> None:
+    """The server has got it, and answered; the page has heard nothing of that."""
+    is_deaf = True
+
+    def route(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+        socket.on_message(server.send)
+        if is_deaf:
+            server.on_message(lambda message: None)
+
+    await page.asked("hello")
+    session = page.session_id
+    await page.tab.route_web_socket("**/ws", route)
+    await page.tab.reload()
+    await page.ended()
+    await page.ask("my name is Zorblax")
+    await expect(page.exchanges.last).to_have_attribute("data-status", "sending")
+    other = await page.another_tab(f"#s={session}")
+    await other.ended(exchanges=2)
+
+    is_deaf = False
+    await page.tab.reload()
+    await page.ended(exchanges=2)
+    await page.asked("what is my name?")
+    await expect(page.exchanges).to_have_count(3)
+    assert await page.tab.evaluate(f"({KEPT})('chat.ask')") == []
+
+
+async def test_what_is_sent_while_an_answer_is_written_is_asked_when_that_has_ended(page: ChatPage, pace: Pace) -> None:
+    await page.choose_agent("paced")
+    await page.ask("write 20 words")
+    pace.write(4)
+    await page.writes()
+    await page.ask("write 21 words")
+    await expect(page.by("queued-text")).to_have_text("write 21 words")
+    await expect(page.composer).to_have_value("")
+
+    # There is room for one.
+    await page.ask("and another")
+    await expect(page.composer).to_have_value("and another")
+    await page.composer.fill("")
+
+    await page.by("queued-edit").click()
+    await expect(page.by("queued")).to_have_count(0)
+    await expect(page.composer).to_be_focused()
+    await expect(page.composer).to_have_value("write 21 words")
+    await page.ask("write 22 words")
+    await is_kept(page, "write 22 words")
+    await page.tab.reload()
+    await expect(page.by("queued-text")).to_have_text("write 22 words")
+
+    pace.finish()
+    await page.ended(exchanges=2)
+    await expect(page.by("message-user").last).to_contain_text("write 22 words")
+    await expect(page.by("queued")).to_have_count(0)
+
+
+async def test_what_is_queued_stays_when_the_answer_is_stopped(page: ChatPage, pace: Pace) -> None:
+    await page.choose_agent("paced")
+    await page.ask("write 20 words")
+    pace.write(4)
+    await page.writes()
+    await page.ask("my name is Zorblax")
+    await page.by("stop").click()
+    await page.ended("stopped")
+    await expect(page.by("queued-text")).to_have_text("my name is Zorblax")
+    pace.finish()
+    await page.by("queued-send").click()
+    await page.ended(exchanges=2)
+
+
+async def test_what_is_queued_can_be_removed(page: ChatPage, pace: Pace) -> None:
+    await page.choose_agent("paced")
+    await page.ask("write 20 words")
+    pace.write(4)
+    await page.writes()
+    await page.ask("my name is Zorblax")
+    await page.by("queued-remove").click()
+    pace.finish()
+    await page.ended()
+    await expect(page.by("queued")).to_have_count(0)
+    await expect(page.exchanges).to_have_count(1)

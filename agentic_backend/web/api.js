@@ -25,6 +25,11 @@ export class Api {
     this.tokens = tokens;
   }
 
+  /** What this server is: `{versions, limits, features, …}`. */
+  info() {
+    return this.#call("GET", "info");
+  }
+
   agents() {
     return this.#call("GET", "agents");
   }

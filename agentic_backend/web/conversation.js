@@ -17,6 +17,7 @@ import { Gaps } from "./gaps.js";
 import { PAGE, readMessages } from "./history.js";
 import { sessionInAddress, showSessionInAddress } from "./location.js";
 import { OpenState, nothingOpen } from "./open-state.js";
+import { isOngoing } from "./client/transcript-exchange.js";
 import { askedText } from "./timeline.js";
 import { answersAsk, applyEvent, newTranscript, ongoing, stopping, stored, withExchange } from "./client/transcript.js";
 
@@ -120,6 +121,15 @@ export class Conversation {
     this.#asking.unqueue(how);
   }
 
+  /** Takes up the last thing that was asked, or queued, to write on it. */
+  editLast() {
+    if (this.drafts.of(this.#open.sessionId).queued) return this.unqueue();
+    const last = this.#open.transcript.exchanges.findLast(askedText);
+    if (!last || isOngoing(last)) return;
+    if (this.edit) this.edit(last);
+    else this.rewrite(last);
+  }
+
   askAgain(exchange) {
     this.send(askedText(exchange));
   }
@@ -191,7 +201,7 @@ export class Conversation {
   /** The server won't take this page's frames: a text that was too large goes back to be shortened. */
   connectionRefused(code) {
     if (code !== TOO_LARGE) return;
-    const error = { content: "This message is too large." };
+    const error = { code: "message_too_large", content: "" };
     this.#asking.allRefused(error);
     this.#decisionRefused({ exchange_id: ongoing(this.#open.transcript)?.id, ...error });
   }

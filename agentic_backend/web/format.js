@@ -16,6 +16,23 @@ export function formatDuration(milliseconds) {
   return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
 }
 
+const UNIT_NAMES = ["byte", "kilobyte", "megabyte", "gigabyte"];
+
+/** A size as files have it: "256 kB" are 256 times 1,024 bytes. What is larger than `than` never reads the same. */
+export function formatBytes(bytes, than = null) {
+  const base = than ?? bytes;
+  const step = base < 1_024 ? 0 : Math.min(Math.floor(Math.log2(base) / 10), UNIT_NAMES.length - 1);
+  const value = bytes / 1_024 ** step;
+  const digits = value < 10 && step > 0 ? 1 : 0;
+  const rounded = than === null ? value : Math.ceil(value * 10 ** digits) / 10 ** digits;
+  return new Intl.NumberFormat(language, {
+    style: "unit",
+    unit: UNIT_NAMES[step],
+    unitDisplay: "short",
+    maximumFractionDigits: digits,
+  }).format(rounded);
+}
+
 /** How long something has gone on, in whole seconds. */
 export function formatElapsed(milliseconds) {
   const seconds = Math.floor(milliseconds / 1_000);

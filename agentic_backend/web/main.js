@@ -35,6 +35,7 @@ function openChat(signIn) {
     agents: [],
     agentsError: null,
     agentId: null,
+    limits: null,
     sessions: noSessions,
     conversation: nothingOpen,
     costs: noCosts,
@@ -76,6 +77,7 @@ function openChat(signIn) {
   });
 
   const actions = {
+    state: () => store.state,
     sessions,
     conversation,
     connect: () => connection.connect(),
@@ -97,6 +99,7 @@ function openChat(signIn) {
 
 async function readLists(api, store, sessions) {
   sessions.refresh();
+  if (!store.state.limits) readLimits(api, store);
   try {
     const { agents } = await api.agents();
     const chosen = agents.find(({ id }) => id === store.state.agentId) ?? agents.find((agent) => agent.default);
@@ -104,5 +107,14 @@ async function readLists(api, store, sessions) {
   } catch (error) {
     // Without a valid token the socket closes too, and the page says that.
     store.set({ agentsError: error.status === 401 ? null : errorText(error) });
+  }
+}
+
+async function readLimits(api, store) {
+  try {
+    const { limits } = await api.info();
+    store.set({ limits });
+  } catch {
+    // The server tells of a limit when it is reached, and the next connection asks again.
   }
 }

@@ -1,9 +1,10 @@
 """The chat page's composer: what is typed outlasts everything, the queue of one, keys, and limits."""
 
 import pytest
-from playwright.async_api import WebSocketRoute, expect
-from support.chat_page import ChatPage
+from playwright.async_api import Browser, WebSocketRoute, expect
+from support.chat_page import ChatPage, chat_page
 from support.paced_agent import Pace
+from support.running_server import RunningServer
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
@@ -167,3 +168,125 @@ async def test_what_is_queued_can_be_removed(page: ChatPage, pace: Pace) -> None
     await page.ended()
     await expect(page.by("queued")).to_have_count(0)
     await expect(page.exchanges).to_have_count(1)
+
+
+async def test_keys_search_begin_write_and_list_themselves(page: ChatPage) -> None:
+    await page.asked("my name is Zorblax")
+    await page.tab.keyboard.press("Control+k")
+    await expect(page.by("session-search")).to_be_focused()
+    # What is typed is no shortcut.
+    await page.tab.keyboard.type("?/")
+    await expect(page.by("session-search")).to_have_value("?/")
+    await page.tab.keyboard.press("Control+Shift+O")
+    await expect(page.exchanges).to_have_count(0)
+    await expect(page.composer).to_be_focused()
+    await page.composer.press_sequentially("?/")
+    await expect(page.composer).to_have_value("?/")
+
+    await page.by("new-chat").focus()
+    await page.tab.keyboard.press("/")
+    await expect(page.composer).to_be_focused()
+    await expect(page.composer).to_have_value("?/")
+    await page.by("new-chat").focus()
+    await page.tab.keyboard.press("?")
+    await expect(page.by("shortcuts")).to_contain_text("Search conversations")
+    await page.by("single-keys").uncheck()
+    await page.tab.keyboard.press("Escape")
+    await expect(page.by("shortcuts")).to_have_count(0)
+    await expect(page.by("new-chat")).to_be_focused()
+    await page.tab.keyboard.press("?")
+    await page.by("session-menu").click()
+    await page.by("show-shortcuts").click()
+    await expect(page.by("shortcuts")).to_have_count(1)
+
+
+async def test_escape_stops_only_when_nothing_else_closes_by_it(page: ChatPage, pace: Pace) -> None:
+    await page.choose_agent("paced")
+    await page.ask("write 20 words")
+    pace.write(4)
+    await page.writes()
+    await page.by("session-menu").click()
+    await page.tab.keyboard.press("Escape")
+    await expect(page.tab.get_by_role("menu")).to_have_count(0)
+    await page.by("session-search").focus()
+    await page.tab.keyboard.press("Escape")
+    pace.write(4)
+    await page.writes(7)
+    await page.composer.focus()
+    await page.composer.dispatch_event("keydown", {"key": "Escape", "isComposing": True})
+    pace.write(2)
+    await page.writes(9)
+    await page.tab.keyboard.press("Escape")
+    pace.finish()
+    await page.ended("stopped")
+
+
+async def test_the_upward_key_in_an_empty_composer_takes_up_the_last_question(page: ChatPage) -> None:
+    await page.asked("my name is Zorblax")
+    await page.composer.fill("x")
+    await page.composer.press("ArrowUp")
+    await expect(page.composer).to_have_value("x")
+    await page.composer.fill("")
+    await page.composer.press("ArrowUp")
+    await expect(page.tab.locator("textarea:focus")).to_have_value("my name is Zorblax")
+
+
+async def test_enter_of_an_input_method_and_with_shift_sends_nothing(page: ChatPage) -> None:
+    session = await page.tab.context.new_cdp_session(page.tab)
+    await page.composer.focus()
+    await session.send("Input.imeSetComposition", {"text": "にほ", "selectionStart": 2, "selectionEnd": 2})
+    await session.send("Input.dispatchKeyEvent", {"type": "keyDown", "key": "Enter", "windowsVirtualKeyCode": 229})
+    await page.composer.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
+    await session.send("Input.insertText", {"text": "日本"})
+    await page.composer.press("Shift+Enter")
+    await page.composer.press_sequentially("is Japan")
+    await expect(page.composer).to_have_value("日本\nis Japan")
+    await expect(page.exchanges).to_have_count(0)
+    await page.composer.press("Enter")
+    await page.ended()
+
+
+async def test_on_a_touched_screen_enter_is_a_line_and_the_button_sends(
+    browser: Browser, chat_server: RunningServer
+) -> None:
+    phone = {"has_touch": True, "is_mobile": True, "viewport": {"width": 390, "height": 844}}
+    async with chat_page(browser, chat_server.address, **phone) as page:
+        await expect(page.composer).to_have_attribute("enterkeyhint", "enter")
+        await page.composer.tap()
+        await page.composer.press_sequentially("my name is")
+        await page.composer.press("Enter")
+        await page.composer.press_sequentially("Zorblax")
+        await expect(page.composer).to_have_value("my name is\nZorblax")
+        await page.by("send").tap()
+        await page.ended()
+
+
+async def test_a_message_that_is_too_long_is_told_before_it_is_sent(page: ChatPage) -> None:
+    text = "äöü" * 60_000
+    await page.composer.fill(text)
+    await expect(page.by("too-long")).to_have_text("A message has at most 256 kB; this has 352 kB.")
+    await expect(page.by("send")).to_be_disabled()
+    await page.composer.press("Enter")
+    await expect(page.exchanges).to_have_count(0)
+    await expect(page.composer).to_have_value(text)
+    await page.composer.fill("äöü")
+    await expect(page.by("too-long")).to_have_count(0)
+    await page.composer.press("Enter")
+    await page.ended()
+
+
+async def test_twenty_thousand_lines_can_be_pasted_and_written_on(page: ChatPage) -> None:
+    await page.composer.focus()
+    await page.tab.evaluate(
+        """() => {
+          const data = new DataTransfer();
+          data.setData("text/plain", Array.from({ length: 20000 }, (_, line) => `line ${line}`).join("\\n"));
+          const paste = { clipboardData: data, bubbles: true, cancelable: true };
+          document.activeElement.dispatchEvent(new ClipboardEvent("paste", paste));
+        }"""
+    )
+    await page.composer.press_sequentially(" and more")
+    assert (await page.composer.input_value()).endswith("line 19999 and more")
+    box = await page.composer.bounding_box()
+    assert box is not None
+    assert box["height"] < 500

@@ -1,83 +1,108 @@
 /** Where the user writes. Its text lives in the drafts, so that it outlasts a refused ask and a change of session. */
 
+import { formatBytes } from "../format.js";
 import { t } from "../i18n.js";
-import { goToNextApproval } from "./focus.js";
-import { html, useEffect, useLayoutEffect, useRef } from "./html.js";
-import { Icon, IconButton } from "./icons.js";
+import { ComposerHints, LIMIT_ID, HINT_ID } from "./composer-hints.js";
+import { html, useEffect, useRef } from "./html.js";
+import { Icon } from "./icons.js";
 import { Queued } from "./queued.js";
 
-export function Composer({
-  draft,
-  running,
-  stopping,
-  waiting,
-  answers,
-  refusal,
-  sessionId,
-  actions: { conversation },
-}) {
-  const area = useRef(null);
+/** Browsers whose fields don't grow by themselves show so many lines at most. */
+const GROWS = CSS.supports("field-sizing", "content");
+const MOST_ROWS = 12;
+const ABOUT_A_LINE = 80;
 
-  useLayoutEffect(() => {
-    area.current.style.height = "auto";
-    area.current.style.height = `${area.current.scrollHeight}px`;
-  }, [draft.text]);
+/** A browser takes minutes to paste thousands of lines, but no time to be given them. */
+const LARGE_PASTE = 20_000;
+
+const isTouched = () => matchMedia("(hover: none) and (pointer: coarse)").matches;
+
+/**
+ * `running`, `stopping` and `waiting` say how the open conversation stands, `answers` that what is written answers what
+ * waits; `limit` is the longest message in bytes, null while it is not known.
+ */
+export function Composer({ draft, running, stopping, waiting, answers, refusal, limit, sessionId, actions }) {
+  const { conversation } = actions;
+  const area = useRef(null);
+  const size = sizeBeyond(draft.text, limit);
+
   useEffect(() => {
     // A phone would open its keyboard over the conversation; what waits for a decision has the focus.
-    if (!waiting && matchMedia("(hover: hover)").matches) area.current.focus();
+    if (!waiting && !isTouched()) area.current.focus();
   }, [sessionId]);
 
   const send = () => {
-    // What is typed before the page renders again belongs to the next message.
     const { value } = area.current;
+    if (sizeBeyond(value, limit)) return;
+    // What is typed before the page renders again belongs to the next message.
     if (answers ? conversation.answer(value) : conversation.send(value)) area.current.value = "";
   };
   const typed = (event) => {
     // 229: the key belongs to an input method that is composing.
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
-    event.preventDefault();
-    send();
+    if (event.isComposing || event.keyCode === 229) return;
+    if (event.key === "Enter" && !event.shiftKey && !isTouched()) {
+      event.preventDefault();
+      send();
+    } else if (event.key === "ArrowUp" && !event.target.value && !hasModifier(event)) {
+      event.preventDefault();
+      conversation.editLast();
+    }
   };
+  const pasted = (event) => {
+    const text = event.clipboardData.getData("text/plain");
+    if (text.length < LARGE_PASTE) return;
+    event.preventDefault();
+    const { target } = event;
+    target.setRangeText(text, target.selectionStart, target.selectionEnd, "end");
+    conversation.draft({ text: target.value });
+  };
+  const mayQueue = running && draft.text.trim();
   return html`<div class="composer-area">
-    ${refusal && html`<${Refusal} refusal=${refusal} onDismiss=${() => conversation.dismissRefusal()} />`}
-    ${waiting && html`<${WaitingHint} answers=${answers} />`}
+    <${ComposerHints}
+      refusal=${refusal}
+      waiting=${waiting}
+      answers=${answers}
+      tooLong=${size && { limit: formatBytes(limit), size: formatBytes(size, limit) }}
+      conversation=${conversation}
+    />
     ${draft.queued && html`<${Queued} queued=${draft.queued} running=${running} conversation=${conversation} />`}
     <div class="composer">
       <textarea
         ref=${area}
         id="composer"
         data-testid="composer"
-        rows="1"
-        placeholder="Write a message"
-        aria-label="Message"
-        aria-describedby=${waiting ? "composer-hint" : undefined}
-        enterkeyhint="send"
+        rows=${GROWS ? 1 : rowsOf(draft.text)}
+        dir="auto"
+        placeholder=${t("Write a message")}
+        aria-label=${t("Message")}
+        aria-describedby=${[waiting && HINT_ID, size && LIMIT_ID].filter(Boolean).join(" ") || undefined}
+        aria-invalid=${size ? "true" : undefined}
+        enterkeyhint=${isTouched() ? "enter" : "send"}
         value=${draft.text}
         onInput=${({ target }) => conversation.draft({ text: target.value })}
         onKeyDown=${typed}
+        onPaste=${pasted}
       />
       ${
-        running
-          ? html`<${RoundButton} kind="stop" label="Stop" disabled=${stopping} onClick=${() => conversation.stop()} />`
-          : html`<${RoundButton} kind="send" label="Send" disabled=${!draft.text.trim()} onClick=${send} />`
+        running &&
+        html`<${RoundButton}
+          kind="stop"
+          label=${t("Stop")}
+          disabled=${stopping}
+          onClick=${() => conversation.stop()}
+        />`
+      }
+      ${
+        (!running || answers || mayQueue) &&
+        html`<${RoundButton}
+          kind="send"
+          label=${running && !answers ? t("Send next") : t("Send")}
+          disabled=${!draft.text.trim() || size || (running && !answers && draft.queued)}
+          onClick=${send}
+        />`
       }
     </div>
   </div>`;
-}
-
-/** `answers`: what is written answers the question that waits. */
-function WaitingHint({ answers }) {
-  return html`<p class="composer-hint" id="composer-hint" data-testid="composer-hint">
-    <${Icon} name="hand" />
-    <span
-      >${
-        answers
-          ? t("The agent asks you something: your message is the answer.")
-          : t("The agent waits for your decision. What you send waits until that has been made.")
-      }</span
-    >
-    <button type="button" class="link-button" onClick=${goToNextApproval}>${t("Show")}</button>
-  </p>`;
 }
 
 function RoundButton({ kind, label, ...rest }) {
@@ -93,10 +118,18 @@ function RoundButton({ kind, label, ...rest }) {
   </button>`;
 }
 
-function Refusal({ refusal: { content, retry_after_s: wait }, onDismiss }) {
-  return html`<div class="notice error" role="alert" data-testid="error-notice">
-    <${Icon} name="warning" />
-    <span class="notice-text">${content}${wait ? ` Try again in ${Math.ceil(wait)} s.` : ""}</span>
-    <${IconButton} name="close" label="Dismiss" onClick=${onDismiss} />
-  </div>`;
+const hasModifier = ({ ctrlKey, metaKey, altKey, shiftKey }) => ctrlKey || metaKey || altKey || shiftKey;
+
+/** The size of a text in bytes if that is beyond the limit, or null. */
+function sizeBeyond(text, limit) {
+  // What counts as one here has three bytes at most in UTF-8.
+  if (limit === null || text.length * 3 <= limit) return null;
+  const { length } = new TextEncoder().encode(text);
+  return length > limit ? length : null;
+}
+
+function rowsOf(text) {
+  const lines = text.slice(0, MOST_ROWS * ABOUT_A_LINE).split("\n");
+  const rows = lines.reduce((sum, line) => sum + 1 + Math.floor(line.length / ABOUT_A_LINE), 0);
+  return Math.min(rows, MOST_ROWS);
 }

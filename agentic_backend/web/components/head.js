@@ -19,6 +19,6 @@ export function Head({ state: { conversation: open, costs }, agentName, drawer, 
     <span class="head-title" data-testid="title">${open.session?.title ?? ""}</span>
     ${open.session && html`<span class="tag" data-testid="session-agent">${agentName(open.session.agent_id)}</span>`}
     ${total && html`<span class="head-cost" data-testid="session-cost" title="Cost of this conversation">${total}</span>`}
-    ${open.session && html`<${SessionMenu} session=${open.session} actions=${actions} />`}
+    <${SessionMenu} session=${open.session} actions=${actions} />
   </header>`;
 }

@@ -1,20 +1,27 @@
 /** The whole page: the list beside the open conversation; on a narrow screen the list is a drawer. */
 
-import { brand } from "../brand.js";
 import { takesWords } from "../answerable.js";
+import { brand } from "../brand.js";
 import { ongoing } from "../client/transcript.js";
 import { EMPTY, NEW } from "../drafts.js";
+import { t } from "../i18n.js";
+import { shortcutOf } from "../shortcuts.js";
 import { Composer } from "./composer.js";
 import { ConnectionNotice } from "./connection-notice.js";
 import { Head } from "./head.js";
-import { html, useCallback, useEffect, useState } from "./html.js";
+import { html, useCallback, useEffect, useMemo, useState } from "./html.js";
 import { Messages } from "./messages.js";
+import { ShortcutsDialog } from "./shortcuts-dialog.js";
 import { Sidebar } from "./sidebar.js";
 import { Welcome } from "./welcome.js";
 
-export function Page({ state, actions }) {
+const isNarrow = () => matchMedia("(max-width: 48rem)").matches;
+
+export function Page({ state, actions: given }) {
   const [drawer, setDrawer] = useState(false);
+  const [shortcuts, setShortcuts] = useState(false);
   const closeDrawer = useCallback(() => setDrawer(false), []);
+  const actions = useMemo(() => ({ ...given, showShortcuts: () => setShortcuts(true) }), [given]);
   const { agents, conversation: open, sessions, connection } = state;
   const agentName = useCallback((id) => agents.find((agent) => agent.id === id)?.name ?? id, [agents]);
   const title = open.session?.title ?? "";
@@ -24,16 +31,34 @@ export function Page({ state, actions }) {
   }, [title]);
   useEffect(() => {
     if (!drawer) return undefined;
-    document.querySelector("#sidebar button").focus();
+    document.querySelector(drawer === "search" ? SEARCH : "#sidebar button").focus();
     const typed = ({ key }) => key === "Escape" && setDrawer(false);
     addEventListener("keydown", typed);
     return () => removeEventListener("keydown", typed);
   }, [drawer]);
+  useEffect(() => {
+    const does = {
+      stop: () => isRunning(given.state()) && given.conversation.stop(),
+      search: () => (isNarrow() ? setDrawer("search") : focusSearch()),
+      startNew() {
+        given.conversation.startNew();
+        focusComposer();
+      },
+      write: focusComposer,
+      showShortcuts: () => setShortcuts(true),
+    };
+    const pressed = (event) => {
+      const name = shortcutOf(event);
+      if (!name || document.querySelector("dialog[open]")) return;
+      event.preventDefault();
+      does[name]();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, [given]);
 
   return html`<div class=${drawer ? "page drawer-open" : "page"}>
-    <button type="button" class="skip" onClick=${() => document.getElementById("composer")?.focus()}>
-      Skip to message
-    </button>
+    <button type="button" class="skip" onClick=${focusComposer}>${t("Skip to message")}</button>
     <${Sidebar}
       user=${state.user}
       sessions=${sessions}
@@ -46,7 +71,7 @@ export function Page({ state, actions }) {
       <${Head}
         state=${state}
         agentName=${agentName}
-        drawer=${drawer}
+        drawer=${Boolean(drawer)}
         onOpenDrawer=${() => setDrawer(true)}
         actions=${actions}
       />
@@ -54,18 +79,33 @@ export function Page({ state, actions }) {
       <${Body} state=${state} actions=${actions} agentName=${agentName} />
       <${Foot} state=${state} actions=${actions} />
     </main>
+    ${shortcuts && html`<${ShortcutsDialog} onClose=${() => setShortcuts(false)} />`}
   </div>`;
+}
+
+const isRunning = ({ conversation: { transcript } }) => ongoing(transcript) && !ongoing(transcript).stopping;
+
+const SEARCH = "[data-testid=session-search]";
+
+const focusComposer = () => document.getElementById("composer")?.focus();
+
+function focusSearch() {
+  // A list that is folded is opened by its button.
+  document.querySelector("[data-testid=show-sidebar]")?.click();
+  requestAnimationFrame(() => document.querySelector(SEARCH)?.focus());
 }
 
 function Body({ state: { conversation: open, connection, costs, agents, agentId, agentsError }, actions, agentName }) {
   if (open.loadError) {
     return html`<div class="center" role="alert">
       <p>${open.loadError}</p>
-      <button type="button" class="button" onClick=${() => actions.conversation.open(open.sessionId)}>Try again</button>
+      <button type="button" class="button" onClick=${() => actions.conversation.open(open.sessionId)}>
+        ${t("Try again")}
+      </button>
     </div>`;
   }
   if (open.loading)
-    return html`<div class="center"><span class="spinner large" role="img" aria-label="Loading" /></div>`;
+    return html`<div class="center"><span class="spinner large" role="img" aria-label=${t("Loading")} /></div>`;
   if (open.transcript.exchanges.length === 0) {
     const chosen = open.session?.agent_id ?? agentId;
     return html`<${Welcome}
@@ -87,11 +127,11 @@ function Body({ state: { conversation: open, connection, costs, agents, agentId,
   </div>`;
 }
 
-function Foot({ state: { conversation: open, drafts }, actions }) {
+function Foot({ state: { conversation: open, drafts, limits }, actions }) {
   if (open.session?.state === "completed") {
     return html`<div class="composer-area completed">
-      <p class="muted">This conversation is completed.</p>
-      <button type="button" class="button" onClick=${() => actions.conversation.startNew()}>New chat</button>
+      <p class="muted">${t("This conversation is completed.")}</p>
+      <button type="button" class="button" onClick=${() => actions.conversation.startNew()}>${t("New chat")}</button>
     </div>`;
   }
   const running = ongoing(open.transcript);
@@ -102,6 +142,7 @@ function Foot({ state: { conversation: open, drafts }, actions }) {
     waiting=${running?.status === "awaiting_human"}
     answers=${running?.status === "awaiting_human" && takesWords(running)}
     refusal=${open.refusal}
+    limit=${limits?.message_bytes ?? null}
     sessionId=${open.sessionId}
     actions=${actions}
   />`;

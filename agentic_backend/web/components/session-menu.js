@@ -5,9 +5,10 @@ import { ConfirmDialog } from "./confirm-dialog.js";
 import { html, useState } from "./html.js";
 import { Menu } from "./menu.js";
 
-export function SessionMenu({ session, actions: { conversation } }) {
+/** `session` is null in a new conversation. */
+export function SessionMenu({ session, actions: { conversation, showShortcuts } }) {
   const [ending, setEnding] = useState(false);
-  const isActive = session.state === "active";
+  const isActive = session?.state === "active";
   const items = [
     isActive && {
       label: t("End the conversation"),
@@ -15,8 +16,9 @@ export function SessionMenu({ session, actions: { conversation } }) {
       testId: "end-session",
       onSelect: () => setEnding(true),
     },
+    isActive && { separator: true },
+    { label: t("Keyboard shortcuts"), icon: "keyboard", hint: "?", testId: "show-shortcuts", onSelect: showShortcuts },
   ];
-  if (!items.some(Boolean)) return null;
   return html`<${Menu} label=${t("Conversation menu")} testId="session-menu" items=${items} /> ${
       ending &&
       html`<${ConfirmDialog}

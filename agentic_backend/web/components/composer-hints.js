@@ -1,0 +1,51 @@
+/** What has to be known about what is written: that it was refused, that it waits, that it is too long. */
+
+import { errorText } from "../error-words.js";
+import { t } from "../i18n.js";
+import { goToNextApproval } from "./focus.js";
+import { html } from "./html.js";
+import { Icon, IconButton } from "./icons.js";
+
+export const HINT_ID = "composer-hint";
+export const LIMIT_ID = "composer-limit";
+
+/** `tooLong` is `{limit, size}` in words. */
+export function ComposerHints({ refusal, waiting, answers, tooLong, conversation }) {
+  return html`
+    ${refusal && html`<${Refusal} refusal=${refusal} onDismiss=${() => conversation.dismissRefusal()} />`}
+    ${waiting && html`<${WaitingHint} answers=${answers} />`}
+    ${
+      tooLong &&
+      html`<p class="composer-hint limit" id=${LIMIT_ID} role="alert" data-testid="too-long">
+        <${Icon} name="warning" />
+        <span>${t("A message has at most {limit}; this has {size}.", tooLong)}</span>
+      </p>`
+    }
+  `;
+}
+
+/** `answers`: what is written answers the question that waits. */
+function WaitingHint({ answers }) {
+  return html`<p class="composer-hint" id=${HINT_ID} data-testid="composer-hint">
+    <${Icon} name="hand" />
+    <span
+      >${
+        answers
+          ? t("The agent asks you something: your message is the answer.")
+          : t("The agent waits for your decision. What you send waits until that has been made.")
+      }</span
+    >
+    <button type="button" class="link-button" onClick=${goToNextApproval}>${t("Show")}</button>
+  </p>`;
+}
+
+function Refusal({ refusal, onDismiss }) {
+  const wait = refusal.retry_after_s;
+  return html`<div class="notice error" role="alert" data-testid="error-notice">
+    <${Icon} name="warning" />
+    <span class="notice-text"
+      >${errorText(refusal)}${wait ? ` ${t("Try again in {seconds} s.", { seconds: Math.ceil(wait) })}` : ""}</span
+    >
+    <${IconButton} name="close" label=${t("Dismiss")} onClick=${onDismiss} />
+  </div>`;
+}

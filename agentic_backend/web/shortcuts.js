@@ -1,0 +1,60 @@
+/**
+ * The page's keyboard shortcuts: one table, and which of them a key press means.
+ *
+ * `Mod` is ⌘ on Apple's keyboards and Ctrl on others. Keys that write something count only while nobody types, and not
+ * at all where they are switched off: people who speak to their computer press them without wanting to.
+ */
+
+import { t } from "./i18n.js";
+
+const SINGLE_KEYS = "chat.single-keys";
+const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
+
+/** Those without `does` belong to the field that one writes in. */
+export const SHORTCUTS = [
+  { keys: ["Enter"], text: t("Send the message, or keep it for when the answer has ended") },
+  { keys: ["Shift", "Enter"], text: t("Begin a new line") },
+  { keys: ["ArrowUp"], text: t("Edit the last question, while nothing is written") },
+  { keys: ["Escape"], does: "stop", text: t("Stop the answer") },
+  { keys: ["Mod", "K"], does: "search", text: t("Search conversations") },
+  { keys: ["Mod", "Shift", "O"], does: "startNew", text: t("New chat") },
+  { keys: ["/"], does: "write", text: t("Write a message"), isSingle: true },
+  { keys: ["?"], does: "showShortcuts", text: t("Show this list"), isSingle: true },
+];
+
+const NAMES = { Mod: MAC ? "⌘" : "Ctrl", Shift: MAC ? "⇧" : "Shift", ArrowUp: "↑", Escape: "Esc" };
+
+/** A key as its keyboard names it. */
+export const keyName = (key) => NAMES[key] ?? key;
+
+export const usesSingleKeys = () => localStorage.getItem(SINGLE_KEYS) !== "off";
+
+/** Whether keys that write something are shortcuts too. */
+export function switchSingleKeys(isOn) {
+  if (isOn) localStorage.removeItem(SINGLE_KEYS);
+  else localStorage.setItem(SINGLE_KEYS, "off");
+}
+
+/** What a key press does, by name, or undefined. */
+export function shortcutOf(event) {
+  // 229: the key belongs to an input method that is composing.
+  if (event.defaultPrevented || event.isComposing || event.keyCode === 229) return undefined;
+  return SHORTCUTS.find((shortcut) => shortcut.does && isMeant(shortcut, event))?.does;
+}
+
+function isMeant({ keys, does, isSingle }, event) {
+  const key = keys.at(-1);
+  if (isSingle) return event.key === key && !hasModifier(event) && usesSingleKeys() && !isTyping(event.target);
+  if (does === "stop") return event.key === key && !hasModifier(event) && !isClosedByEscape(event.target);
+  const isPressed = event.key.toUpperCase() === key && (MAC ? event.metaKey : event.ctrlKey) && !event.altKey;
+  return isPressed && event.shiftKey === keys.includes("Shift");
+}
+
+const hasModifier = ({ ctrlKey, metaKey, altKey }) => ctrlKey || metaKey || altKey;
+
+const isTyping = (target) => target.matches("input, textarea, select, [contenteditable]");
+
+/** Whether Escape leaves something else: a menu, a dialog, the list on a narrow screen, another field. */
+const isClosedByEscape = (target) =>
+  document.querySelector(":popover-open, dialog[open], .drawer-open") !== null ||
+  (isTyping(target) && target.id !== "composer");

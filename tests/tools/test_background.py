@@ -75,6 +75,12 @@ def results(log: ExchangeLog) -> list[ToolResultPart]:
     return [part for message in log.messages for part in message.parts if isinstance(part, ToolResultPart)]
 
 
+async def reports(sessions: Sessions, log: ExchangeLog) -> list[str]:
+    """What the exchange's prompt says of tools in the background."""
+    page = await sessions.store.real.trail(TrailQuery(PromptRecord, {"exchange_id": log.exchange_id}))
+    return [one.text for record in page.records for one in record.sections if "background" in one.source]
+
+
 class Told:
     """Watches a session."""
 
@@ -131,7 +137,7 @@ async def test_the_result_is_there_for_a_later_exchange(serve: Serve, hold: Hold
             await hold.wait()
             return "dug"
 
-        turns = [Turn(calls=[call("work", "c1")]), Turn("started"), *(Turn("?"), Turn("done")) * 2]
+        turns = [Turn(calls=[call("work", "c1")]), Turn("started"), *(Turn("?"), Turn("done")) * 4]
         return create_agent(Looks(turns=turns), tools=[work, *tools])
 
     async with serve({"agent": entry_of(build, "agent", tools=["background_result"])}) as sessions:
@@ -142,9 +148,18 @@ async def test_the_result_is_there_for_a_later_exchange(serve: Serve, hold: Hold
         await settled(sessions, log)
         done = await ended(sessions, session_id=log.session_id)
         assert json.loads(results(done)[0].content) == {"state": "success", "result": "dug", "error": None}
-        page = await sessions.store.real.trail(TrailQuery(PromptRecord, {"exchange_id": done.exchange_id}))
-        [told] = [section.text for section in page.records[0].sections if "background" in section.source]
+        [told] = await reports(sessions, done)
         assert "has ended (success)" in told and "dug" not in told
+        assert await reports(sessions, await ended(sessions, session_id=log.session_id)) == []
+        # A branch that takes the place of the exchange that was told of it is told of it too, once.
+        asked_at = done.messages[0].rank
+        branch = await sessions.branches.fork(USER, log.session_id or "", asked_at)
+        again = await ended(sessions, session_id=branch.id)
+        assert await reports(sessions, again) == [told]
+        assert json.loads(results(again)[0].content)["result"] == "dug"
+        assert await reports(sessions, await ended(sessions, session_id=branch.id)) == []
+        before = await sessions.branches.fork(USER, log.session_id or "", 0)
+        assert await reports(sessions, await ended(sessions, session_id=before.id)) == []
 
 
 async def test_what_runs_for_a_user_is_bounded(serve: Serve, hold: Hold) -> None:

@@ -4,13 +4,14 @@ Pure: imports no agent. Invariant: a bad entry becomes a problem and never affec
 """
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from agentic_backend.config.chat_profiles import DEFAULT_PROFILE
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
@@ -32,6 +33,19 @@ ClassPath = Annotated[
         json_schema_extra={"expected": "a path such as 'package.module:name'"},
     ),
 ]
+
+_LONGEST_ICON = 12
+_ZERO_WIDTH_JOINER = "\u200d"
+
+
+def _icon(value: str) -> str:
+    kinds = [unicodedata.category(character)[0] for character in value]
+    is_shown = all(kind in "LMNPS" or value[n] == _ZERO_WIDTH_JOINER for n, kind in enumerate(kinds))
+    letters = sum(kind in "LN" for kind in kinds)
+    if not value or len(value) > _LONGEST_ICON or letters > 3 or not is_shown:
+        raise rule_broken("expected an emoji, or at most three letters")
+    return value
+
 
 RequireApproval = Annotated[
     tuple[Annotated[str, Field(min_length=1)], ...],
@@ -158,6 +172,9 @@ class AgentSettings(CatalogPart):
         description="What people see; else the id.",
     )
     description: str = Field("", description="What the agent is for, in a sentence.")
+    icon: Annotated[str, AfterValidator(_icon)] | None = Field(
+        None, description="Its mark: an emoji, or at most three letters; `null` is the first ones of its name."
+    )
     tags: tuple[str, ...] = Field((), strict=False, description="Words to group agents by.")
     type: Literal["agent", "leader"] = Field("agent", description="A leader hands work to its crew.")
     crew: tuple[str, ...] = Field((), strict=False, description="Ids of the agents that a leader leads.")

@@ -9,10 +9,14 @@ from agentic_backend.protocol.parts import Value, absent
 
 
 class AgentView(Value):
-    """An agent that can be asked. `starters` are questions to begin with, and the `default` one needs no name."""
+    """An agent that can be asked. `starters` are questions to begin with, and the `default` one needs no name.
+
+    `icon` is its mark: an emoji, or at most three letters.
+    """
 
     id: str = Field(examples=["assistant"])
     name: str = Field(examples=["Assistant"])
+    icon: str | None = absent()
     description: str
     tags: list[str]
     starters: list[str]

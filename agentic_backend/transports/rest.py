@@ -163,6 +163,7 @@ def _agent_view(agent: CatalogAgent, is_default: bool) -> AgentView:
     return AgentView(
         id=settings.id,
         name=settings.name,
+        icon=settings.icon,
         description=settings.description,
         tags=list(settings.tags),
         starters=list(settings.chat.starters),

@@ -45,6 +45,18 @@ def test_only_id_and_class_path_are_required(tmp_path: Path) -> None:
     assert set(settings.limits.model_dump().values()) == {None}
 
 
+@pytest.mark.parametrize("icon", ["🦊", "1️⃣", "🇨🇭", "KI", "日本", "👩🏽‍🚀"])
+def test_an_icon_is_an_emoji_or_a_few_letters(tmp_path: Path, icon: str) -> None:
+    found = catalog(tmp_path, f"agents:\n  - {{id: one, class_path: 'm:n', icon: '{icon}'}}\n")
+    assert [entry.settings.icon for entry in found.entries if entry.settings] == [icon]
+
+
+@pytest.mark.parametrize("icon", ["", "four", "a b", "\\u202eab", "\\n", "🦊" * 13])
+def test_any_other_icon_is_a_problem(tmp_path: Path, icon: str) -> None:
+    found = catalog(tmp_path, f'agents:\n  - {{id: one, class_path: "m:n", icon: "{icon}"}}\n')
+    assert [problem.message for problem in found.problems] == ["expected an emoji, or at most three letters"]
+
+
 def test_every_key_is_read(tmp_path: Path) -> None:
     found = catalog(
         tmp_path,
@@ -52,6 +64,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 agents:
   - id: boss-1
     name: The boss
+    icon: 👩‍💻
     description: Leads.
     tags: [one, two]
     type: leader
@@ -76,7 +89,7 @@ agents:
     assert found.problems == []
     settings = found.entries[0].settings
     assert settings is not None
-    assert settings.crew == ("a", "b")
+    assert (settings.icon, settings.crew) == ("👩‍💻", ("a", "b"))
     assert (settings.require_approval, settings.auto_resume) == (("send", "drop_*"), True)
     assert settings.tuning.fields == {"prompt": "Be nice.", "depth": 3, "nested": {"x": [1]}}
     assert [(use.id, use.require_tools, use.tools) for use in settings.tuning.mcp_servers] == [

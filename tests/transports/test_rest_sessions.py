@@ -35,7 +35,7 @@ SESSION = {
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    shown = {"name": "Echo", "description": "Says it back.", "tags": ["t"], "chat": {"starters": ["hi"]}}
+    shown = {"name": "Echo", "icon": "🗣", "description": "Says it back.", "tags": ["t"], "chat": {"starters": ["hi"]}}
     agents = [ENTRIES[0] | shown, *ENTRIES[1:], *wire_agents.ENTRIES]
     async with running_server(tmp_path, agents=agents) as server:
         yield server
@@ -70,6 +70,7 @@ async def test_the_agents_that_can_be_asked(server: RunningServer) -> None:
         "name": "Echo",
         "description": "Says it back.",
         "tags": ["t"],
+        "icon": "🗣",
         "starters": ["hi"],
         "tools": [],
         "default": False,

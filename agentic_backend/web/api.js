@@ -71,6 +71,11 @@ export class Api {
     });
   }
 
+  /** One page of `{exchanges, next_rank?}`, from the exchange that has the message `fromRank` on. */
+  exchanges(id, { fromRank, limit }) {
+    return this.#call("GET", `sessions/${encodeURIComponent(id)}/exchanges`, { query: { from_rank: fromRank, limit } });
+  }
+
   /** What the session has cost by exchange: `{priced, sums, truncated}`. */
   costs(sessionId) {
     return this.#call("GET", "usage", { query: { session_id: sessionId, by: "exchange_id" } });

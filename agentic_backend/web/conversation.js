@@ -14,12 +14,21 @@ import { TOO_LARGE } from "./client/connection.js";
 import { Decisions } from "./decisions.js";
 import { errorText } from "./error-words.js";
 import { Gaps } from "./gaps.js";
-import { PAGE, readMessages } from "./history.js";
+import { PAGE, readHistory } from "./history.js";
 import { sessionInAddress, showSessionInAddress } from "./location.js";
 import { OpenState, nothingOpen } from "./open-state.js";
 import { isOngoing } from "./client/transcript-exchange.js";
 import { askedText } from "./timeline.js";
-import { answersAsk, applyEvent, newTranscript, ongoing, stopping, stored, withExchange } from "./client/transcript.js";
+import {
+  answersAsk,
+  applyEvent,
+  newTranscript,
+  ongoing,
+  stopping,
+  stored,
+  summarised,
+  withExchange,
+} from "./client/transcript.js";
 
 export class Conversation {
   #state;
@@ -72,10 +81,11 @@ export class Conversation {
     try {
       const session = await this.api.session(sessionId);
       const firstRank = Math.max(0, session.next_rank - PAGE);
-      const messages = await readMessages(this.api, sessionId, firstRank, session.next_rank);
+      const { messages, exchanges } = await readHistory(this.api, sessionId, firstRank, session.next_rank);
       if (opening !== this.#state.opening) return;
       const { active_exchange_id: activeExchangeId, next_rank: knownRank } = session;
-      const transcript = stored(newTranscript(), messages, { firstRank, knownRank, activeExchangeId });
+      const known = { firstRank, knownRank, activeExchangeId };
+      const transcript = summarised(stored(newTranscript(), messages, known), exchanges);
       this.#set({ session, transcript, loading: false });
       this.sessions.learn(session);
       this.#asking.show();
@@ -92,9 +102,9 @@ export class Conversation {
     const { opening } = this.#state;
     const firstRank = Math.max(0, transcript.firstRank - PAGE);
     try {
-      const messages = await readMessages(this.api, sessionId, firstRank, transcript.firstRank);
+      const { messages, exchanges } = await readHistory(this.api, sessionId, firstRank, transcript.firstRank);
       if (opening !== this.#state.opening) return;
-      this.#set({ transcript: stored(this.#open.transcript, messages, { firstRank }) });
+      this.#set({ transcript: summarised(stored(this.#open.transcript, messages, { firstRank }), exchanges) });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (opening === this.#state.opening) this.#set({ refusal: { code: error.code, content: error.content } });

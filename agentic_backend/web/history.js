@@ -1,7 +1,9 @@
-/** Reading stored messages, page by page. */
+/** Reading what is stored of a session, page by page. */
 
 /** How many messages are read at once. */
 export const PAGE = 100;
+/** How many exchanges are: each has two messages at least. */
+const EXCHANGES = PAGE / 2;
 
 /** The session's stored messages from `firstRank` on, at least up to `endRank` if they are there, in rank order. */
 export async function readMessages(api, sessionId, firstRank, endRank) {
@@ -13,4 +15,25 @@ export async function readMessages(api, sessionId, firstRank, endRank) {
     next = (page.messages.at(-1)?.rank ?? Infinity) + 1;
     if (next >= endRank) return messages;
   }
+}
+
+/** What the session's list tells of its exchanges from the one that has `firstRank` up to, but without, `endRank`. */
+export async function readExchanges(api, sessionId, firstRank, endRank) {
+  const exchanges = [];
+  let next = firstRank;
+  while (next !== undefined && next < endRank) {
+    const page = await api.exchanges(sessionId, { fromRank: next, limit: EXCHANGES });
+    exchanges.push(...page.exchanges);
+    next = page.next_rank;
+  }
+  return exchanges;
+}
+
+/** Both of these ranks, read side by side: `{messages, exchanges}`. */
+export async function readHistory(api, sessionId, firstRank, endRank) {
+  const [messages, exchanges] = await Promise.all([
+    readMessages(api, sessionId, firstRank, endRank),
+    readExchanges(api, sessionId, firstRank, endRank),
+  ]);
+  return { messages, exchanges };
 }

@@ -76,7 +76,9 @@ function question(exchange) {
 function messageItems(exchange, message, calls) {
   const block = exchange.blockOf[message.rank];
   const key = block === undefined ? `rank:${message.rank}` : `block:${block}`;
-  const item = { key, parts: message.parts, metadata: message.metadata ?? {}, message };
+  const metadata = message.metadata ?? {};
+  const agent = metadata.extras?.agent ?? metadata.agent_id ?? exchange.agentId;
+  const item = { key, parts: message.parts, metadata, message, agent, at: message.timestamp };
   if (message.role === "user") {
     return [{ ...item, kind: message.metadata?.extras?.resumes ? "continued" : "user", key: "question" }];
   }
@@ -84,7 +86,7 @@ function messageItems(exchange, message, calls) {
     case "tool_call":
       return message.parts.map((part, index) =>
         part.type === "tool_call"
-          ? callItem(exchange, part, calls)
+          ? { ...callItem(exchange, part, calls), agent, at: message.timestamp }
           : { ...item, kind: "observation", key: `${key}:${index}`, parts: [part] },
       );
     case "tool_result":
@@ -103,12 +105,15 @@ function messageItems(exchange, message, calls) {
 }
 
 function storedError({ key, parts, metadata }) {
-  return { kind: "error", key, code: metadata.extras?.code ?? null, retryable: false, content: textOf(parts) };
+  const { code = null, request_id: requestId } = metadata.extras ?? {};
+  return { kind: "error", key, code, request_id: requestId, retryable: false, content: textOf(parts) };
 }
 
 function toolResults(exchange) {
-  const entries = exchange.messages.flatMap(({ parts }) =>
-    parts.filter(({ type }) => type === "tool_result").map((result) => [result.call_id, { result, parts }]),
+  const entries = exchange.messages.flatMap(({ parts, timestamp }) =>
+    parts
+      .filter(({ type }) => type === "tool_result")
+      .map((result) => [result.call_id, { result, parts, endedAt: timestamp }]),
   );
   return new Map(entries);
 }
@@ -136,12 +141,13 @@ const asideItem = ({ approval, ...activity }) => (approval ? approvalItem(approv
 const approvalItem = (approval) => ({ kind: "approval", key: `approval:${approval.key}`, approval });
 
 function callItem(exchange, call, { results, approvals: asked }) {
-  const { result = null, parts } = results.get(call.call_id) ?? {};
+  const { result = null, parts, endedAt } = results.get(call.call_id) ?? {};
   const approval = asked.get(call.call_id);
   if (approval && approval.state !== "settled") return { ...approvalItem(approval), call };
   const decision = approval?.decision ?? null;
   const state = callState(exchange, result);
-  return { kind: "tool", key: `call:${call.call_id}`, call, result, parts, state, decision };
+  const request = approval?.request ?? null;
+  return { kind: "tool", key: `call:${call.call_id}`, call, result, parts, state, decision, request, endedAt };
 }
 
 function callState({ status }, result) {

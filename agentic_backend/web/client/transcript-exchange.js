@@ -14,6 +14,8 @@ import { awaiting } from "./approvals.js";
 
 /** @typedef {Partial<ErrorInfo> & Pick<ErrorInfo, "code" | "content" | "retryable">} ShownError */
 
+/** @typedef {{ readonly seq: number, readonly after_rank: number, readonly kind: Activity["kind"], readonly data: Progress }} StoredActivity */
+
 /** @typedef {{ readonly block: number, readonly channel: Channel, readonly text: string }} Block  being written */
 
 /** @typedef {Pick<Activity, "seq" | "kind"> & { readonly data: Progress, readonly afterRank: number }} ShownActivity */
@@ -31,6 +33,9 @@ import { awaiting } from "./approvals.js";
  * @property {Kept | null} kept  why that ask waits here
  * @property {string} [agentId]
  * @property {string | null} resumes  the id of the interrupted exchange that this one continues
+ * @property {boolean} [resumable]  of an interrupted one: whether it can be continued; absent while nobody knows
+ * @property {string} [startedAt]  when it began (RFC 3339), as far as the store has told
+ * @property {string} [endedAt]
  * @property {number} seq        the last seq seen
  * @property {boolean} final     its `final` was seen
  * @property {readonly ChatMessage[]} messages  stored messages
@@ -121,27 +126,45 @@ function withText(exchange, { block, channel, text }) {
 function withActivity(exchange, { kind, data: told, seq }) {
   /** @type {Progress} */
   const data = told;
-  // That the agent has blocked the server stays beside the answer: its developer has to see it.
-  const stays = kind !== "progress" || data?.blocked_ms !== undefined;
+  const stays = kind !== "progress" || data?.kept === true;
   if (!stays) return { ...goingOn(exchange), progress: data };
-  const place = data?.line ? exchange.activities.findIndex((earlier) => isAboutSameLine(earlier, kind, data)) : -1;
-  const earlier = exchange.activities[place];
-  const activities = earlier
-    ? exchange.activities.with(place, { ...earlier, data })
-    : [...exchange.activities, { seq, kind, data, afterRank: lastRank(exchange.messages) }];
-  return { ...goingOn(exchange), activities };
+  const activity = { seq, kind, data, afterRank: lastRank(exchange.messages) };
+  return { ...goingOn(exchange), activities: withShown(exchange.activities, activity) };
+}
+
+/** @type {(activities: readonly ShownActivity[], activity: ShownActivity) => readonly ShownActivity[]} */
+function withShown(activities, activity) {
+  const place = activities.findIndex((earlier) => isAboutSameLine(earlier, activity.kind, activity.data));
+  const earlier = activities[place];
+  if (earlier) return activities.with(place, { ...earlier, data: activity.data });
+  return activities.some(({ seq }) => seq === activity.seq) ? activities : [...activities, activity];
+}
+
+/**
+ * The exchange with the activities that the store has kept of it, among those that were seen.
+ *
+ * @type {(exchange: TranscriptExchange, stored: readonly StoredActivity[]) => TranscriptExchange}
+ */
+export function withStoredActivities(exchange, stored) {
+  const told = stored.map(({ seq, after_rank: afterRank, kind, data }) => ({ seq, afterRank, kind, data }));
+  const activities = [...exchange.activities, ...told]
+    .sort((a, b) => a.seq - b.seq)
+    .reduce(withShown, /** @type {readonly ShownActivity[]} */ ([]));
+  return { ...exchange, activities };
 }
 
 /** @type {(exchange: TranscriptExchange, event: ExchangeError) => TranscriptExchange} */
-const failed = (exchange, { code, content, retryable, detail }) => ({
+const failed = (exchange, { code, content, retryable, request_id, detail }) => ({
   ...exchange,
-  error: { code, content, retryable, ...(detail && { detail }) },
+  error: { code, content, retryable, request_id, ...(detail && { detail }) },
 });
 
 /** @type {(exchange: TranscriptExchange, event: Reset) => TranscriptExchange} */
-const shownAnew = (exchange, { messages, partial }) => ({
+const shownAnew = (exchange, { messages, partial, seq }) => ({
   ...exchange,
   ...NOTHING_SHOWN,
+  // What follows comes after this place, so that none of them comes a second time.
+  activities: exchange.activities.filter((activity) => activity.seq <= seq),
   status: "running",
   messages: inOrder(messages),
   blocks: partial.map(({ block, channel, text }) => ({ block, channel, text })),
@@ -150,9 +173,10 @@ const shownAnew = (exchange, { messages, partial }) => ({
 });
 
 /** @type {(exchange: TranscriptExchange, event: Final) => TranscriptExchange} */
-const ended = (exchange, { status, messages, usage, error }) => ({
+const ended = (exchange, { status, messages, usage, error, resumable = exchange.resumable }) => ({
   ...exchange,
   status,
+  ...(resumable !== undefined && { resumable }),
   final: true,
   messages: inOrder(messages),
   blocks: [],
@@ -195,8 +219,8 @@ export const newExchange = (id) => ({
  */
 const isAboutSameLine = (earlier, kind, data) =>
   earlier.kind === kind &&
-  earlier.data?.line === data.line &&
-  [earlier.data, data].every((told) => "blocked_ms" in told);
+  earlier.data?.line === data?.line &&
+  [earlier.data, data].every((told) => told && "blocked_ms" in told);
 
 /**
  * A paused exchange that writes again has got its answer.

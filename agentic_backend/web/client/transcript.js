@@ -10,10 +10,10 @@
  */
 
 /** @import { ChatMessage, ExchangeEvent, ExchangeStatus } from "@agentic-backend/client/protocol" */
-/** @import { HumanRequests, Idle, ServerEvent } from "@agentic-backend/client/protocol" */
+/** @import { HumanRequests, Idle, ServerEvent, TokenUsage } from "@agentic-backend/client/protocol" */
 /** @import { RecordedDecision } from "./approvals.js" */
 /** @import { Kept } from "./asks.js" */
-/** @import { ShownError, TranscriptExchange } from "./transcript-exchange.js" */
+/** @import { ShownError, StoredActivity, TranscriptExchange } from "./transcript-exchange.js" */
 
 import { awaiting, withRecordedDecisions } from "./approvals.js";
 import {
@@ -24,6 +24,7 @@ import {
   newExchange,
   withMessage,
   withMissing,
+  withStoredActivities,
 } from "./transcript-exchange.js";
 
 /**
@@ -43,6 +44,21 @@ import {
  * @property {HumanRequests | null} [pending]
  * @property {readonly RecordedDecision[] | null} [decisions]
  */
+
+/**
+ * What `GET /sessions/{id}/exchanges` tells of one of them, beside what it shares with ExchangeRecord.
+ *
+ * @typedef {object} ListedFields
+ * @property {string} agent_id
+ * @property {string} [resumes]
+ * @property {boolean} resumable
+ * @property {string} started_at
+ * @property {string} [ended_at]
+ * @property {TokenUsage} [usage]
+ * @property {readonly StoredActivity[]} activities
+ */
+
+/** @typedef {ExchangeRecord & ListedFields} ListedExchange */
 
 const ALWAYS_COUNT = new Set(["started", "reset", "final"]);
 
@@ -194,6 +210,35 @@ export function checked(transcript, record, seq) {
     if (status === "awaiting_human" && pending) return awaiting(exchange, pending, lastRank(exchange.messages));
     return { ...exchange, status, error, awaiting: null, blocks: ONGOING.has(status) ? exchange.blocks : [] };
   });
+}
+
+/**
+ * What the session's list of exchanges adds to those whose messages are known. How an exchange stands counts only as
+ * long as no event of it has come.
+ *
+ * @param {Transcript} transcript
+ * @param {readonly ListedExchange[]} listed
+ * @returns {Transcript}
+ */
+export function summarised(transcript, listed) {
+  for (const record of listed) {
+    const known = withExchange(transcript, record.id, (exchange) =>
+      withStoredActivities(
+        {
+          ...exchange,
+          agentId: record.agent_id,
+          resumes: record.resumes ?? null,
+          startedAt: record.started_at,
+          ...(record.ended_at !== undefined && { endedAt: record.ended_at }),
+          ...(record.usage !== undefined && !exchange.final && { usage: record.usage }),
+          ...(!exchange.final && { resumable: record.resumable }),
+        },
+        record.activities,
+      ),
+    );
+    transcript = checked(known, record, 0);
+  }
+  return transcript;
 }
 
 /**

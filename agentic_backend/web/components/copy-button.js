@@ -7,7 +7,7 @@ import { IconButton } from "./icons.js";
 
 const COPIED_MS = 1_500;
 
-export function CopyButton({ text, label }) {
+export function CopyButton({ text, label, testId = "copy-answer" }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     await copyText(text);
@@ -17,7 +17,7 @@ export function CopyButton({ text, label }) {
   return html`<${IconButton}
     name=${copied ? "check" : "copy"}
     label=${copied ? t("Copied") : label}
-    data-testid="copy-answer"
+    data-testid=${testId}
     onClick=${copy}
   />`;
 }

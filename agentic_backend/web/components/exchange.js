@@ -1,6 +1,9 @@
 /** One exchange: the question, everything that it caused, and how it ended. */
 
 import { formatCosts } from "../format.js";
+import { t } from "../i18n.js";
+import { runOf } from "../run.js";
+import { sourcesOf } from "../sources.js";
 import { askedText, hasGrounds, isSilent, outcome, timeline } from "../timeline.js";
 import { Answer } from "./answer.js";
 import { Approval } from "./approval.js";
@@ -10,21 +13,28 @@ import { Interruption } from "./interruption.js";
 import { Activity, ErrorNotice } from "./notices.js";
 import { Parts } from "./parts.js";
 import { Question } from "./question.js";
+import { Run } from "./run.js";
 import { Thought } from "./thought.js";
-import { ToolCard } from "./tool-card.js";
 import { Trust } from "./trust.js";
 import { Working } from "./working.js";
 
 /** `conversation` takes what the user does about the exchange; see Conversation. `costs` are known once it has ended. */
 export const Exchange = memo(({ exchange, costs, isLast, isHeard, agentName, conversation }) => {
-  const items = timeline(exchange);
+  const { before, run, after } = runOf(exchange, timeline(exchange));
   const ending = outcome(exchange);
   const mayGoOn = isLast && ending && askedText(exchange);
   const shown = { exchange, ending, mayGoOn, agentName, conversation };
+  const isWorking = Boolean(exchange.progress) || isSilent(exchange);
+  // The run's line says that it works, unless there is more to say.
+  const runSaysIt = run && isHeard && !exchange.stopping && !exchange.kept;
+  const isAtWork = exchange.status === "running" && (isWorking || Boolean(run?.running));
+  const item = (each) => html`<${Item} key=${each.key} item=${each} shown=${shown} />`;
   return html`<section class="exchange" data-exchange=${exchange.id} data-status=${ending ?? exchange.status}>
-    ${items.map((item) => html`<${Item} key=${item.key} item=${item} shown=${shown} />`)}
+    ${before.map(item)}
+    ${run && html`<${Run} key="run" run=${run} exchange=${exchange} isWorking=${isAtWork && runSaysIt} agentName=${agentName} />`}
+    ${after.map(item)}
     <${DecideAll} exchange=${exchange} onDecide=${(made) => conversation.decide(exchange, made)} />
-    ${(exchange.progress || isSilent(exchange)) && html`<${Working} exchange=${exchange} isHeard=${isHeard} agentName=${agentName} />`}
+    ${isWorking && !runSaysIt && html`<${Working} exchange=${exchange} isHeard=${isHeard} agentName=${agentName} />`}
     <${Ending} ending=${ending} />
     ${ending && hasGrounds(exchange, ending) && html`<${Trust} load=${() => conversation.trust(exchange)} />`}
     ${costs?.length > 0 && html`<p class="cost" data-testid="cost">${formatCosts(costs)}</p>`}
@@ -36,24 +46,16 @@ function Item({ item, shown: { exchange, ending, mayGoOn, agentName, conversatio
     case "user":
       return html`<${Question} ...${item} />`;
     case "continued":
-      return html`<p class="activity" data-testid="continued">Continued</p>`;
+      return html`<p class="activity" data-testid="continued">${t("Continued")}</p>`;
     case "final":
-      return html`<${Answer} ...${item} agentName=${agentName} />`;
+      return html`<${Answer} ...${item} sources=${sourcesOf(exchange, item)} agentName=${agentName} />`;
     case "thought":
     case "plan":
-      return html`<${Thought} ...${item} />`;
+      return html`<${Thought} ...${item} foldKey=${`${exchange.key}/${item.key}`} />`;
     case "observation":
       return html`<div class="observation" data-testid="observation">
         <${Parts} parts=${item.parts} streaming=${item.streaming} />
       </div>`;
-    case "tool":
-      return html`<${ToolCard}
-        call=${item.call}
-        result=${item.result}
-        parts=${item.parts}
-        state=${item.state}
-        decision=${item.decision}
-      />`;
     case "approval":
       return html`<${Approval}
         approval=${item.approval}
@@ -66,26 +68,22 @@ function Item({ item, shown: { exchange, ending, mayGoOn, agentName, conversatio
     case "error":
       if (ending === "interrupted") {
         return html`<${Interruption}
-          content=${item.content}
-          onContinue=${mayGoOn ? () => conversation.resume(exchange) : null}
-          onRewrite=${() => conversation.rewrite(exchange)}
+          error=${item}
+          onContinue=${mayGoOn && exchange.resumable !== false ? () => conversation.resume(exchange) : null}
+          onAskAgain=${mayGoOn ? () => conversation.askAgain(exchange) : null}
         />`;
       }
-      return html`<${ErrorNotice}
-        content=${item.content}
-        detail=${item.detail}
-        onRetry=${mayGoOn && item.retryable ? () => conversation.askAgain(exchange) : null}
-      />`;
+      return html`<${ErrorNotice} error=${item} onRetry=${mayGoOn ? () => conversation.askAgain(exchange) : null} />`;
     default:
       return html`<div class="activity"><${Parts} parts=${item.parts} /></div>`;
   }
 }
 
 const ENDINGS = {
-  stopped: "Stopped",
-  blocked: "Blocked",
-  interrupted: "Interrupted",
-  unanswered: "Ended without an answer",
+  stopped: t("Stopped"),
+  blocked: t("Blocked"),
+  interrupted: t("Interrupted"),
+  unanswered: t("Ended without an answer"),
 };
 
 function Ending({ ending }) {

@@ -1,12 +1,14 @@
 /** A thought or a plan: a card that is open while it is written, and then closed unless its reader has decided. */
 
+import { useFold } from "../folds.js";
 import { formatDuration } from "../format.js";
-import { html, useState } from "./html.js";
+import { t } from "../i18n.js";
+import { html } from "./html.js";
 import { Icon } from "./icons.js";
 import { Parts } from "./parts.js";
 
-export function Thought({ kind, parts, metadata, streaming }) {
-  const [wanted, setWanted] = useState(null);
+export function Thought({ kind, parts, metadata, streaming, foldKey }) {
+  const [wanted, setWanted] = useFold(foldKey);
   const open = wanted ?? (streaming || kind === "plan");
   const toggle = (event) => {
     event.preventDefault();
@@ -19,12 +21,13 @@ export function Thought({ kind, parts, metadata, streaming }) {
       <span class="spacer" />
       <${Icon} name="chevron" />
     </summary>
-    <div class="card-body"><${Parts} parts=${parts} streaming=${streaming} /></div>
+    <div class="card-body">${open && html`<${Parts} parts=${parts} streaming=${streaming} />`}</div>
   </details>`;
 }
 
 function title(kind, metadata, streaming) {
-  if (kind === "plan") return streaming ? "Planning…" : "Plan";
-  if (streaming) return "Thinking…";
-  return metadata.latency_ms != null ? `Thought for ${formatDuration(metadata.latency_ms)}` : "Thought";
+  if (kind === "plan") return streaming ? t("Planning…") : t("Plan");
+  if (streaming) return t("Thinking…");
+  const { latency_ms: took } = metadata;
+  return took != null ? t("Thought for {duration}", { duration: formatDuration(took) }) : t("Thought");
 }

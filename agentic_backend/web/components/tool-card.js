@@ -1,25 +1,32 @@
 /** One tool call and its result: a line that says what was called and what came of it, and all of it when opened. */
 
-import { formatDuration, formatEntries, formatJson } from "../format.js";
+import { useFold } from "../folds.js";
+import { formatDuration, formatEntries, formatTime, visible } from "../format.js";
+import { t } from "../i18n.js";
+import { friendly } from "../run.js";
+import { Arguments } from "./arguments.js";
 import { DECISIONS } from "./decided.js";
-import { html, memo, useId, useState } from "./html.js";
+import { html, memo, useId } from "./html.js";
 import { Icon } from "./icons.js";
 import { Parts } from "./parts.js";
+import { Result } from "./result.js";
 
-export const ToolCard = memo(({ call, result, parts = [], state, decision }) => {
-  const [open, setOpen] = useState(false);
+/** `title` and `icon` stand for the tool's name and the mark of one that succeeded. */
+export const ToolCard = memo(({ call, result, parts = [], state, decision, foldKey, title, icon }) => {
+  const [unfolded, setUnfolded] = useFold(foldKey);
+  const open = Boolean(unfolded);
   const body = useId();
-  return html`<section class=${`card tool ${state} ${open ? "open" : ""}`} data-testid="tool-card" data-state=${state}
-    data-call=${call.call_id}>
+  return html`<section class=${`tool ${state} ${open ? "open" : ""}`} data-testid="tool-card" data-state=${state}
+    data-call=${call.call_id} data-tool=${call.name}>
     <button
       type="button"
       class="card-head"
       aria-expanded=${String(open)}
       aria-controls=${body}
-      onClick=${() => setOpen(!open)}
+      onClick=${() => setUnfolded(!open)}
     >
-      <${Mark} state=${state} />
-      <span class="tool-name">${call.name}</span>
+      <${Mark} state=${state} icon=${icon} />
+      <span class="tool-name" title=${call.name}>${visible(title ?? friendly(call.name))}</span>
       ${!open && html`<span class="tool-preview">${formatEntries(call.args)}</span>`}
       <span class="spacer" />
       ${decision && html`<span class="tag" data-testid="decision">${DECISIONS[decision.action]?.done}</span>`}
@@ -27,30 +34,44 @@ export const ToolCard = memo(({ call, result, parts = [], state, decision }) => 
       <${Icon} name="chevron" />
     </button>
     <div id=${body} class="card-body">
-      ${open && html`<h4>Arguments</h4><pre class="json" data-testid="tool-args">${formatJson(call.args)}</pre>`}
-      ${
-        open &&
-        decision?.args &&
-        html`<h4>Arguments as you changed them</h4>
-          <pre class="json" data-testid="edited-args">${formatJson(decision.args)}</pre>`
-      }
-      ${open && result && html`<h4>Result</h4>`}
-      ${result && html`<pre class=${open ? "json" : "one-line"} data-testid="tool-result">${result.content}</pre>`}
-      <${Parts} parts=${parts.filter(({ type }) => open || type === "image_url" || type === "link")} />
-      ${state === "missing" && html`<p class="muted">No result</p>`}
+      ${open && html`<${Details} call=${call} result=${result} decision=${decision} />`}
+      ${!open && result && html`<p class="one-line" data-testid="tool-result">${result.content}</p>`}
+      ${open && html`<${Parts} parts=${parts.filter(({ type, kind }) => type === "link" && kind === "citation")} />`}
+      ${state === "missing" && html`<p class="muted">${t("No result")}</p>`}
     </div>
   </section>`;
 });
 
-const LABELS = { running: "Running", waiting: "Waiting", ok: "Succeeded", failed: "Failed", missing: "No result" };
+function Details({ call, result, decision }) {
+  const edited = decision?.action === "edit" ? decision.args : null;
+  return html`${decision && html`<p class="muted" data-testid="decided-by">${decidedBy(decision)}</p>`}
+    <h4>${edited ? t("Arguments as the agent gave them") : t("Arguments")}</h4>
+    <${Arguments} args=${call.args} testId="tool-args" />
+    ${edited && html`<h4>${t("Arguments as they were changed")}</h4><${Arguments} args=${edited} testId="edited-args" />`}
+    ${result && html`<h4>${t("Result")}</h4><${Result} result=${result} />`}`;
+}
 
-function Mark({ state }) {
+function decidedBy({ action, by, at, message }) {
+  const done = DECISIONS[action]?.done ?? t("Decided");
+  const who = by ? t("{done} by {who}", { done, who: visible(by) }) : done;
+  return [who, at && formatTime(at), message && `“${visible(message)}”`].filter(Boolean).join(" · ");
+}
+
+const LABELS = {
+  running: t("Running"),
+  waiting: t("Waiting"),
+  ok: t("Succeeded"),
+  failed: t("Failed"),
+  missing: t("No result"),
+};
+
+function Mark({ state, icon }) {
   const sign = {
     running: html`<span class="spinner" />`,
-    ok: html`<${Icon} name="check" />`,
+    ok: html`<${Icon} name=${icon ?? "check"} />`,
     failed: html`<${Icon} name="cross" />`,
     waiting: html`<${Icon} name="hand" />`,
-    missing: html`<${Icon} name="tool" />`,
+    missing: html`<${Icon} name=${icon ?? "tool"} />`,
   }[state];
   return html`<span class="mark" role="img" aria-label=${LABELS[state]} title=${LABELS[state]}>${sign}</span>`;
 }

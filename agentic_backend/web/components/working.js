@@ -22,12 +22,17 @@ export function Working({ exchange, isHeard, agentName }) {
   return html`<${Timed} testId=${progress ? "activity" : "working"} text=${text} exchange=${exchange} />`;
 }
 
-/** How long is not read aloud every second. */
-function Timed({ testId, text, exchange: { messages } }) {
+/** How long the exchange has gone on, in milliseconds; anew every second. */
+export function useElapsed({ messages }) {
   const now = useNow(1_000);
   const [seenAt] = useState(now);
   const askedAt = Date.parse(messages[0]?.timestamp);
-  const elapsed = now - (seenAt - askedAt < LONGEST_MS ? Math.min(askedAt, seenAt) : seenAt);
+  return now - (seenAt - askedAt < LONGEST_MS ? Math.min(askedAt, seenAt) : seenAt);
+}
+
+/** How long is not read aloud every second. */
+function Timed({ testId, text, exchange }) {
+  const elapsed = useElapsed(exchange);
   const told = elapsed >= 1_000 && html`<span class="muted" aria-hidden="true">${formatElapsed(elapsed)}</span>`;
   return html`<${Line} testId=${testId} text=${text} more=${told} />`;
 }

@@ -44,7 +44,7 @@ function told(exchange, steps, after) {
     experts: [...new Set(asked.values())],
     running: tools.findLast(({ state }) => state === "running") ?? null,
     ...times(exchange, steps),
-    media: tools.flatMap(({ parts = [] }) => parts.filter(isShown)),
+    media: tools.flatMap(({ parts = [] }) => parts.filter(isMedia)),
     said: speaks ? last : null,
   };
 }
@@ -52,7 +52,7 @@ function told(exchange, steps, after) {
 const handsOver = ({ name }) => HANDS_OVER.test(name);
 
 /** Images and files are what was asked for; sources are listed below the answer. */
-const isShown = ({ type, kind }) => type === "image_url" || type === "geo" || (type === "link" && kind !== "citation");
+export const isMedia = ({ type, kind }) => type === "image_url" || type === "geo" || (type === "link" && kind !== "citation");
 
 function treeOf(exchange, steps) {
   const agents = new Set(steps.map(({ agent }) => agent));

@@ -65,6 +65,7 @@ async def test_a_chat_needs_no_mouse(page: ChatPage) -> None:
     await keyboard.press("Enter")
     await page.ended()
 
+    await page.unfold()
     card = page.by("tool-card").last
     await tab_to(page, card.get_by_role("button"))
     await keyboard.press("Enter")
@@ -153,6 +154,7 @@ async def test_nothing_is_wider_than_a_phone(browser: Browser, chat_server: Runn
         await assert_as_wide_as_its_window(page)
         await page.asked(f"repeat after me: {WIDE}")
         await page.asked("think about what time is it in Tokyo, and what is 12*34?")
+        await page.unfold()
         for button in await page.by("tool-card").get_by_role("button").all():
             await button.tap()
         await page.by("thought").locator("summary").tap()

@@ -75,6 +75,7 @@ async def test_a_call_runs_once_it_is_approved(page: ChatPage, notes: Path) -> N
     await card.get_by_test_id("approve").click()
     await page.ended()
     await expect(page.answers).to_contain_text("sent to ann@example.org")
+    await page.unfold()
     await expect(page.by("decision")).to_have_text("Approved")
     await expect(page.by("approval")).to_have_count(0)
     assert runs(notes) == [SENT]
@@ -87,6 +88,7 @@ async def test_a_rejected_call_does_not_run_and_the_agent_is_told_why(page: Chat
     await page.by("reject-message").fill("write to Bob")
     await page.by("confirm-reject").click()
     await page.ended()
+    await page.unfold()
     await expect(page.by("tool-result")).to_contain_text("write to Bob")
     await expect(page.by("decision")).to_have_text("Rejected")
     assert runs(notes) == []
@@ -108,6 +110,7 @@ async def test_arguments_can_be_edited_and_nothing_that_is_no_object_is_sent(pag
     await field.fill('{"to": "bob@example.org", "copies": 9007199254740995}')
     await page.by("confirm-edit").click()
     await page.ended()
+    await page.unfold()
     await expect(page.by("decision")).to_have_text("Approved with changes")
     await page.by("tool-card").get_by_role("button").click()
     await expect(page.by("edited-args")).to_contain_text("bob@example.org")
@@ -169,6 +172,7 @@ async def test_several_calls_are_decided_one_by_one(page: ChatPage, notes: Path)
     await expect(cards(page).last.get_by_test_id("edit")).to_have_count(0)
     await cards(page).last.get_by_test_id("approve").click()
     await expect(cards(page)).to_have_count(1)
+    await page.unfold()
     await expect(page.by("decision")).to_have_text("Approved")
     await expect(page.by("approve-all")).to_have_count(0)
     await page.ended("awaiting_human")
@@ -177,6 +181,7 @@ async def test_several_calls_are_decided_one_by_one(page: ChatPage, notes: Path)
     await cards(page).get_by_test_id("reject").click()
     await page.by("confirm-reject").click()
     await page.ended()
+    await page.unfold()
     await expect(page.by("decision")).to_have_text(["Rejected", "Approved"])
     assert runs(notes) == [FILE]
 
@@ -185,6 +190,7 @@ async def test_several_calls_are_approved_at_once(page: ChatPage, notes: Path) -
     await ask(page, "approving", calls(EMAIL, FILE), waiting=2)
     await page.by("approve-all").click()
     await page.ended()
+    await page.unfold()
     await expect(page.by("decision")).to_have_text(["Approved", "Approved"])
     assert sorted(runs(notes)) == [FILE, SENT]
 
@@ -195,6 +201,7 @@ async def test_several_calls_are_rejected_at_once_for_one_reason(page: ChatPage,
     await page.by("reject-message").fill("not today")
     await page.by("confirm-reject").click()
     await page.ended()
+    await page.unfold()
     await expect(page.by("decision")).to_have_text(["Rejected", "Rejected"])
     assert runs(notes) == []
 
@@ -261,10 +268,12 @@ async def test_what_one_tab_decides_the_other_sees(page: ChatPage, notes: Path) 
     await cards(other).first.get_by_test_id("reject").click()
     await other.by("confirm-reject").click()
     await expect(cards(page)).to_have_count(1)
+    await page.unfold()
     await expect(page.by("decision")).to_have_text("Rejected")
     await cards(page).get_by_test_id("approve").click()
     for tab in (page, other):
         await tab.ended()
+        await tab.unfold()
         await expect(tab.by("decision")).to_have_text(["Rejected", "Approved"])
     assert runs(notes) == [FILE]
 
@@ -274,10 +283,12 @@ async def test_what_waits_is_there_again_after_a_reload(page: ChatPage, server: 
     await cards(page).first.get_by_test_id("approve").click()
     await expect(cards(page)).to_have_count(1)
     # Shown at once, but a page that goes before it is sent takes it along.
+    await page.unfold()
     await expect(page.by("decision")).to_have_text("Approved")
     await page.tab.reload()
     await page.ended("awaiting_human")
     await expect(cards(page)).to_have_count(1)
+    await page.unfold()
     await expect(page.by("decision")).to_have_text("Approved")
     await cards(page).get_by_test_id("approve").click()
     await page.ended()
@@ -301,6 +312,7 @@ async def test_what_waits_can_be_decided_after_a_restart_of_the_server(
         await expect(cards(page, "sent")).to_have_count(1)
         async with serving("--port", port, cwd=tmp_path):
             await page.ended()
+            await page.unfold()
             await expect(page.by("decision")).to_have_text(["Approved", "Approved"])
     assert sorted(runs(notes)) == [FILE, SENT]
 
@@ -316,6 +328,7 @@ async def test_stop_ends_what_waits_and_the_next_ask_works(page: ChatPage, notes
     await page.by("stop").click()
     await page.ended("stopped")
     await expect(page.by("approval")).to_have_count(0)
+    await page.unfold()
     await expect(page.by("tool-card")).to_have_attribute("data-state", "failed")
     await expect(page.by("composer-hint")).to_have_count(0)
     await page.ask(calls(FILE))

@@ -28,7 +28,7 @@ async def test_answers_show_their_json_sources_images_and_their_absence(browser:
         await ask("citing-openai")
         sources = page.answers.get_by_label("Sources")
         await expect(sources.locator("a")).to_have_attribute("href", "https://example.org/a")
-        await expect(sources.locator(".chip-label")).to_have_text(["1", "2"])
+        await expect(sources.locator(".source-number")).to_have_text(["1", "2"])
         await ask("drawing")
         await expect(page.answers.locator("img.picture")).to_have_count(1)
         await expect(page.by("no-answer")).to_have_count(0)

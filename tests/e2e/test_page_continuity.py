@@ -58,9 +58,11 @@ async def test_a_reload_between_tools_and_answer_loses_and_doubles_nothing(
     page: ChatPage, chat_server: RunningServer
 ) -> None:
     await page.ask("What is 12*34, and wait 1 second")
+    await page.unfold()
     await expect(page.by("tool-card")).to_have_count(2)
     await page.tab.reload()
     await page.ended()
+    await page.unfold()
     await expect(page.by("tool-card")).to_have_count(2)
     await assert_shows_what_is_stored(page, chat_server)
 

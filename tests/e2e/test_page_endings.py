@@ -54,6 +54,7 @@ async def test_a_model_that_never_says_a_word_can_be_stopped(page: ChatPage) -> 
 
 async def test_a_tool_that_is_stopped_has_no_spinner_left(page: ChatPage) -> None:
     await page.ask("wait 50 seconds")
+    await page.unfold()
     await expect(page.by("tool-card")).to_have_attribute("data-state", "running")
     await page.by("stop").click()
     await page.ended("stopped")

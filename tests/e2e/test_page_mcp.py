@@ -30,15 +30,16 @@ async def page(browser: Browser, tmp_path: Path) -> AsyncIterator[ChatPage]:
             yield page
 
 
-async def test_a_tools_picture_and_link_are_on_its_card(page: ChatPage) -> None:
+async def test_a_tools_picture_and_link_are_shown_without_unfolding_its_run(page: ChatPage) -> None:
     await page.asked("call picture()")
-    card = page.by("tool-card")
-    await expect(card.locator("img.picture")).to_have_js_property("naturalWidth", 1)
-    await expect(card.get_by_role("link", name="pixels")).to_have_attribute("href", "https://example.org/pixels")
+    media = page.tab.locator(".run-media")
+    await expect(media.locator("img.picture")).to_have_js_property("naturalWidth", 1)
+    await expect(media.get_by_role("link", name="pixels")).to_have_attribute("href", "https://example.org/pixels")
 
 
 async def test_a_structured_result_is_shown_when_its_card_is_opened(page: ChatPage) -> None:
     await page.asked("call structured()")
+    await page.unfold()
     card = page.by("tool-card")
     await expect(card.locator("code")).to_have_count(0)
     await card.get_by_role("button").first.click()
@@ -48,4 +49,4 @@ async def test_a_structured_result_is_shown_when_its_card_is_opened(page: ChatPa
 async def test_a_reload_shows_the_same(page: ChatPage) -> None:
     await page.asked("call picture()")
     await page.tab.reload()
-    await expect(page.by("tool-card").locator("img.picture")).to_have_js_property("naturalWidth", 1)
+    await expect(page.exchanges.locator("img.picture")).to_have_js_property("naturalWidth", 1)

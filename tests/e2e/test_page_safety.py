@@ -109,6 +109,7 @@ async def test_hostile_markdown_runs_nothing_and_asks_nothing_of_another_host(
 async def test_hostile_texts_elsewhere_are_shown_as_they_are(page: ChatPage, chat_server: RunningServer) -> None:
     text = f"<img src=x onerror={RUN}>"
     await page.asked(f'call calculate(expression="{text}")')
+    await page.unfold()
     await page.by("tool-card").get_by_role("button").click()
     await expect(page.by("tool-args")).to_contain_text(text)
     await expect(page.by("message-user")).to_contain_text(text)

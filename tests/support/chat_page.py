@@ -115,8 +115,19 @@ class ChatPage:
         """The session in the address."""
         return urlsplit(self.tab.url).fragment.removeprefix("s=")
 
+    async def unfold(self) -> None:
+        """Unfold the run of every exchange that is in the page, once there is one."""
+        await expect(self.by("run-head").first).to_be_visible()
+        await self._unfold()
+
+    async def _unfold(self) -> None:
+        folded = self.tab.locator(".run-head[aria-expanded=false]")
+        while await folded.count():
+            await folded.first.click()
+
     async def shown(self) -> list[Shown]:
-        """All visible messages, from top to bottom."""
+        """All messages, from top to bottom; their runs are unfolded."""
+        await self._unfold()
         items: list[list[str]] = await self.tab.evaluate(_SHOWN)
         return [(kind, plain(text)) for kind, text in items]
 
@@ -125,13 +136,14 @@ _SHOWN = """() => {
   const kinds = {
     "message-user": ["asked", "p"],
     "observation": ["observed", ".rich-text"],
-    "tool-card": ["called", ".tool-name"],
+    "tool-card": ["called", null],
     "tool-result": ["result", null],
     "message-final": ["answered", ".rich-text"],
   };
   const selector = Object.keys(kinds).map((id) => `[data-testid=${id}]`).join();
   return [...document.querySelectorAll(selector)].map((element) => {
     const [kind, inner] = kinds[element.dataset.testid];
+    if (kind === "called") return [kind, element.dataset.tool];
     return [kind, (inner ? element.querySelector(inner) : element)?.textContent ?? ""];
   });
 }"""

@@ -1,33 +1,25 @@
-/** An answer with what it cites. */
+/** An answer, the sources that its marks lead to, and what can be done with it. */
 
+import { citationClicked, linkCitations } from "../citations.js";
+import { t } from "../i18n.js";
+import { isCitation } from "../sources.js";
 import { AnswerFooter } from "./answer-footer.js";
-import { html } from "./html.js";
-import { LinkChip, Parts } from "./parts.js";
+import { html, useId } from "./html.js";
+import { Parts } from "./parts.js";
+import { Sources } from "./sources.js";
 
-export function Answer({ parts, metadata, streaming, agentName }) {
-  const author = metadata.agent_id ? agentName(metadata.agent_id) : "Answer";
+export function Answer({ parts, metadata, streaming, sources, agentName }) {
+  const author = metadata.agent_id ? agentName(metadata.agent_id) : t("Answer");
   const saysNothing = !streaming && parts.every(({ type, text }) => type === "text" && !text);
-  return html`<article class="answer" data-testid="message-final" data-streaming=${String(Boolean(streaming))}>
+  const id = useId();
+  const idOf = (number) => `${id}-source-${number}`;
+  const link = sources.length ? (root) => linkCitations(root, sources, idOf) : null;
+  return html`<article class="answer" data-testid="message-final" data-streaming=${String(Boolean(streaming))}
+    onClick=${citationClicked}>
     <h2 class="visually-hidden">${author}</h2>
-    <${Parts} parts=${parts} streaming=${streaming} />
-    ${saysNothing && html`<p class="muted" data-testid="no-answer">The agent ended without an answer.</p>`}
-    <${Sources} sources=${metadata.sources} />
+    <${Parts} parts=${parts.filter((part) => !isCitation(part))} streaming=${streaming} onShown=${link} />
+    ${saysNothing && html`<p class="muted" data-testid="no-answer">${t("The agent ended without an answer.")}</p>`}
+    <${Sources} sources=${sources} idOf=${idOf} />
     ${!streaming && html`<${AnswerFooter} parts=${parts} metadata=${metadata} />`}
   </article>`;
-}
-
-function Sources({ sources }) {
-  if (!sources?.length) return null;
-  return html`<p class="chips" aria-label="Sources">
-    ${sources.map(
-      ({ number, title, name, file_name: fileName, url, href }, index) =>
-        html`<${LinkChip}
-          key=${index}
-          label=${String(number ?? index + 1)}
-          title=${title ?? name}
-          file_name=${fileName}
-          href=${href ?? url}
-        />`,
-    )}
-  </p>`;
 }

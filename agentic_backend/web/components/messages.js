@@ -92,9 +92,15 @@ function useFollowedEnd(sessionId, question) {
     });
     grown.observe(content.current);
     grown.observe(element);
+    // Who unfolds something reads it: what grows then doesn't move.
+    const unfolded = ({ target }) => {
+      if (target.closest("[aria-expanded], summary, .citation, .trust .chip")) follows.current = false;
+    };
+    element.addEventListener("click", unfolded, { capture: true });
     element.addEventListener("scroll", scrolled, { passive: true });
     return () => {
       grown.disconnect();
+      element.removeEventListener("click", unfolded, { capture: true });
       element.removeEventListener("scroll", scrolled);
     };
   }, []);

@@ -7,14 +7,17 @@ import { html, useEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
 import { RichText } from "./rich-text.js";
 
-export function Parts({ parts, streaming }) {
-  return parts.map((part, index) => html`<${Part} key=${index} part=${part} streaming=${streaming} />`);
+/** `onShown` gets the element of each text that is whole, once that is shown. */
+export function Parts({ parts, streaming, onShown }) {
+  return parts.map(
+    (part, index) => html`<${Part} key=${index} part=${part} streaming=${streaming} onShown=${onShown} />`,
+  );
 }
 
-function Part({ part, streaming }) {
+function Part({ part, streaming, onShown }) {
   switch (part.type) {
     case "text":
-      return html`<${RichText} text=${part.text} streaming=${streaming} />`;
+      return html`<${RichText} text=${part.text} streaming=${streaming} onShown=${onShown} />`;
     case "code":
       return html`<${RichText} text=${fenced(part)} />`;
     case "image_url":

@@ -10,7 +10,7 @@ import { html, memo, useEffect, useLayoutEffect, useRef, useState } from "./html
 const loaded = { GrowingText: null };
 const loading = import("../growing-text.js").then(({ GrowingText }) => (loaded.GrowingText = GrowingText));
 
-export const RichText = memo(({ text, streaming = false }) => {
+export const RichText = memo(({ text, streaming = false, onShown = null }) => {
   const root = useRef(null);
   const shown = useRef(null);
   const [isReady, setReady] = useState(loaded.GrowingText !== null);
@@ -21,6 +21,7 @@ export const RichText = memo(({ text, streaming = false }) => {
     if (!isReady) return;
     shown.current ??= new loaded.GrowingText(root.current);
     shown.current.show(text, streaming);
+    if (!streaming) onShown?.(root.current);
   }, [isReady, text, streaming]);
   return html`<div class=${streaming ? "rich-text streaming" : "rich-text"} ref=${root} onClick=${clicked} />`;
 });

@@ -3,7 +3,7 @@
 import { useFold } from "../folds.js";
 import { formatDuration, formatEntries, formatTime, visible } from "../format.js";
 import { t } from "../i18n.js";
-import { friendly } from "../run.js";
+import { friendly, isMedia } from "../run.js";
 import { Arguments } from "./arguments.js";
 import { DECISIONS } from "./decided.js";
 import { html, memo, useId } from "./html.js";
@@ -36,7 +36,7 @@ export const ToolCard = memo(({ call, result, parts = [], state, decision, foldK
     <div id=${body} class="card-body">
       ${open && html`<${Details} call=${call} result=${result} decision=${decision} />`}
       ${!open && result && html`<p class="one-line" data-testid="tool-result">${result.content}</p>`}
-      ${open && html`<${Parts} parts=${parts.filter(({ type, kind }) => type === "link" && kind === "citation")} />`}
+      ${open && html`<${Parts} parts=${parts.filter((part) => !isMedia(part))} />`}
       ${state === "missing" && html`<p class="muted">${t("No result")}</p>`}
     </div>
   </section>`;

@@ -106,7 +106,12 @@ function ToolLink({ tool: { name, call_id: callId } }) {
 }
 
 /** Brings the card of a tool call into view: that of the same exchange, or of the one that it goes on from. */
-function showCall(button, callId) {
+async function showCall(button, callId) {
+  const folded = button.closest(".exchange").querySelector('.run-head[aria-expanded="false"]');
+  if (folded) {
+    folded.click();
+    await new Promise(requestAnimationFrame);
+  }
   const within = (root) => [...root.querySelectorAll("[data-call]")].findLast(({ dataset }) => dataset.call === callId);
   const card = within(button.closest(".exchange")) ?? within(document);
   card?.scrollIntoView({ block: "center" });

@@ -1,0 +1,37 @@
+/** The numbered sources below an answer, as links that open where they lead somewhere. */
+
+import { safeHref, visible } from "../format.js";
+import { t } from "../i18n.js";
+import { html } from "./html.js";
+import { Icon } from "./icons.js";
+
+/** `idOf` names the element of a number, so that marks in the answer lead to it. */
+export function Sources({ sources, idOf }) {
+  if (!sources.length) return null;
+  return html`<section class="sources" aria-label=${t("Sources")} data-testid="sources">
+    <h3>${t("Sources")}</h3>
+    <ol>
+      ${sources.map(
+        (source) => html`<li key=${source.number} id=${idOf(source.number)} class="source" tabindex="-1" data-testid="source">
+          <span class="source-number">${source.number}</span><${Source} ...${source} />
+        </li>`,
+      )}
+    </ol>
+  </section>`;
+}
+
+function Source({ title, href, text }) {
+  const target = safeHref(href);
+  const name = visible(title || target || t("Untitled"));
+  const host = target && new URL(target).host;
+  const isElsewhere = host && host !== location.host;
+  return html`<span class="source-text" dir="auto">
+    ${
+      target
+        ? html`<a href=${target} target="_blank" rel="noopener noreferrer">${name}<${Icon} name="link" /></a>`
+        : name
+    }
+    ${isElsewhere && html` <span class="muted">${host}</span>`}
+    ${text && html`<q class="muted">${visible(text)}</q>`}
+  </span>`;
+}

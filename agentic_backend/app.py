@@ -163,6 +163,7 @@ def _door_services(
         trust=sessions.trust,
         feedback=sessions.feedback,
         exchange_pages=sessions.exchange_pages,
+        sharing=sessions.sharing,
         session_export=sessions.session_export,
         runs=sessions.runs,
         user_export=sessions.user_export,

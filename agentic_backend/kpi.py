@@ -59,6 +59,7 @@ class Kpi:
         self._sessions = self._counter("chat_sessions_created", "Sessions that were opened.", "agent_id")
         self._session_ends = self._counter("chat_sessions_ended", "Sessions that were completed.", "reason")
         self._feedback = self._counter("chat_feedback", "Ratings that users gave to answers.", "agent_id", "rating")
+        self._shares = self._counter("chat_shares", "What was done with links to sessions.", "event")
         self._chores = self._counter("chat_housekeeping_runs", "Batches of chores.", "chore", "outcome")
         self._chores_done = self._counter("chat_housekeeping_done", "What chores have ended or deleted.", "chore")
         self._sockets = self._gauge("chat_open_sockets", "WebSockets that are open.")
@@ -145,6 +146,10 @@ class Kpi:
     def feedback(self, agent_id: str, rating: str) -> None:
         """A user has rated an answer of the agent `up` or `down`, or has changed what they said of it."""
         self._feedback.labels(agent_id, rating).inc()
+
+    def share(self, event: str) -> None:
+        """A link to a session was `created`, `revoked` or `read`, or one that is not open was `missed`."""
+        self._shares.labels(event).inc()
 
     def chore(self, name: str, outcome: str, done: int) -> None:
         """A batch of a chore has ended; `done` is how many things it has done."""

@@ -34,6 +34,7 @@ _LOOKS = re.compile(
     r"|eyJ[\w-]{1,1024}\.[\w-]+\.[\w-]*"
     r"|\b(?:sk|pk|rk|gh[pousr]|github_pat|glpat|hf|gsk|xai|xox[abpr])[-_][\w*-]{8,}"
     r"|\bAKIA[0-9A-Z]{12,}|\bAIza[\w-]{20,}"
+    r"|(?<=/shares/)[\w-]+"
     r"|\bdev:[\w.@-]+(?::\d+)?"
     r"|(?<=://)[^\s/@]+(?=@)"
 )

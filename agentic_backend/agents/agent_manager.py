@@ -178,6 +178,11 @@ class AgentManager:
         """The agent with this id, without an access check. Raises AgentNotFound or AgentUnavailable."""
         return self._entry(agent_id, None)
 
+    def name_of(self, agent_id: str) -> str:
+        """The name of the agent with this id, which need not be in the catalog any more: then its id."""
+        agent = self._agents.get(agent_id)
+        return agent_id if agent is None else agent.settings.name
+
     def _entry(self, agent_id: str, user: User | None) -> CatalogAgent:
         if agent_id in self._unavailable:
             raise AgentUnavailable(f"The agent '{agent_id}' is not available.") from self._failed_imports.get(agent_id)

@@ -38,6 +38,7 @@ from agentic_backend.config.setting_types import (
     SigningAlgorithm,
     WebOrigin,
 )
+from agentic_backend.config.sharing import SharingSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.config.usage import BudgetsSettings, PriceSettings
 from agentic_backend.config.validation_problems import rule_broken
@@ -321,6 +322,7 @@ class Settings(Section):
     )
     budgets: BudgetsSettings = Field(BudgetsSettings(), description="How much users and groups may spend.")
     sessions: SessionsSettings = Field(SessionsSettings(), description="How sessions end.")
+    sharing: SharingSettings = Field(SharingSettings(), description="Links by which users share sessions.")
     policies: PoliciesSettings = Field(
         PoliciesSettings(), description="What organisations, classes, tasks and assignments set."
     )

@@ -1,10 +1,10 @@
-"""The events of a session in the server's log: created, turn added, compacted, terminated. Ids and sizes, no texts."""
+"""The events of a session in the server's log: created, turn added, compacted, shared, terminated. No texts."""
 
 import logging
 
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.records import SessionRecord
-from agentic_backend.stores.trail import SummaryRecord
+from agentic_backend.stores.trail import ShareRecord, SummaryRecord
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +25,15 @@ def history_compacted(session: SessionRecord, summary: SummaryRecord) -> None:
 
 def session_terminated(session: SessionRecord, reason: str) -> None:
     log.info("chat_session_terminated", extra={**_ids(session), "turn_number": session.turn_count, "reason": reason})
+
+
+def session_shared(session: SessionRecord, share: ShareRecord) -> None:
+    told = {"share_id": share.id, "up_to_rank": share.up_to_rank, "expires_at": share.expires_at.isoformat()}
+    log.info("chat_session_shared", extra={**_ids(session), **told})
+
+
+def share_revoked(session: SessionRecord, share: ShareRecord) -> None:
+    log.info("chat_share_revoked", extra={**_ids(session), "share_id": share.id})
 
 
 def compaction_of(summary: SummaryRecord) -> dict[str, object]:

@@ -98,3 +98,41 @@ class SessionFeedbackView(Value):
     """What the user says of a session's answers, by rank."""
 
     feedback: list[FeedbackView]
+
+
+class ShareView(Value):
+    """A link by which others may read a session."""
+
+    id: str = Field(examples=["9f86d081884c7d65"])
+    created_at: Timestamp
+    expires_at: Timestamp
+    """When it closes by itself (RFC 3339, UTC)."""
+    up_to_rank: int
+    """It shows the messages below this rank."""
+
+
+class CreatedShareView(ShareView):
+    """A new link. Nobody is told its secret again."""
+
+    secret: str = Field(examples=["Zk1h3uXr0TqgW8m5"])
+    path: str = Field(examples=["/#share/Zk1h3uXr0TqgW8m5"])
+    """Where the chat page of this server shows it."""
+
+
+class SharesView(Value):
+    """The open links to a session, the last first."""
+
+    shares: list[ShareView]
+
+
+class SharedSessionView(Value):
+    """A page of a session that somebody has shared; its messages have no `session_id`."""
+
+    title: str = Field(examples=["Weather in Bern"])
+    agent_id: str
+    agent_name: str = Field(examples=["Assistant"])
+    shared_at: Timestamp
+    expires_at: Timestamp
+    messages: list[ChatMessage]
+    next_after_rank: int | None = absent()
+    """The `after_rank` of the next page, absent on the last one."""

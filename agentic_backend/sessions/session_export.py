@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.auth.user import User
-from agentic_backend.errors import AgentNotFound, AgentUnavailable, SessionNotFound
+from agentic_backend.errors import SessionNotFound
 from agentic_backend.protocol.parts import Value
 from agentic_backend.sessions.exchange_pages import ExchangePages, ListedExchange
 from agentic_backend.sessions.markdown_transcript import MarkdownTranscript
@@ -36,7 +36,7 @@ class SessionExport:
 
     async def markdown(self, session: SessionRecord) -> AsyncIterator[bytes]:
         """The session for people."""
-        transcript = MarkdownTranscript(self._name_of)
+        transcript = MarkdownTranscript(self._agents.name_of)
         yield transcript.heading(session, self._store.now()).encode()
         async for page in self._pages(session):
             # In a thread, because a page may have much text.
@@ -70,12 +70,6 @@ class SessionExport:
             page = await self._exchange_pages.page(user, session.id, rank, _EXCHANGES)
             rank = page.next_rank
             yield [each for each in page.exchanges if each.record.first_rank < session.next_rank]
-
-    def _name_of(self, agent_id: str) -> str:
-        try:
-            return self._agents.entry(agent_id).settings.name
-        except (AgentNotFound, AgentUnavailable):
-            return agent_id
 
 
 async def _listed(pages: AsyncIterator[Sequence[T]], view: Callable[[T], Value]) -> AsyncIterator[bytes]:

@@ -47,6 +47,7 @@ from agentic_backend.sessions.session_export import SessionExport
 from agentic_backend.sessions.session_news import SessionNews
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
+from agentic_backend.sessions.sharing import SharingService
 from agentic_backend.sessions.titles import Titles
 from agentic_backend.sessions.trust_reports import TrustReports
 from agentic_backend.sessions.usage_reports import UsageReports
@@ -71,6 +72,7 @@ class WiredSessions:
     feedback: FeedbackService
     exchange_pages: ExchangePages
     session_export: SessionExport
+    sharing: SharingService
     runs: Runs
     user_export: UserExport
     user_deletions: UserDeletions
@@ -148,6 +150,7 @@ def wire_sessions(
         store, in_scope, factory, ends, relay, orchestrator, user_limits, compactor, profiles, modules, kpi, attachments
     )
     exchange_pages = ExchangePages(store)
+    sharing = SharingService(store, settings.sharing, kpi)
     forgetting = titles.forget, compactor.forget, background.forget
     deletions = UserDeletions(store, relay, factory, service, attachments, forgetting)
     return WiredSessions(
@@ -162,6 +165,7 @@ def wire_sessions(
         trust=TrustReports(store),
         feedback=FeedbackService(store, kpi),
         exchange_pages=exchange_pages,
+        sharing=sharing,
         session_export=SessionExport(store, exchange_pages, agents),
         runs=Runs(store),
         user_export=UserExport(store),
@@ -177,7 +181,11 @@ def wire_sessions(
             look_at_deletions=deletions.look,
         ),
         housekeeping=Housekeeping(
-            instance, store, kpi, *_chores(store, settings, ends, service, deletions, background, attachments)
+            instance,
+            store,
+            kpi,
+            Chore("expired_shares", sharing.delete_expired),
+            *_chores(store, settings, ends, service, deletions, background, attachments),
         ),
         compactor=compactor,
         news=news,

@@ -20,6 +20,7 @@ from agentic_backend.transports.session_exchanges_api import SessionExchangesApi
 from agentic_backend.transports.session_export_api import SessionExportApi
 from agentic_backend.transports.session_list_events_api import SessionListEventsApi
 from agentic_backend.transports.session_stream.session_stream_api import SessionStreamApi
+from agentic_backend.transports.sharing_api import SharingApi
 from agentic_backend.transports.sign_in_api import SignInApi
 from agentic_backend.transports.trust_api import TrustApi
 from agentic_backend.transports.usage_api import UsageApi
@@ -42,6 +43,7 @@ def all_operations(services: DoorServices) -> list[Operation]:
         UsageApi(services.usage),
         TrustApi(services.trust),
         SessionExportApi(services.sessions, services.session_export),
+        SharingApi(services.sharing, services.agents),
         FeedbackApi(services.feedback, services.admin_reads),
         ChatRunsApi(services),
         UserDataApi(services),

@@ -19,6 +19,7 @@ from agentic_backend.sessions.runs import Runs
 from agentic_backend.sessions.session_export import SessionExport
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
+from agentic_backend.sessions.sharing import SharingService
 from agentic_backend.sessions.trust_reports import TrustReports
 from agentic_backend.sessions.usage_reports import UsageReports
 from agentic_backend.sessions.user_deletions import UserDeletions
@@ -43,6 +44,7 @@ class DoorServices:
     feedback: FeedbackService
     exchange_pages: ExchangePages
     session_export: SessionExport
+    sharing: SharingService
     runs: Runs
     user_export: UserExport
     user_deletions: UserDeletions

@@ -37,6 +37,7 @@ FEATURES = (
     "session_events",
     "session_list_events",
     "session_search",
+    "sharing",
     "token_renewal",
     "trust",
     "usage",
@@ -101,6 +102,13 @@ class PageSizeView(Value):
     at_most: int
 
 
+class SharingView(Value):
+    """After how many days a link to a session expires by default, and at most."""
+
+    default_days: int
+    longest_days: int
+
+
 class DeprecatedOperation(Value):
     """An operation that will go."""
 
@@ -136,6 +144,8 @@ class ServerInfo(Value):
     attachment_types: list[str] = Field(examples=[["image/png", "application/pdf", "text/plain"]])
     features: list[str]
     deprecations: list[DeprecatedOperation]
+    sharing: SharingView | None = absent()
+    """Absent if sessions can't be shared."""
 
 
 class InfoApi:
@@ -154,6 +164,7 @@ class InfoApi:
     @cached_property
     def _info(self) -> ServerInfo:
         """Made once: the version is read from a file, and nothing of it changes."""
+        sharing = self._door.sharing.settings
         return ServerInfo(
             versions=Versions(
                 server=version("agentic-backend"),
@@ -164,10 +175,13 @@ class InfoApi:
             limits=LimitsView.of(self._door.limits),
             page_sizes={each.id: size for each in self._others if (size := _page_size(each)) is not None},
             attachment_types=list(TYPES),
-            features=list(FEATURES),
+            features=[name for name in FEATURES if name != "sharing" or sharing.enabled],
             deprecations=[
                 DeprecatedOperation.of(each, each.deprecated) for each in self._others if each.deprecated is not None
             ],
+            sharing=SharingView(default_days=sharing.default_days, longest_days=sharing.longest_days)
+            if sharing.enabled
+            else None,
         )
 
 

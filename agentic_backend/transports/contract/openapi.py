@@ -35,7 +35,7 @@ _BYTES = {"type": "string", "format": "binary"}
 _CONTENT = {"schema": _BYTES, "example": "Water freezes at 0 °C."}
 # Those of other examples, by what they name; of a session where there is none.
 _SESSION_ID = "5b1f0c"
-_IDS = {"attachment": "a_1", "exchange": "9d27aa", "user": "ada", "message": "1"}
+_IDS = {"attachment": "a_1", "exchange": "9d27aa", "user": "ada", "message": "1", "share": "9f86d081884c7d65"}
 
 
 def openapi(operations: Sequence[Operation]) -> Json:

@@ -16,7 +16,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.transports.rest_errors import refusal
 
 _CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: https:; manifest-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob: https:; manifest-src 'self'; "
     "connect-src {connect_to}; "
     "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )

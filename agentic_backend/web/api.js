@@ -86,6 +86,46 @@ export class Api {
     return this.#call("GET", `exchanges/${encodeURIComponent(exchangeId)}/trust`);
   }
 
+  /** Uploads a file: the attachment. `onProgress` gets the part that was sent, from 0 to 1. */
+  async upload(file, { onProgress, signal }) {
+    const tokens = await this.tokens();
+    const body = new FormData();
+    body.append("file", file);
+    return new Promise((resolve, reject) => {
+      // fetch doesn't tell how much was sent.
+      const request = new XMLHttpRequest();
+      request.open("POST", this.#url("attachments", {}));
+      if (tokens) request.setRequestHeader("Authorization", `Bearer ${tokens.access_token}`);
+      request.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0);
+      request.onload = () => {
+        const isJson = request.getResponseHeader("Content-Type")?.includes("json");
+        const answer = isJson ? parseExactly(request.responseText) : null;
+        if (request.status === 201) resolve(answer);
+        else reject(apiError(request.status, answer));
+      };
+      request.onerror = request.onabort = () => reject(new ApiError());
+      signal.addEventListener("abort", () => request.abort());
+      request.send(body);
+    });
+  }
+
+  /** The content of an attachment, as a Blob. */
+  async attachment(id) {
+    const tokens = await this.tokens();
+    const headers = tokens ? { Authorization: `Bearer ${tokens.access_token}` } : {};
+    const url = this.#url(`attachments/${encodeURIComponent(id)}`, {});
+    const response = await fetch(url, { headers }).catch(() => {
+      throw new ApiError();
+    });
+    if (!response.ok) throw apiError(response.status, await response.json().catch(() => null));
+    return response.blob();
+  }
+
+  /** Deletes an attachment that was not sent. */
+  removeAttachment(id) {
+    return this.#call("DELETE", `attachments/${encodeURIComponent(id)}`);
+  }
+
   async #call(method, path, { query = {}, body } = {}) {
     const { response, answer } = await this.#fetch(method, this.#url(path, query), body).catch(() => {
       throw new ApiError();

@@ -12,6 +12,8 @@ import { outcome } from "./timeline.js";
 
 export class Asking {
   #asks;
+  /** The files of the asks that are not acknowledged, by the exchange's id. */
+  #files = new Map();
 
   /** `onBack` is called when an ask of the open conversation has come back. */
   constructor({ state, store, drafts, send, owner, onBack }) {
@@ -19,16 +21,19 @@ export class Asking {
     this.#asks = new KeptAsks(send, owner);
   }
 
-  /** Asks, or queues what can't be asked yet; false if neither can be. */
-  ask(text) {
+  /** Asks with the draft's attachments or those `given`, or queues what can't be asked yet; false if neither can be. */
+  ask(text, given = null) {
     const { sessionId, transcript, loading, loadError } = this.state.now;
     const draft = this.drafts.of(sessionId);
-    const attachments = draft.attachments ?? [];
+    const attachments = given ?? draft.attachments ?? [];
     if (!(text.trim() || attachments.length) || loading || loadError) return false;
     const message = { id: randomId(), text, attachments };
     const isQueued = Boolean(ongoing(transcript));
     if (isQueued && (draft.queued || this.#isQuery(draft))) return false;
-    this.drafts.change(sessionId, { ...(draft.text === text && { text: "" }), attachments: [] });
+    this.drafts.change(sessionId, {
+      ...(draft.text === text && { text: "" }),
+      ...(!given && { attachments: [] }),
+    });
     if (isQueued) this.drafts.change(sessionId, { queued: message });
     else this.#send(message);
     return true;
@@ -95,7 +100,7 @@ export class Asking {
     for (const { client_exchange_id: id, session_id: sessionId = null, message } of this.#asks.frames) {
       const isOfSession =
         sessionId === event.session_id || (!sessionId && (open === null || event.session_id !== open));
-      if (isOfSession && begins({ clientExchangeId: id, asked: message }, event)) this.#asks.forget(id);
+      if (isOfSession && begins({ clientExchangeId: id, asked: message }, event)) this.#forget(id);
     }
   }
 
@@ -131,7 +136,13 @@ export class Asking {
     if (draft.chatProfile) frame.chat_profile = draft.chatProfile;
     if (attachments.length) frame.attachments = attachments.map((attachment) => attachment.id);
     this.state.set({ transcript: asked(transcript, id, text), isQuery, refusal: null });
+    this.#files.set(id, attachments);
     this.#asks.add(frame);
+  }
+
+  #forget(id) {
+    this.#asks.forget(id);
+    this.#files.delete(id);
   }
 
   #isQuery({ mode }) {
@@ -140,8 +151,9 @@ export class Asking {
 
   /** The text goes back to where it was written. */
   #comeBack({ client_exchange_id: id, session_id: sessionId = null, message }, error) {
-    this.#asks.forget(id);
-    this.drafts.putBack(sessionId, message);
+    const files = this.#files.get(id);
+    this.#forget(id);
+    this.drafts.putBack(sessionId, message, files);
     if (sessionId !== this.state.now.sessionId) return;
     this.state.set({ transcript: refused(this.state.now.transcript, id), refusal: error });
     this.onBack();

@@ -18,7 +18,7 @@ import { PAGE, readHistory } from "./history.js";
 import { sessionInAddress, showSessionInAddress } from "./location.js";
 import { OpenState, nothingOpen } from "./open-state.js";
 import { isOngoing } from "./client/transcript-exchange.js";
-import { askedText } from "./timeline.js";
+import { askedFiles, askedText } from "./timeline.js";
 import {
   answersAsk,
   applyEvent,
@@ -141,12 +141,12 @@ export class Conversation {
   }
 
   askAgain(exchange) {
-    this.send(askedText(exchange));
+    this.#asking.ask(askedText(exchange), askedFiles(exchange));
   }
 
   /** Puts the question back to where it was written. */
   rewrite(exchange) {
-    this.drafts.putBack(this.#open.sessionId, askedText(exchange));
+    this.drafts.putBack(this.#open.sessionId, askedText(exchange), askedFiles(exchange));
   }
 
   /** Decides on what the exchange waits for; see Decisions. */

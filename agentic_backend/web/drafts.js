@@ -65,10 +65,14 @@ export class Drafts {
     this.flush();
   }
 
-  /** Puts a text before what is written. */
-  putBack(sessionId, text) {
-    const following = this.of(sessionId).text;
-    this.change(sessionId, { text: following.trim() ? `${text}\n\n${following}` : text });
+  /** Puts a text before what is written, and files before those that are attached. */
+  putBack(sessionId, text, files = []) {
+    const { text: following, attachments = [] } = this.of(sessionId);
+    const others = attachments.filter(({ id }) => files.every((file) => file.id !== id));
+    this.change(sessionId, {
+      text: following.trim() ? `${text}\n\n${following}` : text,
+      ...(files.length && { attachments: [...files, ...others] }),
+    });
   }
 
   /** Keeps what has changed now. */

@@ -1,6 +1,7 @@
 /** The composition root: signs the user in, then wires REST, socket, state and page together, and starts them. */
 
 import { Api } from "./api.js";
+import { Attachments } from "./attachments.js";
 import { Connection, socketUrl } from "./client/connection.js";
 import { Page } from "./components/page.js";
 import { html, render } from "./components/html.js";
@@ -40,12 +41,14 @@ function openChat(signIn) {
     conversation: nothingOpen,
     costs: noCosts,
     drafts: {},
+    uploads: [],
     connection: { phase: "connecting", notice: null },
   });
 
   const api = new Api(root, () => signIn.tokens());
   const sessions = new Sessions(api, store);
   const drafts = new Drafts(store, signIn.owner);
+  const attachments = new Attachments(api, store, drafts);
   const conversation = new Conversation({ api, store, sessions, drafts, owner: signIn.owner });
   const connection = new Connection({
     url: socketUrl(new URL(".", document.baseURI)),
@@ -80,11 +83,13 @@ function openChat(signIn) {
     state: () => store.state,
     sessions,
     conversation,
+    attachments,
     connect: () => connection.connect(),
     chooseAgent: (agentId) => store.set({ agentId }),
     signOut() {
       drafts.close();
       conversation.close();
+      attachments.close();
       forgetRows(signIn.owner);
       signIn.signOut();
     },

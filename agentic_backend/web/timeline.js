@@ -7,6 +7,7 @@
  * has been settled, and then the `tool` that it was before.
  */
 
+import { attachedTo } from "./attached.js";
 import { approvals } from "./client/approvals.js";
 import { ONGOING, isOngoing } from "./client/transcript-exchange.js";
 
@@ -53,6 +54,12 @@ export function hasGrounds({ messages }, ending) {
 export function askedText(exchange) {
   const message = exchange.messages.find(({ role }) => role === "user");
   return message ? textOf(message.parts) : (exchange.asked ?? "");
+}
+
+/** The files that belong to the user's message, to ask with them again. */
+export function askedFiles(exchange) {
+  const message = exchange.messages.find(({ role }) => role === "user");
+  return message ? attachedTo(message.parts) : [];
 }
 
 /** True when the exchange works on something of which nothing visible moves yet. */

@@ -2,6 +2,7 @@
 
 import { formatBytes } from "../format.js";
 import { t } from "../i18n.js";
+import { AttachButton, AttachmentTray, DropArea } from "./attaching.js";
 import { ComposerHints, LIMIT_ID, HINT_ID } from "./composer-hints.js";
 import { html, useEffect, useRef } from "./html.js";
 import { Icon } from "./icons.js";
@@ -19,10 +20,13 @@ const isTouched = () => matchMedia("(hover: none) and (pointer: coarse)").matche
 
 /**
  * `running`, `stopping` and `waiting` say how the open conversation stands, `answers` that what is written answers what
- * waits; `limit` is the longest message in bytes, null while it is not known.
+ * waits; `limits` are the server's, null while they are not known; `uploads` are the files on their way.
  */
-export function Composer({ draft, running, stopping, waiting, answers, refusal, limit, sessionId, actions }) {
-  const { conversation } = actions;
+export function Composer({ draft, running, stopping, waiting, answers, refusal, limits, uploads, sessionId, actions }) {
+  const { conversation, attachments } = actions;
+  const limit = limits?.message_bytes ?? null;
+  const attaching = limits?.attachment_bytes && draft.mode !== "query" ? { limits, attachments } : null;
+  const isUploading = uploads.some(({ error }) => !error);
   const area = useRef(null);
   const size = sizeBeyond(draft.text, limit);
 
@@ -33,7 +37,7 @@ export function Composer({ draft, running, stopping, waiting, answers, refusal, 
 
   const send = () => {
     const { value } = area.current;
-    if (sizeBeyond(value, limit)) return;
+    if (sizeBeyond(value, limit) || isUploading) return;
     // What is typed before the page renders again belongs to the next message.
     if (answers ? conversation.answer(value) : conversation.send(value)) area.current.value = "";
   };
@@ -49,6 +53,12 @@ export function Composer({ draft, running, stopping, waiting, answers, refusal, 
     }
   };
   const pasted = (event) => {
+    const { files } = event.clipboardData;
+    if (attaching && files.length) {
+      event.preventDefault();
+      attachments.add(files);
+      return;
+    }
     const text = event.clipboardData.getData("text/plain");
     if (text.length < LARGE_PASTE) return;
     event.preventDefault();
@@ -66,7 +76,10 @@ export function Composer({ draft, running, stopping, waiting, answers, refusal, 
       conversation=${conversation}
     />
     ${draft.queued && html`<${Queued} queued=${draft.queued} running=${running} conversation=${conversation} />`}
+    ${attaching && html`<${AttachmentTray} attached=${draft.attachments ?? []} uploads=${uploads} ...${attaching} />`}
+    ${attaching && html`<${DropArea} ...${attaching} />`}
     <div class="composer">
+      ${attaching && html`<${AttachButton} ...${attaching} />`}
       <textarea
         ref=${area}
         id="composer"
@@ -97,7 +110,7 @@ export function Composer({ draft, running, stopping, waiting, answers, refusal, 
         html`<${RoundButton}
           kind="send"
           label=${running && !answers ? t("Send next") : t("Send")}
-          disabled=${!draft.text.trim() || size || (running && !answers && draft.queued)}
+          disabled=${!draft.text.trim() || size || isUploading || (running && !answers && draft.queued)}
           onClick=${send}
         />`
       }

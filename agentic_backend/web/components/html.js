@@ -2,10 +2,10 @@
 
 import htm from "../vendor/htm.js";
 import { useState } from "../vendor/hooks.js";
-import { Component, h, render } from "../vendor/preact.js";
+import { Component, createContext, h, render } from "../vendor/preact.js";
 
-export { render };
-export { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
+export { createContext, render };
+export { useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 
 export const html = htm.bind(h);
 

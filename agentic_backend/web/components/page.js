@@ -6,6 +6,7 @@ import { ongoing } from "../client/transcript.js";
 import { EMPTY, NEW } from "../drafts.js";
 import { t } from "../i18n.js";
 import { shortcutOf } from "../shortcuts.js";
+import { AttachmentsContext } from "./attachment-list.js";
 import { Composer } from "./composer.js";
 import { ConnectionNotice } from "./connection-notice.js";
 import { Head } from "./head.js";
@@ -57,7 +58,7 @@ export function Page({ state, actions: given }) {
     return () => removeEventListener("keydown", pressed);
   }, [given]);
 
-  return html`<div class=${drawer ? "page drawer-open" : "page"}>
+  return html`<${AttachmentsContext.Provider} value=${actions.attachments}><div class=${drawer ? "page drawer-open" : "page"}>
     <button type="button" class="skip" onClick=${focusComposer}>${t("Skip to message")}</button>
     <${Sidebar}
       user=${state.user}
@@ -80,7 +81,7 @@ export function Page({ state, actions: given }) {
       <${Foot} state=${state} actions=${actions} />
     </main>
     ${shortcuts && html`<${ShortcutsDialog} onClose=${() => setShortcuts(false)} />`}
-  </div>`;
+  </div><//>`;
 }
 
 const isRunning = ({ conversation: { transcript } }) => ongoing(transcript) && !ongoing(transcript).stopping;
@@ -127,7 +128,7 @@ function Body({ state: { conversation: open, connection, costs, agents, agentId,
   </div>`;
 }
 
-function Foot({ state: { conversation: open, drafts, limits }, actions }) {
+function Foot({ state: { conversation: open, drafts, uploads, limits }, actions }) {
   if (open.session?.state === "completed") {
     return html`<div class="composer-area completed">
       <p class="muted">${t("This conversation is completed.")}</p>
@@ -142,7 +143,8 @@ function Foot({ state: { conversation: open, drafts, limits }, actions }) {
     waiting=${running?.status === "awaiting_human"}
     answers=${running?.status === "awaiting_human" && takesWords(running)}
     refusal=${open.refusal}
-    limit=${limits?.message_bytes ?? null}
+    limits=${limits}
+    uploads=${uploads.filter(({ sessionId }) => sessionId === open.sessionId)}
     sessionId=${open.sessionId}
     actions=${actions}
   />`;

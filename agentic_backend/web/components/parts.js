@@ -2,7 +2,9 @@
 
 import { formatJson, safeHref } from "../format.js";
 import { plural, t } from "../i18n.js";
+import { attachmentAt } from "../attached.js";
 import { askForImage, imageAt, unnamedImage } from "../images.js";
+import { useImage } from "./attachment-list.js";
 import { html, useEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
 import { RichText } from "./rich-text.js";
@@ -50,6 +52,8 @@ function Picture({ part: { url, alt } }) {
   const [asked, setAsked] = useState(null);
   const shown = useRef(null);
   useEffect(() => shown.current?.focus({ preventScroll: true }), [asked]);
+  const attachment = attachmentAt(url);
+  if (attachment) return html`<${AttachedPicture} id=${attachment} alt=${alt} />`;
   const image = imageAt(url);
   if (!image) return html`<p class="chips"><${LinkChip} href=${url} title=${alt} label=${t("Image")} /></p>`;
   const { href, host } = image;
@@ -67,6 +71,13 @@ function Picture({ part: { url, alt } }) {
     tabindex="-1"
     src=${href}
   />`;
+}
+
+/** An image that is attached to a message, which needs the user's token. */
+function AttachedPicture({ id, alt }) {
+  const { url, error } = useImage(id);
+  if (error) return html`<p class="muted">${alt}: ${error}</p>`;
+  return url && html`<img class="picture" src=${url} alt=${alt ?? ""} />`;
 }
 
 const LINK_KINDS = {

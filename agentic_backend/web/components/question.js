@@ -1,13 +1,17 @@
 /** What the user has asked. */
 
+import { attachedTo, besideFiles } from "../attached.js";
 import { formatTime } from "../format.js";
+import { AttachmentList } from "./attachment-list.js";
 import { html } from "./html.js";
 import { Parts } from "./parts.js";
 
 export function Question({ parts, message }) {
+  const files = attachedTo(parts);
   return html`<article class="question" data-testid="message-user" title=${message && formatTime(message.timestamp)}>
     <h2 class="visually-hidden">You</h2>
-    ${parts.map((part, index) =>
+    ${files.length > 0 && html`<${AttachmentList} files=${files} />`}
+    ${besideFiles(parts).map((part, index) =>
       part.type === "text" ? html`<p key=${index}>${part.text}</p>` : html`<${Parts} key=${index} parts=${[part]} />`,
     )}
   </article>`;

@@ -1,0 +1,134 @@
+/**
+ * Attachments: uploads files for what is written, and fetches what was attached.
+ *
+ * Owns `state.uploads`: what is on its way, `{key, sessionId, name, size, progress, error, preview}`; what has arrived is
+ * in the draft, as `{id, name, mime, size}`. An <img> can't show a token to the server: so images are fetched, and shown
+ * from the page's memory as long as anything shows them.
+ */
+
+import { isImage, misfit } from "./attached.js";
+import { errorText } from "./error-words.js";
+import { randomId } from "./client/random-id.js";
+
+/** An image that is hidden for a moment is not fetched again. */
+const KEPT_MS = 10_000;
+/** Browsers begin a download after the click. */
+const DOWNLOAD_MS = 60_000;
+
+export class Attachments {
+  /** By attachment id: `{uses, url}`, `url` being a promise. */
+  #images = new Map();
+  /** By the upload's key. */
+  #aborts = new Map();
+
+  constructor(api, store, drafts) {
+    Object.assign(this, { api, store, drafts });
+  }
+
+  /** Uploads the files, to be attached to what is written in the open conversation. */
+  add(files) {
+    for (const file of files) this.#add(file);
+  }
+
+  /** Ends an upload, or takes its error off the page. */
+  cancel(key) {
+    this.#aborts.get(key)?.abort();
+    this.#drop(key);
+  }
+
+  /** Takes what has arrived out of the draft. */
+  async remove(id) {
+    const { sessionId } = this.store.state.conversation;
+    const attachments = this.#attached(sessionId).filter((each) => each.id !== id);
+    this.drafts.change(sessionId, { attachments });
+    // What is not deleted now, the server deletes later.
+    await this.api.removeAttachment(id).catch(() => {});
+  }
+
+  /** The URL of an image, which counts until it is released. Raises ApiError. */
+  async image(id) {
+    const known = this.#images.get(id);
+    const image = known ?? { uses: 0, url: this.#read(id) };
+    image.uses += 1;
+    this.#images.set(id, image);
+    try {
+      return await image.url;
+    } catch (error) {
+      this.#images.delete(id);
+      throw error;
+    }
+  }
+
+  release(id) {
+    const image = this.#images.get(id);
+    if (!image) return;
+    image.uses -= 1;
+    setTimeout(async () => {
+      if (image.uses > 0 || this.#images.get(id) !== image) return;
+      this.#images.delete(id);
+      URL.revokeObjectURL(await image.url);
+    }, KEPT_MS);
+  }
+
+  /** Saves the file. Raises ApiError. */
+  async download({ id, name }) {
+    const content = await this.api.attachment(id);
+    const link = document.createElement("a");
+    // Whatever it is, it is never opened as a page of this origin.
+    link.href = URL.createObjectURL(new Blob([content], { type: "application/octet-stream" }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), DOWNLOAD_MS);
+  }
+
+  /** The user signs out. */
+  close() {
+    for (const key of [...this.#aborts.keys()]) this.cancel(key);
+  }
+
+  async #add(file) {
+    const { sessionId } = this.store.state.conversation;
+    const { limits } = this.store.state;
+    const under = this.store.state.uploads.filter((upload) => upload.sessionId === sessionId && !upload.error);
+    const error = misfit(file, this.#attached(sessionId).length + under.length, limits);
+    const key = randomId();
+    const preview = !error && isImage({ mime: file.type }) ? URL.createObjectURL(file) : null;
+    const upload = { key, sessionId, name: file.name, size: file.size, progress: 0, error, preview };
+    this.store.set({ uploads: [...this.store.state.uploads, upload] });
+    if (error) return;
+    const abort = new AbortController();
+    this.#aborts.set(key, abort);
+    try {
+      const onProgress = (progress) => this.#change(key, { progress });
+      const { id, name, mime, size } = await this.api.upload(file, { onProgress, signal: abort.signal });
+      if (abort.signal.aborted) return void this.api.removeAttachment(id).catch(() => {});
+      this.drafts.change(sessionId, { attachments: [...this.#attached(sessionId), { id, name, mime, size }] });
+      this.#drop(key);
+    } catch (failure) {
+      if (abort.signal.aborted) return;
+      this.#change(key, { error: errorText(failure).replace(/^file: (.)/, (_, first) => first.toUpperCase()) });
+    } finally {
+      this.#aborts.delete(key);
+    }
+  }
+
+  async #read(id) {
+    const content = await this.api.attachment(id);
+    return URL.createObjectURL(content);
+  }
+
+  #attached(sessionId) {
+    return this.drafts.of(sessionId).attachments ?? [];
+  }
+
+  #change(key, patch) {
+    const uploads = this.store.state.uploads.map((upload) => (upload.key === key ? { ...upload, ...patch } : upload));
+    this.store.set({ uploads });
+  }
+
+  #drop(key) {
+    const { preview } = this.store.state.uploads.find((upload) => upload.key === key) ?? {};
+    if (preview) URL.revokeObjectURL(preview);
+    this.store.set({ uploads: this.store.state.uploads.filter((upload) => upload.key !== key) });
+  }
+}

@@ -1,5 +1,6 @@
 /** The composition root: signs the user in, then wires REST, socket, state and page together, and starts them. */
 
+import "./theme.js";
 import { Api } from "./api.js";
 import { Attachments } from "./attachments.js";
 import { Connection, socketUrl } from "./client/connection.js";
@@ -13,6 +14,7 @@ import { errorText } from "./error-words.js";
 import { Drafts } from "./drafts.js";
 import { forgetRows } from "./kept-rows.js";
 import { sessionInAddress } from "./location.js";
+import { Notifications } from "./notifications.js";
 import { nothingOpen } from "./open-state.js";
 import { Sessions, noSessions } from "./sessions.js";
 import { SignInError } from "./sign-in/sign-in-error.js";
@@ -41,6 +43,7 @@ function openChat(signIn) {
     conversation: nothingOpen,
     costs: noCosts,
     drafts: {},
+    unseen: 0,
     uploads: [],
     connection: { phase: "connecting", notice: null },
   });
@@ -95,6 +98,7 @@ function openChat(signIn) {
     },
   };
   new Costs(api, store);
+  new Notifications(store, (unseen) => store.set({ unseen }));
   store.subscribe((state) => render(html`<${Page} state=${state} actions=${actions} />`, page));
 
   connection.connect();

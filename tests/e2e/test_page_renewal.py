@@ -129,7 +129,7 @@ async def test_who_signs_out_leaves_nothing_that_was_typed(page: KeycloakPage) -
     await other.composer.fill("another half")
     await page.tab.reload()
     await expect(page.composer).to_have_value("a half written")
-    await page.by("sign-out").click()
+    await page.sign_out()
     await expect(page.sign_in_form).to_be_visible()
     # What is typed in a tab that has not noticed yet is not kept either.
     await other.composer.fill("for nobody else")
@@ -182,6 +182,6 @@ async def test_who_lacks_a_role_is_told_and_can_sign_out(browser: Browser, tmp_p
         sockets = Sockets(page)
         await page.tab.wait_for_timeout(2_000)
         assert sockets.urls == []
-        await page.by("sign-out").click()
+        await page.sign_out()
         await page.sign_in("root")
         await page.asked("my name is Root")

@@ -104,7 +104,7 @@ async def test_a_second_tab_needs_no_second_sign_in(page: KeycloakPage) -> None:
 
 async def test_who_signs_out_is_signed_out_of_keycloak_too(page: KeycloakPage) -> None:
     await page.asked("my name is Alice")
-    await page.by("sign-out").press("Enter")
+    await page.sign_out()
     await expect(page.sign_in_form).to_be_visible()
     await page.open()
     await page.sign_in("bob")
@@ -113,7 +113,7 @@ async def test_who_signs_out_is_signed_out_of_keycloak_too(page: KeycloakPage) -
 
 
 async def test_of_two_tabs_that_wait_for_a_sign_in_one_is_enough(page: KeycloakPage) -> None:
-    await page.by("sign-out").click()
+    await page.sign_out()
     await expect(page.sign_in_form).to_be_visible()
     other = await page.another_tab()
     await other.sign_in()
@@ -135,7 +135,7 @@ async def test_a_step_back_leads_through_keycloak_to_the_chat_again(page: Keyclo
 
 @pytest.mark.parametrize("forged", ["state=a&code=b", "state=a&error=access_denied&error_description=Call+555-0100"])
 async def test_an_answer_to_nothing_that_was_asked_is_not_taken(page: KeycloakPage, forged: str) -> None:
-    await page.by("sign-out").click()
+    await page.sign_out()
     await expect(page.sign_in_form).to_be_visible()
     asked: list[str] = []
     page.tab.on("request", lambda request: asked.append(request.url))
@@ -148,7 +148,7 @@ async def test_an_answer_to_nothing_that_was_asked_is_not_taken(page: KeycloakPa
 
 async def answer(page: KeycloakPage, keycloak: Keycloak, error: str) -> None:
     """Sign out, and let Keycloak answer the next sign-in with an error."""
-    await page.by("sign-out").click()
+    await page.sign_out()
     await expect(page.sign_in_form).to_be_visible()
     asked = parse_qs(urlsplit(page.tab.url).query)
     await page.open(f"#state={asked['state'][0]}&iss={quote(keycloak.realm_url)}&error={error}")

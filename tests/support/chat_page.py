@@ -90,6 +90,10 @@ class ChatPage:
         """Choose whom the new conversation asks."""
         await self.by("agent-picker").select_option(agent_id)
 
+    async def sign_out(self) -> None:
+        await self.by("account-menu").click()
+        await self.by("sign-out").click()
+
     async def ask(self, text: str) -> None:
         await self.composer.fill(text)
         await self.composer.press("Enter")

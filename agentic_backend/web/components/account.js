@@ -1,12 +1,47 @@
-/** Who is signed in, and the way out. */
+/** Who is signed in, what they may choose for this page, and the way out. */
 
-import { html } from "./html.js";
+import { t } from "../i18n.js";
+import { chooseTheme, chosenTheme } from "../theme.js";
+import { html, useState } from "./html.js";
 import { Icon } from "./icons.js";
+import { Menu } from "./menu.js";
+import { SettingsDialog } from "./settings-dialog.js";
 
-export function Account({ user, onSignOut }) {
+const THEMES = { system: t("Theme of the system"), light: t("Light theme"), dark: t("Dark theme") };
+
+/** `user` is null where nobody signs in. */
+export function Account({ user, actions }) {
+  const [hasSettings, setSettings] = useState(false);
+  const [theme, setTheme] = useState(chosenTheme);
+  const choose = (name) => {
+    chooseTheme(name);
+    setTheme(name);
+  };
+  const items = [
+    ...Object.entries(THEMES).map(([name, label]) => ({
+      label,
+      checked: theme === name,
+      testId: `theme-${name}`,
+      onSelect: () => choose(name),
+    })),
+    { separator: true },
+    { label: t("Settings"), icon: "sliders", testId: "open-settings", onSelect: () => setSettings(true) },
+    { label: t("Keyboard shortcuts"), icon: "keyboard", hint: "?", onSelect: actions.showShortcuts },
+    user && { separator: true },
+    user && { label: t("Sign out"), icon: "leave", testId: "sign-out", onSelect: actions.signOut },
+  ];
   return html`<div class="account" data-testid="account">
-    <${Icon} name="person" />
-    <span class="account-name" title=${user.name}>${user.name}</span>
-    <button type="button" class="button" data-testid="sign-out" onClick=${onSignOut}>Sign out</button>
+    <${Menu}
+      label=${t("Account and settings")}
+      testId="account-menu"
+      class="account-button"
+      align="start"
+      items=${items}
+    >
+      <${Icon} name=${user ? "person" : "sliders"} />
+      <span class="account-name">${user?.name ?? t("Settings")}</span>
+      <${Icon} name="more" />
+    <//>
+    ${hasSettings && html`<${SettingsDialog} onClose=${() => setSettings(false)} />`}
   </div>`;
 }

@@ -23,13 +23,14 @@ export function Page({ state, actions: given }) {
   const [shortcuts, setShortcuts] = useState(false);
   const closeDrawer = useCallback(() => setDrawer(false), []);
   const actions = useMemo(() => ({ ...given, showShortcuts: () => setShortcuts(true) }), [given]);
-  const { agents, conversation: open, sessions, connection } = state;
+  const { agents, conversation: open, sessions, connection, unseen } = state;
   const agentName = useCallback((id) => agents.find((agent) => agent.id === id)?.name ?? id, [agents]);
   const title = open.session?.title ?? "";
 
   useEffect(() => {
-    document.title = title ? `${title} – ${brand.name}` : brand.name;
-  }, [title]);
+    const count = unseen ? `(${unseen}) ` : "";
+    document.title = count + (title ? `${title} – ${brand.name}` : brand.name);
+  }, [title, unseen]);
   useEffect(() => {
     if (!drawer) return undefined;
     document.querySelector(drawer === "search" ? SEARCH : "#sidebar button").focus();

@@ -42,7 +42,7 @@ export const Sidebar = memo(({ user, sessions, openId, actions, onClose }) => {
       )}
       <${ListEnd} sessions=${sessions} actions=${actions} />
     </div>
-    ${user && html`<${Account} user=${user} onSignOut=${actions.signOut} />`}
+    <${Account} user=${user} actions=${actions} />
     ${
       deleting &&
       html`<${ConfirmDialog}

@@ -1,0 +1,27 @@
+/**
+ * The page's theme: light or dark as the system is, or as was chosen in this browser.
+ *
+ * The choice is `data-theme` of the document, from which the style sheet takes `color-scheme`; all colours follow it.
+ */
+
+const KEY = "chat.theme";
+
+const root = document.documentElement;
+
+export const chosenTheme = () => root.dataset.theme ?? "system";
+
+/** Shows a theme, `system`, `light` or `dark`, and keeps the choice. */
+export function chooseTheme(name) {
+  if (name === "system") localStorage.removeItem(KEY);
+  else localStorage.setItem(KEY, name);
+  show(name);
+}
+
+function show(name) {
+  if (name === "light" || name === "dark") root.dataset.theme = name;
+  else delete root.dataset.theme;
+}
+
+show(localStorage.getItem(KEY));
+// Other tabs of the page look alike.
+addEventListener("storage", ({ key, newValue }) => key === KEY && show(newValue));

@@ -1,0 +1,142 @@
+"""What a user chooses for the page: theme, language, direction, notifications; and the count of what has ended."""
+
+import re
+
+import pytest
+from playwright.async_api import Browser, expect
+from support import paced_agent
+from support.chat_page import ChatPage, chat_page
+from support.paced_agent import Pace
+from support.running_server import RunningServer
+
+pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+HIDE = """(isHidden) => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => isHidden });
+  const visibilityState = isHidden ? "hidden" : "visible";
+  Object.defineProperty(document, "visibilityState", { configurable: true, get: () => visibilityState });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+NOTING = """() => {
+  window.noted = [];
+  window.asked = 0;
+  window.Notification = class {
+    static permission = "default";
+    static async requestPermission() { window.asked += 1; return (this.permission = window.answer ?? "granted"); }
+    constructor(title, options) { window.noted.push([title, options.body]); }
+    close() {}
+  };
+}"""
+
+
+async def background(page: ChatPage) -> str:
+    colour: str = await page.tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    return colour
+
+
+async def choose(page: ChatPage, item: str) -> None:
+    await page.by("account-menu").click()
+    await page.by(item).click()
+
+
+async def test_a_theme_is_chosen_and_kept_in_every_tab(browser: Browser, chat_server: RunningServer) -> None:
+    async with chat_page(browser, chat_server.address, color_scheme="light") as page:
+        light = await background(page)
+        await choose(page, "theme-dark")
+        dark = await background(page)
+        assert dark != light
+        other = await page.another_tab()
+        assert await background(other) == dark
+        await page.by("account-menu").click()
+        await expect(page.by("theme-dark")).to_have_attribute("aria-checked", "true")
+        await page.tab.keyboard.press("Escape")
+        await expect(page.by("account-menu")).to_be_focused()
+        await choose(page, "theme-light")
+        await page.tab.emulate_media(color_scheme="dark")
+        assert await background(page) == light
+        await expect(other.tab.locator("html")).to_have_attribute("data-theme", "light")
+        await choose(page, "theme-system")
+        assert await background(page) == dark
+
+
+async def test_language_and_direction_are_chosen_on_the_page(browser: Browser, chat_server: RunningServer) -> None:
+    async with chat_page(browser, chat_server.address) as page:
+        await choose(page, "open-settings")
+        await expect(page.by("apply-settings")).to_have_count(0)
+        await page.by("choose-language").select_option("de")
+        await page.by("choose-direction").select_option("rtl")
+        await page.by("apply-settings").click()
+        await expect(page.tab.locator("html[lang=de][dir=rtl]")).to_be_attached()
+        await choose(page, "open-settings")
+        await expect(page.tab.get_by_role("heading", name="Einstellungen")).to_be_visible()
+        await page.by("choose-language").select_option("")
+        await page.by("choose-direction").select_option("")
+        await page.by("apply-settings").click()
+        await expect(page.tab.locator("html[lang=en][dir=ltr]")).to_be_attached()
+
+
+async def hide(page: ChatPage, *, seconds: float) -> None:
+    """The user looks elsewhere, for so long by the page's clock."""
+    await page.tab.evaluate(HIDE, True)
+    await page.tab.evaluate("(ms) => { const now = Date.now; Date.now = () => now() + ms; }", seconds * 1_000)
+
+
+async def test_who_looks_elsewhere_is_told_once_they_wish_it(page: ChatPage, pace: Pace) -> None:
+    await page.tab.evaluate(NOTING)
+    await page.choose_agent("paced")
+    for wishes in (False, True):
+        if wishes:
+            await choose(page, "open-settings")
+            await page.by("notifications").click()
+            await expect(page.by("notifications")).to_be_checked()
+            await page.tab.keyboard.press("Escape")
+        assert await page.tab.evaluate("window.asked") == int(wishes)
+        await page.ask(paced_agent.ASK)
+        pace.write(5)
+        await page.writes()
+        await hide(page, seconds=11)
+        pace.write(200)
+        await expect(page.tab).to_have_title(re.compile(r"^\(1\) "))
+        await page.ended(exchanges=1 + wishes)
+        assert await page.tab.evaluate("window.noted") == ([["paced", "Has answered."]] if wishes else [])
+        await page.tab.evaluate(HIDE, False)
+        await expect(page.tab).to_have_title(re.compile(r"^[^(]"))
+
+
+async def test_a_short_answer_and_one_that_is_seen_are_not_told(page: ChatPage, pace: Pace) -> None:
+    await page.tab.evaluate(NOTING)
+    await choose(page, "open-settings")
+    await page.by("notifications").click()
+    await page.tab.keyboard.press("Escape")
+    await page.choose_agent("paced")
+    for hidden_s in (None, 1):
+        await page.ask(paced_agent.ASK)
+        if hidden_s is not None:
+            await hide(page, seconds=hidden_s)
+        pace.write(200)
+        await page.ended(exchanges=1 if hidden_s is None else 2)
+    await expect(page.tab).to_have_title(re.compile(r"^\(1\) "))
+    assert await page.tab.evaluate("window.noted") == []
+
+
+async def test_what_waits_for_the_user_is_told(page: ChatPage) -> None:
+    await page.tab.evaluate(NOTING)
+    await choose(page, "open-settings")
+    await page.by("notifications").click()
+    await page.tab.keyboard.press("Escape")
+    await page.choose_agent("asking")
+    await hide(page, seconds=0)
+    await page.tab.evaluate("() => { const now = Date.now; let n = 0; Date.now = () => now() + (n += 11_000); }")
+    await page.ask("go on")
+    await page.ended("awaiting_human")
+    await expect(page.tab).to_have_title(re.compile(r"^\(1\) "))
+    assert await page.tab.evaluate("window.noted") == [["asking", "Waits for your decision."]]
+
+
+async def test_a_browser_that_refuses_is_told_of(page: ChatPage) -> None:
+    await page.tab.evaluate(NOTING)
+    await page.tab.evaluate("window.answer = 'denied'")
+    await choose(page, "open-settings")
+    await page.by("notifications").click()
+    await expect(page.by("settings").get_by_role("status")).to_contain_text("doesn't allow")
+    await expect(page.by("notifications")).not_to_be_checked()

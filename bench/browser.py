@@ -1,17 +1,13 @@
-"""Chromium as the figures of the page need it: fresh profiles, a slower network, the CPU of a page from a trace."""
+"""What a tab of Chromium tells about the page: its requests, on a slower network too, and its CPU, from a trace."""
 
 import json
-import os
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Browser, CDPSession, Page, async_playwright
+from playwright.async_api import Browser, CDPSession, Page
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
-_ARGUMENTS = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update")
 _TRACED = ["devtools.timeline", "toplevel", "disabled-by-default-devtools.timeline"]
 
 
@@ -24,20 +20,6 @@ class Network:
 
 
 BROADBAND = Network(latency_ms=40, bytes_per_s=10_000_000 / 8)
-
-
-@asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
-    executable = next(filter(None, map(shutil.which, _NAMES)), None)
-    if executable is None:
-        raise SystemExit(f"the figures of the page need a Chromium: none of {', '.join(_NAMES)} is on the PATH")
-    arguments = [*_ARGUMENTS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=executable, args=arguments)
-        try:
-            yield browser
-        finally:
-            await browser.close()
 
 
 @dataclass

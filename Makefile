@@ -12,7 +12,7 @@ SERVICES := asyncapi_parser or axe or chromium or keycloak or mcp_everything or 
 # They start servers, processes or whole campaigns.
 SLOW := e2e faults hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py client/test_reconnects.py transports/test_slow_clients.py transports/contract/test_calls_as_described.py sessions/test_maintenance.py
 
-.PHONY: run services test quick faults hostile tables contract clients vendor transcripts check lint types imports bench bench-doors profile lock clean
+.PHONY: run services test quick faults hostile tables contract clients vendor transcripts check lint types imports bench bench-doors bench-page screenshots profile lock clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
@@ -78,6 +78,14 @@ bench: .venv/.installed-dev
 
 bench-doors: .venv/.installed-dev
 	cd bench && ../$(BIN)/python doors.py
+
+# What the chat page costs its users, in Chromium; some five minutes on an otherwise idle machine.
+bench-page: services
+	cd bench && ../$(BIN)/python page.py
+
+# The pictures of the page in docs/images.
+screenshots: services
+	cd tests && ../$(BIN)/python -m support.screenshots
 
 profile: .venv/.installed-dev
 	cd bench && ../$(BIN)/python line_profile.py

@@ -36,15 +36,17 @@ async def running_server(
     agents: list[dict[str, Any]] | None = None,
     settings: dict[str, Any] | None = None,
     bound: socket.socket | None = None,
+    assistant: bool = True,
 ) -> AsyncIterator[RunningServer]:
     """Serve `agents` and the assistant with the fast offline model, on free ports, with data in `directory`.
 
-    `bound` is the public listener's socket, if the test makes its own.
+    `bound` is the public listener's socket, if the test makes its own. Without the `assistant`
+    there are only `agents`.
     """
     config, catalog, data = directory / "settings.yaml", directory / "agents_catalog.yaml", directory / "data"
     data.mkdir(exist_ok=True)
     config.write_text(yaml.safe_dump({**FAST, "server": {"port": 0, "grace_s": 0.2}} | (settings or {})))
-    catalog.write_text(yaml.safe_dump({"agents": [ASSISTANT, *(agents or [])]}))
+    catalog.write_text(yaml.safe_dump({"agents": [*([ASSISTANT] if assistant else []), *(agents or [])]}))
     loaded = load_settings(config, {"data.directory": str(data)})
     servers = {OPERATIONS, *loaded.mcp_servers}
     manager = AgentManager.load(catalog, loaded.models.keys(), servers, load_chat_profiles(loaded).names)

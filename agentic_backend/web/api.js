@@ -81,6 +81,25 @@ export class Api {
     return this.#call("GET", "usage", { query: { session_id: sessionId, by: "exchange_id" } });
   }
 
+  /** What calls of models have used, in one session or exchange, by model: `{priced, sums, truncated}`. */
+  usage({ sessionId, exchangeId }) {
+    return this.#call("GET", "usage", { query: { session_id: sessionId, exchange_id: exchangeId, by: "model" } });
+  }
+
+  /** What the user says of the session's answers: `{feedback}`. */
+  feedback(sessionId) {
+    return this.#call("GET", `sessions/${encodeURIComponent(sessionId)}/feedback`);
+  }
+
+  /** Says `{rating, comment}` of the answer at `rank`. */
+  giveFeedback(sessionId, rank, said) {
+    return this.#call("PUT", `sessions/${encodeURIComponent(sessionId)}/messages/${rank}/feedback`, { body: said });
+  }
+
+  withdrawFeedback(sessionId, rank) {
+    return this.#call("DELETE", `sessions/${encodeURIComponent(sessionId)}/messages/${rank}/feedback`);
+  }
+
   /** What the answer of an exchange rests on: a TrustSummary. */
   trust(exchangeId) {
     return this.#call("GET", `exchanges/${encodeURIComponent(exchangeId)}/trust`);

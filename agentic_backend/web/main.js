@@ -11,6 +11,7 @@ import { noticeOf } from "./connection-words.js";
 import { Conversation } from "./conversation.js";
 import { Costs, noCosts } from "./costs.js";
 import { errorText } from "./error-words.js";
+import { Feedback, noFeedback } from "./feedback.js";
 import { Drafts } from "./drafts.js";
 import { forgetRows } from "./kept-rows.js";
 import { sessionInAddress } from "./location.js";
@@ -42,6 +43,7 @@ function openChat(signIn) {
     sessions: noSessions,
     conversation: nothingOpen,
     costs: noCosts,
+    feedback: noFeedback,
     drafts: {},
     unseen: 0,
     uploads: [],
@@ -97,6 +99,7 @@ function openChat(signIn) {
       signIn.signOut();
     },
   };
+  conversation.feedback = new Feedback(api, store);
   new Costs(api, store);
   new Notifications(store, (unseen) => store.set({ unseen }));
   store.subscribe((state) => render(html`<${Page} state=${state} actions=${actions} />`, page));

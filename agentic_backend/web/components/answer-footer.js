@@ -1,25 +1,51 @@
-/** What can be done with an answer, and what it took. */
+/** What can be done with an answer, what the user says of it, and what it took. */
 
 import { formatCount, formatDuration } from "../format.js";
+import { t } from "../i18n.js";
 import { CopyButton } from "./copy-button.js";
 import { html } from "./html.js";
 import { markdownOf } from "./parts.js";
+import { Rating } from "./rating.js";
+import { Usage } from "./usage.js";
 
 const CUT_SHORT = {
-  length: "Cut off at the length limit",
-  content_filter: "Cut off by the content filter",
+  length: t("Cut off at the length limit"),
+  content_filter: t("Cut off by the content filter"),
 };
 
-export function AnswerFooter({ parts, metadata }) {
-  const { token_usage: usage, latency_ms: latency, model, finish_reason: reason } = metadata;
-  const facts = [
-    CUT_SHORT[reason],
-    latency != null && formatDuration(latency),
-    usage && `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`,
-    model,
-  ].filter(Boolean);
+/** `conversation` is null where nothing can be said of the answer: in a query, and in what somebody else shares. */
+export function AnswerFooter({ message, said, conversation }) {
+  const { parts, rank, session_id: sessionId, exchange_id: exchangeId } = message;
+  const metadata = message.metadata ?? {};
+  const { feedback } = conversation ?? {};
+  const isKept = Boolean(feedback && sessionId);
+  const reason = CUT_SHORT[metadata.finish_reason];
   return html`<footer class="answer-footer">
-    <${CopyButton} text=${markdownOf(parts)} label="Copy the answer" />
-    <span class="muted" data-testid="usage">${facts.join(" · ")}</span>
+    <${CopyButton} text=${markdownOf(parts)} label=${t("Copy the answer")} />
+    ${
+      isKept &&
+      html`<${Rating}
+        said=${said[rank]}
+        onGive=${(rating, comment) => feedback.give(rank, rating, comment)}
+        onWithdraw=${() => feedback.withdraw(rank)}
+      />`
+    }
+    <${Took} metadata=${metadata} load=${isKept ? () => conversation.api.usage({ exchangeId }) : null} />
+    ${reason && html`<span class="muted" data-testid="cut-short">${reason}</span>`}
   </footer>`;
+}
+
+function Took({ metadata: { token_usage: tokens, latency_ms: latency, model }, load }) {
+  const duration = latency == null ? null : formatDuration(latency);
+  const shown = [duration, model].filter(Boolean).join(" · ");
+  const facts = [
+    model && [t("Model"), model],
+    duration && [t("Time of the model"), duration],
+    tokens?.input_tokens != null && [t("Tokens in"), formatCount(tokens.input_tokens)],
+    tokens?.output_tokens != null && [t("Tokens out"), formatCount(tokens.output_tokens)],
+  ].filter(Boolean);
+  if (!facts.length) return null;
+  return html`<${Usage} label=${t("What the answer took")} facts=${facts} load=${load} testId="usage">
+    ${shown || t("Tokens")}
+  <//>`;
 }

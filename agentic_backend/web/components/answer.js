@@ -8,7 +8,7 @@ import { html, useId } from "./html.js";
 import { Parts } from "./parts.js";
 import { Sources } from "./sources.js";
 
-export function Answer({ parts, metadata, streaming, sources, agentName }) {
+export function Answer({ message, parts, metadata, streaming, sources, said, agentName, conversation }) {
   const author = metadata.agent_id ? agentName(metadata.agent_id) : t("Answer");
   const saysNothing = !streaming && parts.every(({ type, text }) => type === "text" && !text);
   const id = useId();
@@ -20,6 +20,6 @@ export function Answer({ parts, metadata, streaming, sources, agentName }) {
     <${Parts} parts=${parts.filter((part) => !isCitation(part))} streaming=${streaming} onShown=${link} />
     ${saysNothing && html`<p class="muted" data-testid="no-answer">${t("The agent ended without an answer.")}</p>`}
     <${Sources} sources=${sources} idOf=${idOf} />
-    ${!streaming && html`<${AnswerFooter} parts=${parts} metadata=${metadata} />`}
+    ${!streaming && html`<${AnswerFooter} message=${message} said=${said} conversation=${conversation} />`}
   </article>`;
 }

@@ -19,11 +19,11 @@ import { Trust } from "./trust.js";
 import { Working } from "./working.js";
 
 /** `conversation` takes what the user does about the exchange; see Conversation. `costs` are known once it has ended. */
-export const Exchange = memo(({ exchange, costs, isLast, isHeard, agentName, conversation }) => {
+export const Exchange = memo(({ exchange, costs, said, isLast, isHeard, agentName, conversation }) => {
   const { before, run, after } = runOf(exchange, timeline(exchange));
   const ending = outcome(exchange);
   const mayGoOn = isLast && ending && askedText(exchange);
-  const shown = { exchange, ending, mayGoOn, agentName, conversation };
+  const shown = { exchange, ending, said, mayGoOn, agentName, conversation };
   const isWorking = Boolean(exchange.progress) || isSilent(exchange);
   // The run's line says that it works, unless there is more to say.
   const runSaysIt = run && isHeard && !exchange.stopping && !exchange.kept;
@@ -41,14 +41,14 @@ export const Exchange = memo(({ exchange, costs, isLast, isHeard, agentName, con
   </section>`;
 });
 
-function Item({ item, shown: { exchange, ending, mayGoOn, agentName, conversation } }) {
+function Item({ item, shown: { exchange, ending, said, mayGoOn, agentName, conversation } }) {
   switch (item.kind) {
     case "user":
       return html`<${Question} ...${item} />`;
     case "continued":
       return html`<p class="activity" data-testid="continued">${t("Continued")}</p>`;
     case "final":
-      return html`<${Answer} ...${item} sources=${sourcesOf(exchange, item)} agentName=${agentName} />`;
+      return html`<${Answer} ...${item} sources=${sourcesOf(exchange, item)} said=${said} agentName=${agentName} conversation=${conversation} />`;
     case "thought":
     case "plan":
       return html`<${Thought} ...${item} foldKey=${`${exchange.key}/${item.key}`} />`;

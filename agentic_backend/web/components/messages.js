@@ -11,7 +11,7 @@ import { Icon } from "./icons.js";
 /** This near to its end the view counts as being there, in pixels. */
 const NEAR = 80;
 
-export function Messages({ open: { sessionId, transcript }, costs, isHeard, agentName, actions: { conversation } }) {
+export function Messages({ open: { sessionId, transcript }, costs, said, isHeard, agentName, actions: { conversation } }) {
   const { exchanges, firstRank } = transcript;
   const { view, content, atEnd, toEnd } = useFollowedEnd(
     sessionId,
@@ -36,6 +36,7 @@ export function Messages({ open: { sessionId, transcript }, costs, isHeard, agen
             key=${exchange.key}
             exchange=${exchange}
             costs=${costs[exchange.id]}
+            said=${said}
             isLast=${index === exchanges.length - 1}
             isHeard=${isHeard || !isOngoing(exchange)}
             agentName=${agentName}

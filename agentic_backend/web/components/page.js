@@ -97,7 +97,8 @@ function focusSearch() {
   requestAnimationFrame(() => document.querySelector(SEARCH)?.focus());
 }
 
-function Body({ state: { conversation: open, connection, costs, agents, agentId, agentsError }, actions, agentName }) {
+function Body({ state, actions, agentName }) {
+  const { conversation: open, connection, costs, feedback, agents, agentId, agentsError } = state;
   if (open.loadError) {
     return html`<div class="center" role="alert">
       <p>${open.loadError}</p>
@@ -122,6 +123,7 @@ function Body({ state: { conversation: open, connection, costs, agents, agentId,
     <${Messages}
       open=${open}
       costs=${costs.byExchange}
+      said=${feedback.byRank}
       isHeard=${connection.phase === "open"}
       agentName=${agentName}
       actions=${actions}

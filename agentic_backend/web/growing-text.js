@@ -15,6 +15,9 @@ import { enliven, morph } from "./morphing.js";
 import { closable, lineStarts, openPart } from "./open-parts.js";
 import { steadyCode, steadyLines } from "./steady.js";
 
+/** Blocks stand in groups of so many: what is out of sight is left out of a frame group by group. */
+const GROUP = 16;
+
 let texts = 0;
 
 export class GrowingText {
@@ -24,7 +27,7 @@ export class GrowingText {
   #shown = "";
   /** How much of `#shown` is closed, in characters. */
   #start = 0;
-  /** An element of `#root` for each top-level block, with the HTML that it was made of. */
+  /** An element for each top-level block, with the HTML that it was made of. */
   #blocks = [];
   /** How many of them are closed. */
   #closed = 0;
@@ -87,7 +90,11 @@ export class GrowingText {
       if (isPart) this.#part.extend(elements[index]);
       else this.#place(laid, elements[index], html, streaming);
     });
-    for (const { element } of this.#blocks.splice(this.#closed + blocks.length)) element.remove();
+    for (const { element } of this.#blocks.splice(this.#closed + blocks.length)) {
+      const group = element.parentElement;
+      element.remove();
+      if (!group.hasChildNodes()) group.remove();
+    }
   }
 
   #place(laid, element, html, streaming) {
@@ -97,10 +104,18 @@ export class GrowingText {
       Object.assign(laid, { element: shown, html });
     } else {
       if (!streaming) foldCode(element);
-      this.#root.append(element);
+      this.#group().append(element);
       this.#blocks.push({ element, html });
     }
     enliven(shown, !streaming);
+  }
+
+  /** Where the next block goes. */
+  #group() {
+    if (this.#blocks.length % GROUP > 0) return this.#root.lastElementChild;
+    const group = document.createElement("div");
+    group.className = "blocks";
+    return this.#root.appendChild(group);
   }
 
   /** Closes what no further text can change: what comes before the last block of which a line is whole. */

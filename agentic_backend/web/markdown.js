@@ -152,13 +152,13 @@ const HAVE_DIRECTION = new Set(
   "alert_open blockquote_open bullet_list_open heading_open ordered_list_open paragraph_open".split(" "),
 );
 
-/** Each block that stands on its own, and each cell, is written in the direction of its own text. */
+/** Each block that stands on its own is written in the direction of its own text; what is inside has it by its style. */
 function directions({ tokens }) {
   for (const token of tokens) {
     const { type, level } = token;
     // A list would get a class as soon as one of its items is a task.
     if (/_list_open$/.test(type)) token.attrs = token.attrs?.filter(([name]) => name !== "class") ?? null;
-    if (/^t[hd]_open$/.test(type) || (level === 0 && HAVE_DIRECTION.has(type))) token.attrSet("dir", "auto");
+    if (level === 0 && HAVE_DIRECTION.has(type)) token.attrSet("dir", "auto");
   }
 }
 
@@ -206,8 +206,7 @@ const alertTitle = (markdown, kind) =>
 /** markdown-it aligns cells by a style attribute, which the content security policy forbids. */
 function cell(tokens, index, options, _environment, self) {
   const alignment = /text-align:(\w+)/.exec(tokens[index].attrGet("style") ?? "")?.[1];
-  const attributes = tokens[index].attrs.filter(([name]) => name !== "style");
-  tokens[index].attrs = alignment ? [...attributes, ["class", `align-${alignment}`]] : attributes;
+  tokens[index].attrs = alignment ? [["class", `align-${alignment}`]] : [];
   return self.renderToken(tokens, index, options);
 }
 

@@ -1,0 +1,84 @@
+"""What a streaming answer costs the page: the main thread's CPU time for each frame, from Chromium's own trace.
+
+A frame's cost is the CPU time of all of the main thread's tasks since the frame before: what arrives on the socket,
+what preact and the Markdown renderer make of it, colours, style, layout and paint.
+"""
+
+import asyncio
+import json
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from figures import percentile
+from playwright.async_api import Browser
+from servers import product
+from streamed_texts import TEXTS
+from support.chromium import chromium
+
+AGENTS = {"mixed": "18 kB of mixed text", "list": "one long list", "table": "one long table", "long": "78 kB"}
+"""The texts by the agent that writes each."""
+
+TARGET_MS = 4.0
+_LONGEST_MS = 120_000
+_CATEGORIES = ["devtools.timeline", "disabled-by-default-devtools.timeline"]
+_FRAME = "Commit"
+
+
+async def measure(browser: Browser, address: str) -> dict[str, list[float]]:
+    """For each text the CPU time in ms of each frame while it streams; `address` serves the agents above."""
+    return {name: await _frames(browser, address, agent) for agent, name in AGENTS.items()}
+
+
+async def _frames(browser: Browser, address: str, agent: str) -> list[float]:
+    context = await browser.new_context(viewport={"width": 1280, "height": 800})
+    try:
+        session = await context.request.post(f"{address}/agentic/v1/sessions", data={"agent_id": agent})
+        tab = await context.new_page()
+        await tab.goto(f"{address}/#s={(await session.json())['id']}")
+        await tab.get_by_test_id("session-agent").wait_for()
+        composer = tab.get_by_test_id("composer")
+        await composer.fill("Write.")
+        await composer.press("Enter")
+        await tab.locator("[data-testid=message-final]").wait_for()
+        await browser.start_tracing(page=tab, categories=_CATEGORIES)
+        await tab.locator("section.exchange[data-status=ok]").wait_for(timeout=_LONGEST_MS)
+        trace = json.loads(await browser.stop_tracing())
+    finally:
+        await context.close()
+    return frame_costs(trace["traceEvents"])
+
+
+def frame_costs(events: list[dict[str, Any]]) -> list[float]:
+    """The CPU time in ms that the tab's main thread spends up to each frame that it hands over, since the one before."""
+    main = _main_thread(events)
+    own = sorted((event for event in events if (event["pid"], event["tid"]) == main), key=lambda event: event["ts"])
+    costs, cost = [], 0.0
+    for event in own:
+        if event["name"] == "RunTask":
+            cost += event.get("tdur", 0) / 1000
+        elif event["name"] == _FRAME:
+            # Within its task, which has begun before.
+            costs.append(cost)
+            cost = 0.0
+    return costs
+
+
+def _main_thread(events: list[dict[str, Any]]) -> tuple[int, int]:
+    """Of several renderers the tab's is the one that makes frames."""
+    frames = Counter((event["pid"], event["tid"]) for event in events if event["name"] == _FRAME)
+    return frames.most_common(1)[0][0]
+
+
+async def _main() -> None:
+    with tempfile.TemporaryDirectory() as data, product(Path(data)) as server:
+        async with chromium() as browser:
+            for name, costs in (await measure(browser, server.address)).items():
+                p50, p95, most = percentile(costs, 50), percentile(costs, 95), max(costs)
+                print(f"{name}: p50 {p50:.2f} ms, p95 {p95:.2f} ms, at most {most:.1f} ms, {len(costs)} frames")
+
+
+if __name__ == "__main__":
+    assert set(AGENTS) == set(TEXTS)
+    asyncio.run(_main())

@@ -51,7 +51,7 @@ async def _frames(browser: Browser, address: str, agent: str) -> list[float]:
 
 
 def frame_costs(events: list[dict[str, Any]]) -> list[float]:
-    """The CPU time in ms that the tab's main thread spends up to each frame that it hands over, since the one before."""
+    """The CPU time in ms that the tab's main thread spends on each frame that it hands over."""
     main = _main_thread(events)
     own = sorted((event for event in events if (event["pid"], event["tid"]) == main), key=lambda event: event["ts"])
     costs, cost = [], 0.0

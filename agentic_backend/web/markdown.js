@@ -45,6 +45,7 @@ function renderer({ streaming }) {
     markdown.core.ruler.after("list_paragraphs", "steady", steady);
     markdown.disable(["footnote_ref", "footnote_tail"]);
     markdown.inline.ruler.after("footnote_ref", "pending_note", pendingNote);
+    markdown.inline.ruler.after("link", "pending_link", pendingLink);
   }
   Object.assign(markdown.renderer.rules, RULES);
   return markdown;
@@ -195,6 +196,15 @@ function pendingNote(state, silent) {
     state.push("footnote_ref", "", 0).meta = { id: notes.get(mark[1]), subId: 1 };
   }
   state.pos += mark[0].length;
+  return true;
+}
+
+/** A link whose target is not written yet, as `[text][name]`: its text. */
+function pendingLink(state, silent) {
+  const link = /^\[([^\[\]]{1,200})\]\[[^\[\]]{0,100}\]/.exec(state.src.slice(state.pos, state.pos + 310));
+  if (!link) return false;
+  if (!silent) state.pending += link[1];
+  state.pos += link[0].length;
   return true;
 }
 

@@ -65,13 +65,13 @@ class Scan {
       case "`":
         return this.#code();
       case "$":
-        return this.#text.startsWith("$$", this.#at) ? this.#until("$$", 2) : this.#skip(1);
+        return this.#text.startsWith("$$", this.#at) ? this.#until("$$", 2) : this.#unless(/^\$$/);
       case "!":
         return this.#text[this.#at + 1] === "[" ? this.#link(this.#at + 1, true) : this.#skip(1);
       case "[":
         return this.#link(this.#at, false);
       case "<":
-        return this.#unless(/^<[a-z/][^\s<>]*$/i);
+        return this.#unless(/^<(?:[a-z/][^\s<>]*)?$/i);
       case "&":
         return this.#unless(/^&#?\w{0,10}$/);
       case "*":

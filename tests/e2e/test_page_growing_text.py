@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import Page
 from support.chat_page import ChatPage
-from support.markdown_texts import HOSTILE, MIXED, TEXTS
+from support.markdown_texts import EVERY_MARK, HOSTILE, MIXED, TEXTS
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
@@ -57,3 +57,26 @@ async def test_a_text_that_grows_ends_as_the_text_at_once(page: ChatPage) -> Non
 
 async def test_so_does_a_hostile_one(page: ChatPage) -> None:
     assert await differences(page.tab, HOSTILE, [0, 3]) == []
+
+
+FLASHES = """async (text) => {
+  const { GrowingText } = await import("/static/growing-text.js");
+  const root = document.createElement("div");
+  document.body.append(root);
+  const growing = new GrowingText(root);
+  const seen = new Set();
+  for (let end = 1; end <= text.length; end += 1) {
+    growing.show(text.slice(0, end), true);
+    const shown = root.cloneNode(true);
+    for (const own of shown.querySelectorAll(".formula, .alert-mark")) own.remove();
+    if (/[*_`~|[\\]$\\\\<>&#^]|--|:-|\\d\\.(\\s|$)/.test(shown.textContent)) {
+      seen.add(`${JSON.stringify(text.slice(Math.max(0, end - 30), end))} shows ${shown.textContent.slice(-40)}`);
+    }
+  }
+  root.remove();
+  return [...seen];
+}"""
+
+
+async def test_no_mark_is_shown_while_its_text_is_written(page: ChatPage) -> None:
+    assert await page.tab.evaluate(FLASHES, EVERY_MARK) == []

@@ -44,6 +44,15 @@ HOSTILE = [
     f"| a |\n|---|\n| <img src=x onerror={RUN}> |",
     "&lt;script&gt;window.executed=1&lt;/script&gt;",
     '<button class="show-image" data-src="https://outside.example/pixel.png">show</button>',
+    f"[a link](data:image/svg+xml,%3Csvg%20xmlns='http://www.w3.org/2000/svg'%20onload='{RUN}'/%3E)",
+    f"\\(\\href{{javascript:{RUN}}}{{a}} \\url{{https://outside.example}} \\class{{show-image}}{{b}}\\)",
+    "$$\\includegraphics{https://outside.example/pixel.png} \\htmlStyle{background:url(//outside.example)}{c}$$",
+    f"\\(\\text{{</math><img src=x onerror={RUN}>}} \\color{{red;background:url(//outside.example/x)}}{{d}}\\)",
+    "\\[\\def\\a{\\a\\a}\\a \\rule{99999em}{99999em}\\]",
+    f'```show-image" onmouseover="{RUN}\n<b>\n```',
+    f'a[^"onmouseover="{RUN}] b[^<img>]\n\n[^"onmouseover="{RUN}]: <img src=x onerror="{RUN}">\n[^<img>]: ![x](x:y)',
+    f"> [!NOTE] <img src=x onerror={RUN}>\n> - [x] <img src=x onerror={RUN}>",
+    "[a link](#s=another) [b](//outside.example#text-1-note-1)",
 ]
 
 INSPECT = """() => {
@@ -53,7 +62,8 @@ INSPECT = """() => {
     executed: window.executed ?? null,
     base: document.baseURI,
     handlers: elements.flatMap((e) => e.getAttributeNames()).filter((name) => /^on|^srcdoc$|^formaction$/.test(name)),
-    links: shown.filter((e) => e.href).map((e) => [e.protocol, e.rel, e.target]),
+    links: shown.filter((e) => e.href && !e.matches(".note-link")).map((e) => [e.protocol, e.rel, e.target]),
+    notes: shown.filter((e) => e.matches(".note-link")).map((e) => e.getAttribute("href")),
     sources: shown.filter((e) => e.src).map((e) => new URL(e.src).protocol),
     tags: [...new Set(shown.map((e) => e.localName))].sort(),
   };
@@ -69,8 +79,8 @@ MISBEHAVE = """async () => {
 }"""
 
 HARMLESS = set(
-    "a article blockquote br button code div em footer h1 h2 h3 h4 h5 h6 hr img li ol p path pre s span strong svg "
-    "table tbody td th thead tr ul".split()
+    "a article blockquote br button code div em footer h1 h2 h3 h4 h5 h6 hr img li ol p path pre s section span strong "
+    "sup svg table tbody td th thead tr ul math mi mo mn mrow mspace mstyle mtext".split()
 )
 
 
@@ -81,6 +91,7 @@ async def assert_harmless(page: ChatPage, server: RunningServer) -> None:
     assert found["handlers"] == []
     assert {protocol for protocol, _, _ in found["links"]} <= {"https:", "http:", "mailto:"}
     assert all(rel == "noopener noreferrer" and target == "_blank" for _, rel, target in found["links"])
+    assert all(re.fullmatch(r"#text-\d+-note-\d+(-mark)?", target) for target in found["notes"])
     assert set(found["sources"]) <= {"data:"}
     assert set(found["tags"]) <= HARMLESS
     assert page.problems == []

@@ -54,3 +54,66 @@ HOSTILE = [
 """Texts that are meant to confuse or to exhaust the renderer."""
 
 MIXED = "\n\n".join(text for text in TEXTS if "never closed" not in text)
+
+TOUCHED = "\n".join(
+    [
+        "A paragraph that is closed.",
+        "",
+        "```python",
+        "print('closed')",
+        "```",
+        "",
+        "```python",
+        *[f"{name} = {number}" for number, name in enumerate("first second third fourth fifth".split(), start=1)],
+        "```",
+        "",
+        "And an end.",
+    ]
+)
+"""A paragraph and two blocks of code, to be touched while they are written."""
+
+ROW = "| row{number} | " + "a_very_long_word_that_does_not_break_" * 5 + " |"
+"""A row that makes its table scroll."""
+
+EVERY_MARK = """\
+# Title with **strong** words
+
+A *word in italics*, **two strong words**, ***both of them***, _another one_, ~~gone for good~~, `some code here`,
+[a link to read](https://example.org/a/long/path), <https://example.org/auto> and
+[another link][ref] with \\(a + b\\) and $$c + d$$ &copy; so on.[^1]
+
+[A link at the start](https://example.org) of a line, ![an image](/static/icon.svg) in it.
+
+- **First item** of `list`
+- [ ] a task
+- [x] a task that is done
+  - *inner* item
+
+1. **One**
+2. Two
+
+| Name | **Value** |
+|:-----|----------:|
+| `a`  | *one*     |
+| b    | **two**   |
+
+> [!NOTE]
+> A *note* to **read**.
+
+$$
+\\frac{a}{b}
+$$
+
+```python
+print("plain")
+```
+
+Setext title
+------------
+
+***
+
+[ref]: https://example.org/ref
+[^1]: A *footnote* text.
+"""
+"""Each mark that streams in pieces; rendered, it has none of the signs that marks are made of."""

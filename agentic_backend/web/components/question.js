@@ -3,6 +3,7 @@
 import { attachedTo, besideFiles } from "../attached.js";
 import { formatTime } from "../format.js";
 import { AttachmentList } from "./attachment-list.js";
+import { FoldedText } from "./folded-text.js";
 import { html } from "./html.js";
 import { Parts } from "./parts.js";
 
@@ -12,7 +13,7 @@ export function Question({ parts, message }) {
     <h2 class="visually-hidden">You</h2>
     ${files.length > 0 && html`<${AttachmentList} files=${files} />`}
     ${besideFiles(parts).map((part, index) =>
-      part.type === "text" ? html`<p key=${index}>${part.text}</p>` : html`<${Parts} key=${index} parts=${[part]} />`,
+      part.type === "text" ? html`<${FoldedText} key=${index} text=${part.text} />` : html`<${Parts} key=${index} parts=${[part]} />`,
     )}
   </article>`;
 }

@@ -119,6 +119,7 @@ export default {
     "Envoyer le message, ou le garder pour la fin de la réponse",
   Settings: "Réglages",
   Show: "Afficher",
+  "Show all of it": "Tout afficher",
   "Show all {count} characters": "Afficher les {count} caractères",
   "Show all {count} lines": "Afficher les {count} lignes",
   "Show image from {host}": "Afficher l’image de {host}",

@@ -1,0 +1,119 @@
+"""Text that streams can be touched: what is selected, focused, scrolled and clicked in it stays while it grows."""
+
+import pytest
+from playwright.async_api import expect
+from support.chat_page import ChatPage
+from support.markdown_texts import ROW, TOUCHED
+from support.paced_agent import Pace
+
+pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+SELECTED = "() => getSelection().toString()"
+MARK = "(element) => { element.marked = true; }"
+MARKED = "(element) => element.marked === true"
+
+
+async def written_up_to(page: ChatPage, pace: Pace, text: str) -> None:
+    """Let the agent write until the answer has this text."""
+    for _ in range(400):
+        if text in (await page.answers.inner_text() if await page.answers.count() else ""):
+            return
+        pace.write(1)
+        await page.tab.evaluate("() => new Promise(requestAnimationFrame)")
+    raise AssertionError(f"not written: {text}")
+
+
+async def ask(page: ChatPage, text: str) -> None:
+    await page.tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.choose_agent("paced")
+    await page.ask(f"repeat after me: {text}")
+
+
+async def copied(page: ChatPage) -> str:
+    text: str = await page.tab.evaluate("() => navigator.clipboard.readText()")
+    return text
+
+
+async def test_what_is_selected_stays_selected_and_every_copy_copies(page: ChatPage, pace: Pace) -> None:
+    await ask(page, TOUCHED)
+    await written_up_to(page, pace, "first = 1")
+    paragraph = page.answers.locator("p").first
+    await paragraph.evaluate(MARK)
+    await paragraph.click(click_count=3)
+    selected = await page.tab.evaluate(SELECTED)
+    assert selected.strip() == "A paragraph that is closed."
+    await written_up_to(page, pace, "third = 3")
+    assert await page.tab.evaluate(SELECTED) == selected
+
+    closed, written = (page.answers.locator(".copy-code").nth(index) for index in range(2))
+    await closed.click()
+    assert await copied(page) == "print('closed')\n"
+    await written.click()
+    assert (await copied(page)).startswith("first = 1\nsecond = 2\nthird = 3")
+    await written.focus()
+    pace.finish()
+    await page.ended()
+    await expect(written).to_be_focused()
+    assert await paragraph.evaluate(MARKED)
+
+
+async def test_what_is_selected_in_the_last_paragraph_stays_while_it_grows(page: ChatPage, pace: Pace) -> None:
+    await ask(page, "One *two* three four five six seven eight nine ten")
+    await written_up_to(page, pace, "three four")
+    await page.answers.locator("p").evaluate(
+        "(p) => getSelection().setBaseAndExtent(p.firstChild, 0, p.lastChild, ' three'.length)"
+    )
+    pace.finish()
+    await page.ended()
+    await expect(page.answers.locator("p")).to_have_text("One two three four five six seven eight nine ten")
+    assert await page.tab.evaluate(SELECTED) == "One two three"
+
+
+async def test_code_that_is_written_stays_scrolled_and_wrapped(page: ChatPage, pace: Pace) -> None:
+    wide = "x = " + "+".join(str(number) for number in range(200))
+    await ask(page, f"```python\n{wide}\nsecond = 2\n{wide}\nfourth = 4\n```\n\nEnd")
+    await written_up_to(page, pace, "second")
+    code = page.answers.locator("pre")
+    await code.evaluate("(pre) => { pre.scrollLeft = 300; }")
+    await written_up_to(page, pace, "fourth")
+    assert await code.evaluate("(pre) => pre.scrollLeft") == 300
+
+    wrap = page.answers.get_by_role("button", name="Wrap")
+    await wrap.click()
+    await expect(wrap).to_have_attribute("aria-pressed", "true")
+    assert await code.evaluate("(pre) => pre.scrollWidth <= pre.clientWidth")
+    pace.finish()
+    await page.ended()
+    await expect(wrap).to_have_attribute("aria-pressed", "true")
+    await expect(page.answers.locator(".hljs-number").first).to_be_visible()
+
+
+async def test_closed_items_and_rows_are_the_same_elements_at_the_end(page: ChatPage, pace: Pace) -> None:
+    items = "\n".join(f"- item{number} of a list" for number in range(6))
+    rows = "\n".join(ROW.format(number=number) for number in range(6))
+    await ask(page, f"{items}\n\n| a | b |\n|---|---|\n{rows}\n\nEnd")
+    await written_up_to(page, pace, "item3")
+    item = page.answers.locator("li").nth(1)
+    await item.evaluate(MARK)
+    await written_up_to(page, pace, "row3")
+    row = page.answers.locator("tbody tr").nth(1)
+    await row.evaluate(MARK)
+    await page.answers.locator(".table").evaluate("(table) => { table.scrollLeft = 40; }")
+    pace.finish()
+    await page.ended()
+    await expect(page.answers.locator("li")).to_have_count(6)
+    await expect(page.answers.locator("tbody tr")).to_have_count(6)
+    assert await item.evaluate(MARKED)
+    assert await row.evaluate(MARKED)
+    assert await page.answers.locator(".table").evaluate("(table) => table.scrollLeft") == 40
+
+
+async def test_an_image_that_was_asked_for_stays_while_its_paragraph_grows(page: ChatPage, pace: Pace) -> None:
+    page.provokes(r"outside request: https://outside\.example/|ERR_NAME_NOT_RESOLVED")
+    await ask(page, "Look ![cat](https://outside.example/cat.png) at this and more words to come")
+    await written_up_to(page, pace, "at this")
+    await page.answers.get_by_role("button", name="Show image").click()
+    await expect(page.answers.get_by_role("img", name="cat")).to_be_focused()
+    pace.finish()
+    await page.ended()
+    await expect(page.answers.get_by_role("img", name="cat")).to_be_focused()

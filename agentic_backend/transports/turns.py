@@ -16,5 +16,5 @@ def turn_of(ask: Ask) -> Turn:
         scope=ask.scope,
         client_exchange_id=ask.client_exchange_id,
         runtime_context=ask.runtime_context,
-        attachments=ask.attachments,
+        attachments=tuple(ask.attachments),
     )

@@ -49,7 +49,7 @@ def test_an_ask_says_all_but_its_tokens() -> None:
         "client_exchange_id": "mine",
         "runtime_context": {"locale": "fr"},
     }
-    ask = Ask(message="Hi", access_token="secret", **fields)
-    assert turn_of(ask) == said("Hi", **fields)
+    ask = Ask(message="Hi", access_token="secret", attachments=["one", "two"], **fields)
+    assert turn_of(ask) == said("Hi", attachments=("one", "two"), **fields)
     assert turn_of(Ask(message="Hi", mode="query")) == said("Hi", mode="query")
     assert turn_of(Ask(message="Hi")) == said("Hi")

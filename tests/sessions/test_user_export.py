@@ -15,7 +15,7 @@ from agentic_backend.sessions import user_export
 from agentic_backend.sessions.user_export import FOR_ADMINS
 from agentic_backend.stores.items import SHARED, ItemBounds
 from agentic_backend.stores.tables import OUTLIVE_USERS, TABLES
-from tests.stores.samples import an_item
+from tests.stores.samples import CONTENT, an_attachment, an_item, in_pieces
 from tests.stores.trail_samples import one_of_each
 
 BOB = User(id="bob", name="Bob")
@@ -35,6 +35,7 @@ async def fill(sessions: Sessions) -> None:
             await store.add_trail(one_of_each(begun.session_id or "", user.id, word))
         asking = await sessions.begin(f"{word} to decide", user=user, agent_id="asking")
         await until(asking, "awaiting_human")
+        await store.add_attachment(an_attachment(user_id=user.id, name=f"{word}.png"), in_pieces(CONTENT), 10_000_000)
         await store.put_items([an_item("a", "k", json.dumps(word), owner=user.id)], [], ItemBounds())
     await store.put_items([an_item("a", "shared", owner=SHARED)], [], ItemBounds())
 

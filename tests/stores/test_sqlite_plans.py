@@ -134,7 +134,8 @@ async def use_the_trail(store: SqliteStore, session_id: str) -> None:
         for column, *_ in table.indexes.values():
             if column in fields:
                 await store.trail(TrailQuery(record, {fields[column]: "x"}, cursor=cursor_at(EPOCH, "x")))
-        await store.delete_old(table, EPOCH, 10)
+        if table.time is not None:
+            await store.delete_old(table, EPOCH, 10)
     for name in ("user_id", "group", "session_id", "exchange_id"):
         await store.usage_sums(UsageQuery(**{name: "x"}, by=("day",)))
     await store.usage_sums(UsageQuery(since=EPOCH))

@@ -246,6 +246,7 @@ EVENTS: tuple[Event, ...] = (
     ),
     Final(
         **_at(7),
+        resumable=True,
         status=ExchangeStatus.ERROR,
         messages=[_QUESTION],
         session=_SESSION,

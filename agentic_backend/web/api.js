@@ -46,6 +46,16 @@ export class Api {
     return this.#call("PATCH", `sessions/${encodeURIComponent(id)}`, { body: { title } });
   }
 
+  /** A new branch of the session, which begins at `rank`. */
+  fork(id, rank) {
+    return this.#call("POST", `sessions/${encodeURIComponent(id)}/fork`, { body: { rank } });
+  }
+
+  /** The session's family: `{branches}`, the root first. */
+  branches(id) {
+    return this.#call("GET", `sessions/${encodeURIComponent(id)}/branches`);
+  }
+
   remove(id) {
     return this.#call("DELETE", `sessions/${encodeURIComponent(id)}`);
   }

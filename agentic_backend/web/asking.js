@@ -51,6 +51,11 @@ export class Asking {
     this.#send(queued);
   }
 
+  /** Asks what was asked before, of the same agent, whatever is written meanwhile. */
+  askAgain({ text, attachments, agentId }) {
+    this.#send({ id: randomId(), text, attachments, agentId });
+  }
+
   /** What is queued is written on again; `drop`: it is given up. */
   unqueue({ drop = false } = {}) {
     const { sessionId } = this.state.now;
@@ -124,10 +129,10 @@ export class Asking {
     this.#asks.close();
   }
 
-  #send({ id, text, attachments = [] }) {
+  #send({ id, text, attachments = [], agentId: named = null }) {
     const { sessionId, session, transcript } = this.state.now;
     const draft = this.drafts.of(sessionId);
-    const agentId = draft.agentId ?? (sessionId ? null : this.store.state.agentId);
+    const agentId = named ?? draft.agentId ?? (sessionId ? null : this.store.state.agentId);
     const isQuery = this.#isQuery(draft);
     const frame = { type: "ask", message: text, client_exchange_id: id };
     if (sessionId) frame.session_id = sessionId;

@@ -15,6 +15,7 @@ import { Decisions } from "./decisions.js";
 import { errorText } from "./error-words.js";
 import { Gaps } from "./gaps.js";
 import { PAGE, readHistory } from "./history.js";
+import { questionOf } from "./questions.js";
 import { sessionInAddress, showSessionInAddress } from "./location.js";
 import { OpenState, nothingOpen } from "./open-state.js";
 import { isOngoing } from "./client/transcript-exchange.js";
@@ -22,6 +23,7 @@ import { askedFiles, askedText } from "./timeline.js";
 import {
   answersAsk,
   applyEvent,
+  below,
   newTranscript,
   ongoing,
   stopping,
@@ -39,8 +41,8 @@ export class Conversation {
   #followedExchange = null;
 
   /** `owner` names the user. */
-  constructor({ api, store, sessions, drafts, owner }) {
-    Object.assign(this, { api, store, sessions, drafts });
+  constructor({ api, store, sessions, branches, drafts, owner }) {
+    Object.assign(this, { api, store, sessions, branches, drafts });
     /** Set once by the composition root: the connection needs this object's callbacks first. */
     this.connection = null;
     this.#state = new OpenState(store);
@@ -73,21 +75,26 @@ export class Conversation {
     else this.startNew();
   }
 
-  async open(sessionId) {
+  /** `shown` is what its transcript is known to begin with, `how` what else is known of how it is opened. */
+  async open(sessionId, { shown = newTranscript(), ...how } = {}) {
     this.#leave();
     const { opening } = this.#state;
-    this.#set({ ...nothingOpen, sessionId, session: this.sessions.find(sessionId), loading: true });
+    const known = { session: this.sessions.find(sessionId), transcript: shown, loading: true };
+    this.#set({ ...nothingOpen, ...how, ...known, sessionId });
     showSessionInAddress(sessionId);
     try {
       const session = await this.api.session(sessionId);
-      const firstRank = Math.max(0, session.next_rank - PAGE);
-      const { messages, exchanges } = await readHistory(this.api, sessionId, firstRank, session.next_rank);
+      const readFrom = Math.max(0, session.next_rank - PAGE);
+      const goesOn = readFrom <= shown.knownRank;
+      const firstRank = goesOn ? Math.min(readFrom, shown.firstRank) : readFrom;
+      const { messages, exchanges } = await readHistory(this.api, sessionId, readFrom, session.next_rank);
       if (opening !== this.#state.opening) return;
       const { active_exchange_id: activeExchangeId, next_rank: knownRank } = session;
-      const known = { firstRank, knownRank, activeExchangeId };
-      const transcript = summarised(stored(newTranscript(), messages, known), exchanges);
-      this.#set({ session, transcript, loading: false });
+      const before = goesOn ? shown : newTranscript();
+      const transcript = stored(before, messages, { firstRank, knownRank, activeExchangeId });
+      this.#set({ session, transcript: summarised(transcript, exchanges), loading: false });
       this.sessions.learn(session);
+      this.branches.show(session);
       this.#asking.show();
       this.#goOn();
       this.#gaps.checkUnexplained();
@@ -136,8 +143,32 @@ export class Conversation {
     if (this.drafts.of(this.#open.sessionId).queued) return this.unqueue();
     const last = this.#open.transcript.exchanges.findLast(askedText);
     if (!last || isOngoing(last)) return;
-    if (this.edit) this.edit(last);
-    else this.rewrite(last);
+    this.edit(last);
+  }
+
+  /** Takes up the question of an exchange to ask another one in its place; null ends that. */
+  edit(exchange) {
+    this.#set({ editing: exchange?.key ?? null });
+  }
+
+  /**
+   * Asks the question of an exchange again, or `text` in its place, in a branch that begins there. False if it can't.
+   */
+  async branch(exchange, text = null) {
+    const question = questionOf(this.#open.transcript, exchange);
+    if (!question || !(await this.#fork(question.rank))) return false;
+    this.#asking.askAgain({ ...question, text: text ?? question.text });
+    return true;
+  }
+
+  /** Goes on with a completed session, in a branch that has all of it. */
+  goOnInBranch() {
+    return this.#fork(this.#open.session.next_rank);
+  }
+
+  /** Opens another variant of the question at `rank`; the user has turned `way`, previous or next. */
+  turn(sessionId, rank, way) {
+    this.open(sessionId, { shown: below(this.#open.transcript, rank), turned: { rank, way } });
   }
 
   askAgain(exchange) {
@@ -289,6 +320,35 @@ export class Conversation {
     if (this.#decisions.refused(error) && exchange) this.#gaps.check(exchange);
   }
 
+  /** Opens a new branch that begins at `rank`; false, and the page says why, if there can be none. */
+  async #fork(rank) {
+    const { sessionId, transcript, forking } = this.#open;
+    const { opening } = this.#state;
+    if (forking) return false;
+    this.#set({ forking: true, refusal: null });
+    try {
+      const session = await this.api.fork(sessionId, rank);
+      if (opening !== this.#state.opening) {
+        // The user has gone elsewhere: nobody has asked for a branch without a question.
+        await this.api.remove(session.id);
+        return false;
+      }
+      this.#leave();
+      this.drafts.move(sessionId, session.id);
+      this.#set({ ...nothingOpen, sessionId: session.id, session, transcript: below(transcript, rank) });
+      showSessionInAddress(session.id);
+      this.sessions.learn(session);
+      this.branches.show(session);
+      return true;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (opening === this.#state.opening) {
+        this.#set({ forking: false, refusal: { code: error.code, content: error.content } });
+      }
+      return false;
+    }
+  }
+
   #goOn() {
     this.#follow();
     this.#asking.askQueued();
@@ -329,6 +389,7 @@ export class Conversation {
 
   #learn(session) {
     this.sessions.learn(session);
+    this.branches.learn(session);
     if (session.id === this.#open.sessionId) this.#set({ session });
   }
 

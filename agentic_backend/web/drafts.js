@@ -65,6 +65,13 @@ export class Drafts {
     this.flush();
   }
 
+  /** What is written goes on in a branch. What is queued stays, as what it waits for does. */
+  move(from, to) {
+    const { queued, ...written } = this.of(from);
+    this.change(to, written);
+    this.change(from, { ...EMPTY, queued, attachments: undefined });
+  }
+
   /** Puts a text before what is written, and files before those that are attached. */
   putBack(sessionId, text, files = []) {
     const { text: following, attachments = [] } = this.of(sessionId);

@@ -3,6 +3,7 @@
 import "./theme.js";
 import { Api } from "./api.js";
 import { Attachments } from "./attachments.js";
+import { Branches, noBranches } from "./branches.js";
 import { Connection, socketUrl } from "./client/connection.js";
 import { Page } from "./components/page.js";
 import { html, render } from "./components/html.js";
@@ -42,6 +43,7 @@ function openChat(signIn) {
     limits: null,
     sessions: noSessions,
     conversation: nothingOpen,
+    branches: noBranches,
     costs: noCosts,
     feedback: noFeedback,
     drafts: {},
@@ -54,7 +56,8 @@ function openChat(signIn) {
   const sessions = new Sessions(api, store);
   const drafts = new Drafts(store, signIn.owner);
   const attachments = new Attachments(api, store, drafts);
-  const conversation = new Conversation({ api, store, sessions, drafts, owner: signIn.owner });
+  const branches = new Branches(api, store);
+  const conversation = new Conversation({ api, store, sessions, branches, drafts, owner: signIn.owner });
   const connection = new Connection({
     url: socketUrl(new URL(".", document.baseURI)),
     tokens: (wanted) => signIn.tokens(wanted),
@@ -87,6 +90,7 @@ function openChat(signIn) {
   const actions = {
     state: () => store.state,
     sessions,
+    branches,
     conversation,
     attachments,
     connect: () => connection.connect(),

@@ -15,6 +15,12 @@ export const nothingOpen = {
   loading: false,
   loadError: null,
   refusal: null,
+  /** The key of the exchange whose question is being edited. */
+  editing: null,
+  /** How the user has come to this variant: `{rank, way}`. */
+  turned: null,
+  /** Whether a branch is about to be made. */
+  forking: false,
 };
 
 export class OpenState {

@@ -179,6 +179,18 @@ function byExchange(messages) {
 }
 
 /**
+ * What is known of the messages below a rank at which an exchange begins: the beginning of a branch from there.
+ *
+ * @param {Transcript} transcript
+ * @param {number} rank
+ * @returns {Transcript}
+ */
+export function below({ exchanges, firstRank }, rank) {
+  const shared = exchanges.filter(({ messages: [first] }) => first && first.rank < rank);
+  return { exchanges: shared, firstRank: Math.min(firstRank, rank), knownRank: rank };
+}
+
+/**
  * The rank after which stored messages are missing, or null when none are (-1: from the first).
  *
  * @param {Transcript} transcript

@@ -4,6 +4,7 @@ import { formatCount, formatDuration } from "../format.js";
 import { t } from "../i18n.js";
 import { CopyButton } from "./copy-button.js";
 import { html } from "./html.js";
+import { IconButton } from "./icons.js";
 import { markdownOf } from "./parts.js";
 import { Rating } from "./rating.js";
 import { Usage } from "./usage.js";
@@ -32,6 +33,27 @@ export function AnswerFooter({ message, said, conversation }) {
     }
     <${Took} metadata=${metadata} load=${isKept ? () => conversation.api.usage({ exchangeId }) : null} />
     ${reason && html`<span class="muted" data-testid="cut-short">${reason}</span>`}
+/** `onRegenerate`: the question may be asked again. */
+export function AnswerFooter({ parts, metadata, onRegenerate }) {
+  const { token_usage: usage, latency_ms: latency, model, finish_reason: reason } = metadata;
+  const facts = [
+    CUT_SHORT[reason],
+    latency != null && formatDuration(latency),
+    usage && `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`,
+    model,
+  ].filter(Boolean);
+  return html`<footer class="answer-footer">
+    <${CopyButton} text=${markdownOf(parts)} label="Copy the answer" />
+    ${
+      onRegenerate &&
+      html`<${IconButton}
+        name="retry"
+        label=${t("Regenerate the answer")}
+        data-testid="regenerate"
+        onClick=${onRegenerate}
+      />`
+    }
+    <span class="muted" data-testid="usage">${facts.join(" · ")}</span>
   </footer>`;
 }
 

@@ -9,6 +9,7 @@ import { Parts } from "./parts.js";
 import { Sources } from "./sources.js";
 
 export function Answer({ message, parts, metadata, streaming, sources, said, agentName, conversation }) {
+export function Answer({ parts, metadata, streaming, sources, agentName, onRegenerate }) {
   const author = metadata.agent_id ? agentName(metadata.agent_id) : t("Answer");
   const saysNothing = !streaming && parts.every(({ type, text }) => type === "text" && !text);
   const id = useId();
@@ -21,5 +22,6 @@ export function Answer({ message, parts, metadata, streaming, sources, said, age
     ${saysNothing && html`<p class="muted" data-testid="no-answer">${t("The agent ended without an answer.")}</p>`}
     <${Sources} sources=${sources} idOf=${idOf} />
     ${!streaming && html`<${AnswerFooter} message=${message} said=${said} conversation=${conversation} />`}
+    ${!streaming && html`<${AnswerFooter} parts=${parts} metadata=${metadata} onRegenerate=${onRegenerate} />`}
   </article>`;
 }

@@ -32,7 +32,8 @@ export function Composer({ draft, running, stopping, waiting, answers, refusal, 
 
   useEffect(() => {
     // A phone would open its keyboard over the conversation; what waits for a decision has the focus.
-    if (!waiting && !isTouched()) area.current.focus();
+    // Who has turned to another variant stays at its button.
+    if (!waiting && !isTouched() && !document.activeElement?.closest(".variants")) area.current.focus();
   }, [sessionId]);
 
   const send = () => {

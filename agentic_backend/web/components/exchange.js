@@ -2,6 +2,7 @@
 
 import { formatCosts } from "../format.js";
 import { t } from "../i18n.js";
+import { rankOf } from "../questions.js";
 import { runOf } from "../run.js";
 import { sourcesOf } from "../sources.js";
 import { askedText, hasGrounds, isSilent, outcome, timeline } from "../timeline.js";
@@ -24,6 +25,14 @@ export const Exchange = memo(({ exchange, costs, said, isLast, isHeard, agentNam
   const ending = outcome(exchange);
   const mayGoOn = isLast && ending && askedText(exchange);
   const shown = { exchange, ending, said, mayGoOn, agentName, conversation };
+export const Exchange = memo((given) => {
+  const { exchange, costs, isLast, isHeard, agentName, conversation } = given;
+  const { before, run, after } = runOf(exchange, timeline(exchange));
+  const ending = outcome(exchange);
+  const mayGoOn = isLast && ending && askedText(exchange);
+  const { editing, variants, turned } = given;
+  const mayBranch = ending && conversation.branch && rankOf(exchange) !== null;
+  const shown = { exchange, ending, mayGoOn, mayBranch, editing, variants, turned, agentName, conversation };
   const isWorking = Boolean(exchange.progress) || isSilent(exchange);
   // The run's line says that it works, unless there is more to say.
   const runSaysIt = run && isHeard && !exchange.stopping && !exchange.kept;
@@ -42,13 +51,25 @@ export const Exchange = memo(({ exchange, costs, said, isLast, isHeard, agentNam
 });
 
 function Item({ item, shown: { exchange, ending, said, mayGoOn, agentName, conversation } }) {
+function Item({ item, shown }) {
+  const { exchange, ending, mayGoOn, mayBranch, agentName, conversation } = shown;
   switch (item.kind) {
     case "user":
-      return html`<${Question} ...${item} />`;
+      return html`<${Question}
+        ...${item}
+        editing=${shown.editing}
+        variants=${shown.variants}
+        turned=${shown.turned}
+        onEdit=${mayBranch ? (begins) => conversation.edit(begins ? exchange : null) : null}
+        onSend=${(text) => conversation.branch(exchange, text)}
+        onTurn=${(sessionId, way) => conversation.turn(sessionId, rankOf(exchange), way)}
+      />`;
     case "continued":
       return html`<p class="activity" data-testid="continued">${t("Continued")}</p>`;
     case "final":
       return html`<${Answer} ...${item} sources=${sourcesOf(exchange, item)} said=${said} agentName=${agentName} conversation=${conversation} />`;
+      return html`<${Answer} ...${item} sources=${sourcesOf(exchange, item)} agentName=${agentName}
+        onRegenerate=${mayBranch ? () => conversation.branch(exchange) : null} />`;
     case "thought":
     case "plan":
       return html`<${Thought} ...${item} foldKey=${`${exchange.key}/${item.key}`} />`;

@@ -4,18 +4,24 @@ import { outcome, textOf, timeline } from "../timeline.js";
 import { isOngoing } from "../client/transcript-exchange.js";
 import { ongoing } from "../client/transcript.js";
 import { t } from "../i18n.js";
+import { rankOf } from "../questions.js";
+import { variantsOf } from "../variants.js";
 import { Exchange } from "./exchange.js";
-import { html, useCallback, useLayoutEffect, useRef, useState } from "./html.js";
+import { html, useCallback, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
 
 /** This near to its end the view counts as being there, in pixels. */
 const NEAR = 80;
 
 export function Messages({ open: { sessionId, transcript }, costs, said, isHeard, agentName, actions: { conversation } }) {
+export function Messages({ open, family, costs, isHeard, agentName, actions: { conversation } }) {
+  const { sessionId, transcript, editing, turned } = open;
   const { exchanges, firstRank } = transcript;
+  const variants = useMemo(() => variantsOf(family, sessionId), [family, sessionId]);
   const { view, content, atEnd, toEnd } = useFollowedEnd(
     sessionId,
     exchanges.findLast(({ asked }) => asked !== null)?.key,
+    turned,
   );
 
   const loadEarlier = async () => {
@@ -40,6 +46,9 @@ export function Messages({ open: { sessionId, transcript }, costs, said, isHeard
             isLast=${index === exchanges.length - 1}
             isHeard=${isHeard || !isOngoing(exchange)}
             agentName=${agentName}
+            editing=${editing === exchange.key}
+            variants=${variants.get(rankOf(exchange))}
+            turned=${turned?.rank === rankOf(exchange) ? turned.way : null}
             conversation=${conversation}
           />`,
         )}
@@ -63,9 +72,9 @@ export function Messages({ open: { sessionId, transcript }, costs, said, isHeard
 
 /**
  * Keeps `view` at its end while `content` grows, until the user scrolls up. Another session, or a question asked on
- * this page, brings it back there.
+ * this page, brings it back there; who has `turned` to another variant stays where that is.
  */
-function useFollowedEnd(sessionId, question) {
+function useFollowedEnd(sessionId, question, turned) {
   const view = useRef(null);
   const content = useRef(null);
   const follows = useRef(true);
@@ -105,7 +114,10 @@ function useFollowedEnd(sessionId, question) {
       element.removeEventListener("scroll", scrolled);
     };
   }, []);
-  useLayoutEffect(toEnd, [sessionId, question]);
+  useLayoutEffect(() => {
+    if (turned) follows.current = false;
+    else toEnd();
+  }, [sessionId, question]);
   return { view, content, atEnd, toEnd };
 }
 

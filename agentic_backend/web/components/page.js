@@ -7,6 +7,7 @@ import { EMPTY, NEW } from "../drafts.js";
 import { t } from "../i18n.js";
 import { shortcutOf } from "../shortcuts.js";
 import { AttachmentsContext } from "./attachment-list.js";
+import { ComposerHints } from "./composer-hints.js";
 import { Composer } from "./composer.js";
 import { ConnectionNotice } from "./connection-notice.js";
 import { Head } from "./head.js";
@@ -99,6 +100,7 @@ function focusSearch() {
 
 function Body({ state, actions, agentName }) {
   const { conversation: open, connection, costs, feedback, agents, agentId, agentsError } = state;
+function Body({ state: { conversation: open, branches, connection, costs, agents, agentId, agentsError }, actions, agentName }) {
   if (open.loadError) {
     return html`<div class="center" role="alert">
       <p>${open.loadError}</p>
@@ -107,7 +109,7 @@ function Body({ state, actions, agentName }) {
       </button>
     </div>`;
   }
-  if (open.loading)
+  if (open.loading && !open.transcript.exchanges.length)
     return html`<div class="center"><span class="spinner large" role="img" aria-label=${t("Loading")} /></div>`;
   if (open.transcript.exchanges.length === 0) {
     const chosen = open.session?.agent_id ?? agentId;
@@ -122,6 +124,7 @@ function Body({ state, actions, agentName }) {
   return html`<div class="messages-area">
     <${Messages}
       open=${open}
+      family=${branches.family}
       costs=${costs.byExchange}
       said=${feedback.byRank}
       isHeard=${connection.phase === "open"}
@@ -133,8 +136,18 @@ function Body({ state, actions, agentName }) {
 
 function Foot({ state: { conversation: open, drafts, uploads, limits }, actions }) {
   if (open.session?.state === "completed") {
-    return html`<div class="composer-area completed">
+    return html`<${ComposerHints} refusal=${open.refusal} conversation=${actions.conversation} />
+    <div class="composer-area completed">
       <p class="muted">${t("This conversation is completed.")}</p>
+      <button
+        type="button"
+        class="button"
+        data-testid="go-on-in-branch"
+        disabled=${open.forking}
+        onClick=${() => actions.conversation.goOnInBranch()}
+      >
+        ${t("Go on in a branch")}
+      </button>
       <button type="button" class="button" onClick=${() => actions.conversation.startNew()}>${t("New chat")}</button>
     </div>`;
   }

@@ -1,0 +1,73 @@
+/**
+ * The family of the open conversation: what it was forked from, and what was forked from that.
+ *
+ * Owns `state.branches`: `{rootId, family}`, the oldest session first. Without it a conversation is shown alone.
+ */
+
+import { ApiError } from "./api.js";
+import { rootOf } from "./variants.js";
+
+export const noBranches = { rootId: null, family: [] };
+
+export class Branches {
+  /** By root id: the session that was open last, and when that family had been used last then. */
+  #open = new Map();
+
+  constructor(api, store) {
+    Object.assign(this, { api, store });
+  }
+
+  /** The session is open now. */
+  async show(session) {
+    const rootId = rootOf(session);
+    const isKnown = this.#now.rootId === rootId && this.#now.family.some(({ id }) => id === session.id);
+    if (!isKnown) this.store.set({ branches: { rootId, family: [session] } });
+    else this.learn(session);
+    this.#open.set(rootId, { id: session.id, usedAt: this.#usedAt });
+    if (isKnown) return;
+    try {
+      const { branches } = await this.api.branches(session.id);
+      if (this.#now.rootId !== rootId) return;
+      this.store.set({ branches: { rootId, family: merged(branches, this.#now.family) } });
+      this.#open.set(rootId, { id: session.id, usedAt: this.#usedAt });
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+    }
+  }
+
+  /** An event tells of a session, which may be a new branch. */
+  learn(session) {
+    const { rootId, family } = this.#now;
+    if (rootId === rootOf(session)) this.store.set({ branches: { rootId, family: merged(family, [session]) } });
+  }
+
+  /** The session is gone, and its branches with it. */
+  forget(sessionId) {
+    const { rootId, family } = this.#now;
+    this.store.set({ branches: { rootId, family: family.filter(({ id }) => id !== sessionId) } });
+  }
+
+  /** Of a family of which `listed` is the last used session: the one to open, which is what was open last. */
+  lastOpen(listed) {
+    const last = this.#open.get(rootOf(listed));
+    return last && last.usedAt >= listed.updated_at ? last.id : listed.id;
+  }
+
+  get #now() {
+    return this.store.state.branches;
+  }
+
+  get #usedAt() {
+    return this.#now.family.reduce((last, { updated_at: at }) => (at > last ? at : last), "");
+  }
+}
+
+/** The `family`, with what is newer of `news`. */
+function merged(family, news) {
+  const byId = new Map(family.map((session) => [session.id, session]));
+  for (const session of news) {
+    const known = byId.get(session.id);
+    if (!known || session.updated_at >= known.updated_at) byId.set(session.id, session);
+  }
+  return [...byId.values()];
+}

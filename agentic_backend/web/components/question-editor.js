@@ -1,0 +1,55 @@
+/** A question that is being written anew, in its place. What is sent becomes a branch. */
+
+import { t } from "../i18n.js";
+import { html, useId, useLayoutEffect, useRef } from "./html.js";
+
+const isTouched = () => matchMedia("(hover: none) and (pointer: coarse)").matches;
+
+/** `hasFiles`: with files it needs no text. */
+export function QuestionEditor({ text, hasFiles, onSend, onClose }) {
+  const area = useRef(null);
+  const hint = useId();
+  useLayoutEffect(() => {
+    area.current.focus();
+    area.current.setSelectionRange(text.length, text.length);
+    area.current.scrollIntoView({ block: "nearest" });
+  }, []);
+  const send = () => {
+    const { value } = area.current;
+    if (value.trim() || hasFiles) onSend(value);
+  };
+  const typed = (event) => {
+    // 229: the key belongs to an input method that is composing.
+    if (event.isComposing || event.keyCode === 229) return;
+    if (event.key === "Enter" && !event.shiftKey && !isTouched()) {
+      event.preventDefault();
+      send();
+    } else if (event.key === "Escape") {
+      event.preventDefault();
+      // It would stop what runs.
+      event.stopPropagation();
+      onClose();
+    }
+  };
+  const submitted = (event) => {
+    event.preventDefault();
+    send();
+  };
+  return html`<form class="question-editor" data-testid="question-editor" onSubmit=${submitted}>
+    <textarea
+      ref=${area}
+      rows="1"
+      dir="auto"
+      data-testid="edited-question"
+      aria-label=${t("Your question")}
+      aria-describedby=${hint}
+      defaultValue=${text}
+      onKeyDown=${typed}
+    />
+    <footer>
+      <p class="muted" id=${hint}>${t("Send makes a new branch; the old one stays.")}</p>
+      <button type="button" class="button" data-testid="cancel-edit" onClick=${onClose}>${t("Cancel")}</button>
+      <button type="submit" class="button primary" data-testid="send-edit">${t("Send")}</button>
+    </footer>
+  </form>`;
+}

@@ -1,0 +1,45 @@
+/**
+ * Where the branches of a conversation differ.
+ *
+ * Pure. A family is a list of sessions with one root. A variant is one way on from a rank: the session that has the
+ * rows there, or a branch that begins there; everything that descends from either belongs to it.
+ */
+
+/** The id of the session that a session and all its branches come from. */
+export const rootOf = ({ id, root_id: rootId }) => rootId ?? id;
+
+/**
+ * By rank, at the ranks where the session's transcript could go on in another way: `{index, ids}`, the place of its own
+ * way, and for each way the session that shows it, which is the last used one.
+ */
+export function variantsOf(family, sessionId) {
+  const byId = new Map(family.map((session) => [session.id, session]));
+  const branches = Map.groupBy(
+    family.filter(({ parent }) => parent),
+    ({ parent }) => parent.session_id,
+  );
+  const found = new Map();
+  let taken = null;
+  for (let owner = byId.get(sessionId); owner; owner = taken && byId.get(taken.parent.session_id)) {
+    const until = taken?.parent.rank ?? Infinity;
+    const forks = Map.groupBy(branches.get(owner.id) ?? [], ({ parent }) => parent.rank);
+    for (const [rank, forked] of forks) {
+      if (rank > until) continue;
+      const own = rank === until ? taken : owner;
+      const ways = [owner, ...forked.toSorted(byAge)].filter((way) => way === own || way.next_rank > rank);
+      const shown = ways.map((way) => lastUsed(way, branches, way === owner ? rank : -1).id);
+      if (ways.length > 1) found.set(rank, { index: ways.indexOf(own), ids: shown });
+    }
+    taken = owner.parent ? owner : null;
+  }
+  return found;
+}
+
+const byAge = (one, other) => (one.created_at < other.created_at ? -1 : 1);
+
+/** Of a session and what descends from it behind `rank`: the last used one that says something itself. */
+function lastUsed(session, branches, rank) {
+  const later = (branches.get(session.id) ?? []).filter(({ parent }) => parent.rank > rank);
+  const found = later.map((branch) => lastUsed(branch, branches, -1)).filter((one) => one.next_rank > one.parent.rank);
+  return [session, ...found].reduce((last, one) => (one.updated_at > last.updated_at ? one : last));
+}

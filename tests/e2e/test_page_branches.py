@@ -1,0 +1,244 @@
+"""The chat page: asking again and editing make branches, between whose variants the user turns; none is ever lost."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Locator, expect
+from support.chat_page import ChatPage
+from support.paced_agent import Pace
+from support.rest_client import rest
+from support.running_server import RunningServer
+
+pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+HOSTILE = "<img src=x onerror=alert(1)> **not bold** ‮ [a](javascript:alert(1))"
+
+
+async def edit(page: ChatPage, place: int, text: str, *, key: str = "Enter") -> None:
+    """Write `text` in the place of the question with this number, and press the key."""
+    await page.exchanges.nth(place).hover()
+    await page.exchanges.nth(place).get_by_test_id("edit-question").click()
+    await expect(page.by("edited-question")).to_be_focused()
+    await page.by("edited-question").fill(text)
+    await page.by("edited-question").press(key)
+
+
+def place_of(page: ChatPage, exchange: int) -> Locator:
+    return page.exchanges.nth(exchange).get_by_test_id("variant-place")
+
+
+async def focused(page: ChatPage) -> str | None:
+    """The test id of what has the focus; None: nothing has it."""
+    found: str | None = await page.tab.evaluate(
+        "document.activeElement === document.body ? null : document.activeElement.dataset.testid ?? ''"
+    )
+    return found
+
+
+async def family(server: RunningServer, session_id: str) -> list[dict[str, Any]]:
+    async with rest(server) as http:
+        found: list[dict[str, Any]] = (await http.get(f"/sessions/{session_id}/branches")).json()["branches"]
+        return found
+
+
+async def test_an_edited_question_is_asked_in_a_branch_and_the_old_one_stays(
+    page: ChatPage, chat_server: RunningServer
+) -> None:
+    await page.choose_agent("echo")
+    for text in ("one", "two", "three"):
+        await page.asked(text)
+    root = page.session_id
+    before = await page.shown()
+    await edit(page, 1, "another")
+    await page.ended(exchanges=2)
+    assert page.session_id != root
+    shown = await page.shown()
+    assert shown[:2] == before[:2] and shown[2] == ("asked", "another")
+    await expect(place_of(page, 1)).to_have_text("2/2")
+    await expect(place_of(page, 0)).to_have_count(0)
+    await expect(page.composer).to_be_focused()
+
+    await page.by("previous-variant").click()
+    await page.ended(exchanges=3)
+    assert page.session_id == root and await page.shown() == before
+    await expect(place_of(page, 1)).to_have_text("1/2")
+    assert await focused(page) == "previous-variant"
+    await page.tab.keyboard.press("ArrowRight")
+    await expect(place_of(page, 1)).to_have_text("2/2")
+    await page.ended(exchanges=2)
+    assert await focused(page) == "next-variant" and await page.shown() == shown
+    await expect(page.by("next-variant")).to_have_accessible_name("Next variant, Variant 2 of 2")
+
+    await page.asked("more")
+    branch = page.session_id
+    await page.tab.reload()
+    await page.ended(exchanges=3)
+    assert page.session_id == branch
+    await expect(place_of(page, 1)).to_have_text("2/2")
+    await page.tab.go_back()
+    await page.ended(exchanges=3)
+    assert len(await family(chat_server, root)) == 2
+
+
+async def test_an_answer_is_regenerated_as_often_as_one_likes(page: ChatPage, chat_server: RunningServer) -> None:
+    await page.choose_agent("echo")
+    await page.asked("one")
+    root = page.session_id
+    await page.asked("two")
+    for number in (2, 3):
+        await page.exchanges.nth(0).get_by_test_id("regenerate").click()
+        await page.ended(exchanges=1)
+        await expect(place_of(page, 0)).to_have_text(f"{number}/{number}")
+        assert ("asked", "one") == (await page.shown())[0]
+    found = await family(chat_server, root)
+    assert [one.get("parent") for one in found[1:]] == [{"session_id": root, "rank": 0}] * 2
+    await page.asked("two in the third")
+    await page.exchanges.nth(1).get_by_test_id("regenerate").click()
+    await page.ended(exchanges=2)
+    await expect(place_of(page, 0)).to_have_text("3/3")
+    await expect(place_of(page, 1)).to_have_text("2/2")
+    # Turning away and back shows what was used last of the third variant.
+    last = page.session_id
+    await page.exchanges.nth(0).get_by_test_id("previous-variant").click()
+    await expect(place_of(page, 0)).to_have_text("2/3")
+    await page.exchanges.nth(0).get_by_test_id("next-variant").click()
+    await page.ended(exchanges=2)
+    assert page.session_id == last
+    await page.exchanges.nth(1).get_by_test_id("previous-variant").click()
+    await expect(place_of(page, 1)).to_have_text("1/2")
+    await page.exchanges.nth(0).get_by_test_id("previous-variant").click()
+    await page.exchanges.nth(0).get_by_test_id("previous-variant").click()
+    await page.ended(exchanges=2)
+    assert page.session_id == root and (await page.shown())[2] == ("asked", "two")
+    await expect(page.exchanges.nth(0).get_by_test_id("previous-variant")).to_have_attribute("aria-disabled", "true")
+
+
+async def test_an_edit_can_be_given_up_and_needs_a_text(page: ChatPage, chat_server: RunningServer) -> None:
+    await page.choose_agent("echo")
+    await page.asked("one")
+    root = page.session_id
+    await edit(page, 0, "something else", key="Escape")
+    await expect(page.by("question-editor")).to_have_count(0)
+    assert await focused(page) == "edit-question"
+    await page.tab.keyboard.press("Enter")
+    await expect(page.by("edited-question")).to_have_value("one")
+    await page.by("edited-question").fill("  ")
+    await page.by("edited-question").press("Enter")
+    await expect(page.by("question-editor")).to_be_visible()
+    await page.by("edited-question").fill("line")
+    await page.by("edited-question").press("Shift+Enter")
+    await page.by("edited-question").press_sequentially("next")
+    await page.by("cancel-edit").click()
+    await expect(page.by("question-editor")).to_have_count(0)
+    assert page.session_id == root and len(await family(chat_server, root)) == 1
+
+
+async def test_the_arrow_up_edits_the_last_question(page: ChatPage) -> None:
+    await page.choose_agent("echo")
+    await page.asked("one")
+    await page.asked("two")
+    await page.composer.press("ArrowUp")
+    await expect(page.by("edited-question")).to_have_value("two")
+    await page.by("edited-question").fill("three")
+    await page.by("send-edit").click()
+    await page.ended(exchanges=2)
+    assert (await page.shown())[2] == ("asked", "three")
+
+
+async def test_a_branch_is_used_while_another_one_runs(page: ChatPage, pace: Pace, chat_server: RunningServer) -> None:
+    await page.choose_agent("paced")
+    await page.ask("write 2 words")
+    pace.write(20)
+    await page.ended()
+    root = page.session_id
+    await page.ask("write 90 words")
+    pace.write(10)
+    await page.writes(1)
+    await expect(page.exchanges.nth(1).get_by_test_id("edit-question")).to_have_count(0)
+    await edit(page, 0, "write 80 words")
+    await expect(page.exchanges).to_have_count(1)
+    pace.write(30)
+    await page.writes(1)
+    async with rest(chat_server) as http:
+        running = [(await http.get(f"/sessions/{each}")).json() for each in (root, page.session_id)]
+    assert all("active_exchange_id" in session for session in running)
+    pace.finish()
+    await page.ended(exchanges=1)
+    await page.by("previous-variant").click()
+    await page.ended(exchanges=2)
+    assert page.session_id == root
+
+
+async def test_what_is_written_goes_along_and_hostile_text_stays_text(page: ChatPage) -> None:
+    await page.choose_agent("echo")
+    await page.asked("one")
+    await page.composer.fill("half a thought")
+    await edit(page, 0, HOSTILE)
+    await page.ended(exchanges=1)
+    await expect(page.by("message-user").locator("p")).to_have_text(HOSTILE)
+    await expect(page.by("message-user").locator("img, a, strong")).to_have_count(0)
+    await expect(page.composer).to_have_value("half a thought")
+    await page.by("previous-variant").click()
+    await expect(page.by("message-user")).to_contain_text("one")
+    await expect(page.composer).to_have_value("")
+
+
+async def test_a_completed_conversation_goes_on_in_a_branch(page: ChatPage, chat_server: RunningServer) -> None:
+    await page.choose_agent("echo")
+    await page.asked("one")
+    root = page.session_id
+    async with rest(chat_server) as http:
+        await http.post(f"/sessions/{root}/complete")
+    await page.by("go-on-in-branch").click()
+    await expect(page.composer).to_be_editable()
+    await page.asked("two")
+    assert page.session_id != root
+    assert [text for kind, text in await page.shown() if kind == "asked"] == ["one", "two"]
+
+
+async def test_a_branch_that_can_not_be_made_says_why_and_loses_nothing(
+    page: ChatPage, chat_server: RunningServer
+) -> None:
+    await page.choose_agent("echo")
+    await page.asked("one")
+    page.provokes("404")
+    async with rest(chat_server) as http:
+        await http.delete(f"/sessions/{page.session_id}")
+    await edit(page, 0, "two")
+    await expect(page.by("error-notice")).to_be_visible()
+    await expect(page.by("edited-question")).to_have_value("two")
+
+
+async def test_where_branches_differ_is_computed_from_the_family(page: ChatPage) -> None:
+    """`variants.js` by itself: a root with forks at 0, 2 and 4, forks of forks, and an empty one."""
+    family: list[dict[str, Any]] = []
+
+    def add(name: str, parent: str | None, rank: int, next_rank: int, used: int) -> None:
+        at = f"2026-01-01T00:00:{len(family):02}Z"
+        member: dict[str, Any] = {"id": name, "next_rank": next_rank, "created_at": at, "updated_at": f"{used:04}"}
+        family.append(member | ({"root_id": "r", "parent": {"session_id": parent, "rank": rank}} if parent else {}))
+
+    add("r", None, 0, 6, 1)
+    add("a", "r", 2, 8, 2)
+    add("b", "a", 4, 6, 9)
+    add("c", "r", 2, 4, 3)
+    add("d", "r", 0, 2, 4)
+    add("e", "r", 4, 4, 5)
+    add("f", "a", 6, 8, 8)
+    script = """async ({ family, ids }) => {
+      const { variantsOf } = await import("/static/variants.js");
+      return ids.map((id) => [...variantsOf(family, id)].sort(([a], [b]) => a - b)
+        .map(([rank, { index, ids }]) => [rank, index, ids.join("")]));
+    }"""
+    ids = [member["id"] for member in family]
+    found = await page.tab.evaluate(script, {"family": family, "ids": ids})
+    assert dict(zip(ids, found, strict=True)) == {
+        # The way of the root itself at 0 is shown by what was used last of all that goes through there.
+        "r": [[0, 0, "bd"], [2, 0, "rbc"]],
+        "a": [[0, 0, "bd"], [2, 1, "rbc"], [4, 0, "fb"], [6, 0, "af"]],
+        "b": [[0, 0, "bd"], [2, 1, "rbc"], [4, 1, "fb"]],
+        "c": [[0, 0, "bd"], [2, 2, "rbc"]],
+        "d": [[0, 1, "bd"]],
+        "e": [[0, 0, "bd"], [2, 0, "rbc"], [4, 1, "re"]],
+        "f": [[0, 0, "bd"], [2, 1, "rbc"], [4, 0, "fb"], [6, 1, "af"]],
+    }

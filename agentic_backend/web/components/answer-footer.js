@@ -14,8 +14,11 @@ const CUT_SHORT = {
   content_filter: t("Cut off by the content filter"),
 };
 
-/** `conversation` is null where nothing can be said of the answer: in a query, and in what somebody else shares. */
-export function AnswerFooter({ message, said, conversation }) {
+/**
+ * `conversation` is null where nothing can be said of the answer: in a query, and in what somebody else shares.
+ * `onRegenerate` (null: it can't be) asks its question again.
+ */
+export function AnswerFooter({ message, said, conversation, onRegenerate }) {
   const { parts, rank, session_id: sessionId, exchange_id: exchangeId } = message;
   const metadata = message.metadata ?? {};
   const { feedback } = conversation ?? {};
@@ -23,6 +26,15 @@ export function AnswerFooter({ message, said, conversation }) {
   const reason = CUT_SHORT[metadata.finish_reason];
   return html`<footer class="answer-footer">
     <${CopyButton} text=${markdownOf(parts)} label=${t("Copy the answer")} />
+    ${
+      onRegenerate &&
+      html`<${IconButton}
+        name="retry"
+        label=${t("Regenerate the answer")}
+        data-testid="regenerate"
+        onClick=${onRegenerate}
+      />`
+    }
     ${
       isKept &&
       html`<${Rating}
@@ -33,27 +45,6 @@ export function AnswerFooter({ message, said, conversation }) {
     }
     <${Took} metadata=${metadata} load=${isKept ? () => conversation.api.usage({ exchangeId }) : null} />
     ${reason && html`<span class="muted" data-testid="cut-short">${reason}</span>`}
-/** `onRegenerate`: the question may be asked again. */
-export function AnswerFooter({ parts, metadata, onRegenerate }) {
-  const { token_usage: usage, latency_ms: latency, model, finish_reason: reason } = metadata;
-  const facts = [
-    CUT_SHORT[reason],
-    latency != null && formatDuration(latency),
-    usage && `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`,
-    model,
-  ].filter(Boolean);
-  return html`<footer class="answer-footer">
-    <${CopyButton} text=${markdownOf(parts)} label="Copy the answer" />
-    ${
-      onRegenerate &&
-      html`<${IconButton}
-        name="retry"
-        label=${t("Regenerate the answer")}
-        data-testid="regenerate"
-        onClick=${onRegenerate}
-      />`
-    }
-    <span class="muted" data-testid="usage">${facts.join(" · ")}</span>
   </footer>`;
 }
 

@@ -8,8 +8,7 @@ import { html, useId } from "./html.js";
 import { Parts } from "./parts.js";
 import { Sources } from "./sources.js";
 
-export function Answer({ message, parts, metadata, streaming, sources, said, agentName, conversation }) {
-export function Answer({ parts, metadata, streaming, sources, agentName, onRegenerate }) {
+export function Answer({ message, parts, metadata, streaming, sources, said, agentName, conversation, onRegenerate }) {
   const author = metadata.agent_id ? agentName(metadata.agent_id) : t("Answer");
   const saysNothing = !streaming && parts.every(({ type, text }) => type === "text" && !text);
   const id = useId();
@@ -21,7 +20,14 @@ export function Answer({ parts, metadata, streaming, sources, agentName, onRegen
     <${Parts} parts=${parts.filter((part) => !isCitation(part))} streaming=${streaming} onShown=${link} />
     ${saysNothing && html`<p class="muted" data-testid="no-answer">${t("The agent ended without an answer.")}</p>`}
     <${Sources} sources=${sources} idOf=${idOf} />
-    ${!streaming && html`<${AnswerFooter} message=${message} said=${said} conversation=${conversation} />`}
-    ${!streaming && html`<${AnswerFooter} parts=${parts} metadata=${metadata} onRegenerate=${onRegenerate} />`}
+    ${
+      !streaming &&
+      html`<${AnswerFooter}
+        message=${message}
+        said=${said}
+        conversation=${conversation}
+        onRegenerate=${onRegenerate}
+      />`
+    }
   </article>`;
 }

@@ -20,19 +20,13 @@ import { Trust } from "./trust.js";
 import { Working } from "./working.js";
 
 /** `conversation` takes what the user does about the exchange; see Conversation. `costs` are known once it has ended. */
-export const Exchange = memo(({ exchange, costs, said, isLast, isHeard, agentName, conversation }) => {
-  const { before, run, after } = runOf(exchange, timeline(exchange));
-  const ending = outcome(exchange);
-  const mayGoOn = isLast && ending && askedText(exchange);
-  const shown = { exchange, ending, said, mayGoOn, agentName, conversation };
 export const Exchange = memo((given) => {
-  const { exchange, costs, isLast, isHeard, agentName, conversation } = given;
+  const { exchange, costs, said, isLast, isHeard, editing, variants, turned, agentName, conversation } = given;
   const { before, run, after } = runOf(exchange, timeline(exchange));
   const ending = outcome(exchange);
   const mayGoOn = isLast && ending && askedText(exchange);
-  const { editing, variants, turned } = given;
   const mayBranch = ending && conversation.branch && rankOf(exchange) !== null;
-  const shown = { exchange, ending, mayGoOn, mayBranch, editing, variants, turned, agentName, conversation };
+  const shown = { exchange, ending, said, mayGoOn, mayBranch, editing, variants, turned, agentName, conversation };
   const isWorking = Boolean(exchange.progress) || isSilent(exchange);
   // The run's line says that it works, unless there is more to say.
   const runSaysIt = run && isHeard && !exchange.stopping && !exchange.kept;
@@ -50,9 +44,8 @@ export const Exchange = memo((given) => {
   </section>`;
 });
 
-function Item({ item, shown: { exchange, ending, said, mayGoOn, agentName, conversation } }) {
 function Item({ item, shown }) {
-  const { exchange, ending, mayGoOn, mayBranch, agentName, conversation } = shown;
+  const { exchange, ending, said, mayGoOn, mayBranch, agentName, conversation } = shown;
   switch (item.kind) {
     case "user":
       return html`<${Question}
@@ -67,9 +60,14 @@ function Item({ item, shown }) {
     case "continued":
       return html`<p class="activity" data-testid="continued">${t("Continued")}</p>`;
     case "final":
-      return html`<${Answer} ...${item} sources=${sourcesOf(exchange, item)} said=${said} agentName=${agentName} conversation=${conversation} />`;
-      return html`<${Answer} ...${item} sources=${sourcesOf(exchange, item)} agentName=${agentName}
-        onRegenerate=${mayBranch ? () => conversation.branch(exchange) : null} />`;
+      return html`<${Answer}
+        ...${item}
+        sources=${sourcesOf(exchange, item)}
+        said=${said}
+        agentName=${agentName}
+        conversation=${conversation}
+        onRegenerate=${mayBranch ? () => conversation.branch(exchange) : null}
+      />`;
     case "thought":
     case "plan":
       return html`<${Thought} ...${item} foldKey=${`${exchange.key}/${item.key}`} />`;

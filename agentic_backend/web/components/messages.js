@@ -13,8 +13,7 @@ import { Icon } from "./icons.js";
 /** This near to its end the view counts as being there, in pixels. */
 const NEAR = 80;
 
-export function Messages({ open: { sessionId, transcript }, costs, said, isHeard, agentName, actions: { conversation } }) {
-export function Messages({ open, family, costs, isHeard, agentName, actions: { conversation } }) {
+export function Messages({ open, family, costs, said, isHeard, agentName, actions: { conversation } }) {
   const { sessionId, transcript, editing, turned } = open;
   const { exchanges, firstRank } = transcript;
   const variants = useMemo(() => variantsOf(family, sessionId), [family, sessionId]);

@@ -99,8 +99,7 @@ function focusSearch() {
 }
 
 function Body({ state, actions, agentName }) {
-  const { conversation: open, connection, costs, feedback, agents, agentId, agentsError } = state;
-function Body({ state: { conversation: open, branches, connection, costs, agents, agentId, agentsError }, actions, agentName }) {
+  const { conversation: open, branches, connection, costs, feedback, agents, agentId, agentsError } = state;
   if (open.loadError) {
     return html`<div class="center" role="alert">
       <p>${open.loadError}</p>

@@ -6,7 +6,6 @@ import { t } from "../i18n.js";
 import { textOf } from "../timeline.js";
 import { AttachmentList } from "./attachment-list.js";
 import { FoldedText } from "./folded-text.js";
-import { html } from "./html.js";
 import { html, useLayoutEffect, useRef } from "./html.js";
 import { IconButton } from "./icons.js";
 import { Parts } from "./parts.js";

@@ -46,6 +46,8 @@ class QueryOptions(TypedDict, total=False):
 class AskOptions(QueryOptions, total=False):
     session_id: str
     """Without it the ask opens a session."""
+    attachments: list[str]
+    """The ids of files that `Rest.upload` has brought to the server."""
 
 
 class Chat:

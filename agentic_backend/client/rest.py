@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -19,6 +19,7 @@ from agentic_backend.protocol.trust import TrustSummary
 from agentic_backend.protocol.views import (
     AgentsView,
     AgentView,
+    AttachmentView,
     BranchesView,
     CancelledView,
     CompletedView,
@@ -29,6 +30,7 @@ from agentic_backend.protocol.views import (
 
 PREFIX = "/agentic/v1"
 _CALL_TIMEOUT_S = 30
+_UPLOAD_TIMEOUT_S = 300
 _BODY_BYTES_AT_MOST = 64 * 1024 * 1024
 
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -148,6 +150,21 @@ class Rest:
             if after_rank + 1 >= page.next_rank:
                 return
 
+    async def upload(self, name: str, content: bytes | BinaryIO) -> AttachmentView:
+        """Upload a file, to be attached to an ask by its id: an image, a PDF, or text in UTF-8."""
+        files = {"file": (name, content, "application/octet-stream")}
+        return await self._call(AttachmentView, "POST", "/attachments", timeout_s=_UPLOAD_TIMEOUT_S, files=files)
+
+    async def attachment(self, attachment_id: str) -> bytes:
+        """The content of an attachment."""
+        async with self._answered("GET", f"/attachments/{_segment(attachment_id)}") as response:
+            return await _body(response)
+
+    async def delete_attachment(self, attachment_id: str) -> None:
+        """Delete an attachment that was not sent."""
+        async with self._answered("DELETE", f"/attachments/{_segment(attachment_id)}"):
+            pass
+
     async def trust(self, exchange_id: str) -> TrustSummary:
         """What the answer of an exchange rests on."""
         return await self._call(TrustSummary, "GET", f"/exchanges/{_segment(exchange_id)}/trust")
@@ -172,10 +189,12 @@ class Rest:
             return value_in(json_object(await _body(response)), answer)
 
     @asynccontextmanager
-    async def _answered(self, method: str, path: str, **options: Any) -> AsyncIterator[httpx.Response]:
+    async def _answered(
+        self, method: str, path: str, *, timeout_s: float = _CALL_TIMEOUT_S, **options: Any
+    ) -> AsyncIterator[httpx.Response]:
         """The answer to a call, whose body has not been read. Raises Refused and Unreachable."""
         try:
-            async with asyncio.timeout(_CALL_TIMEOUT_S), self._http.stream(method, path, **options) as response:
+            async with asyncio.timeout(timeout_s), self._http.stream(method, path, **options) as response:
                 if not response.is_success:
                     raise await _refusal(response)
                 yield response

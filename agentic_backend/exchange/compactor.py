@@ -296,7 +296,7 @@ class Compactor:
 
 def _is_long(rows: Sequence[MessageRecord]) -> bool:
     """Whether counting the tokens of `rows` takes more than a moment of the event loop."""
-    return len(rows) > _FEW or sum(len(text_of(row.parts)) for row in rows) > _SHORT
+    return len(rows) > _FEW or sum(len(text_of(row.model_parts or row.parts)) for row in rows) > _SHORT
 
 
 def _outcome(summary: SummaryRecord) -> str:

@@ -136,3 +136,24 @@ class SharedSessionView(Value):
     messages: list[ChatMessage]
     next_after_rank: int | None = absent()
     """The `after_rank` of the next page, absent on the last one."""
+
+
+class AttachmentView(Value):
+    """A file that may be attached to an ask, or has been."""
+
+    id: str = Field(examples=["a_1"])
+    """Names the attachment in an ask."""
+    name: str = Field(examples=["notes.txt"])
+    """The file's name, without a path."""
+    mime: str = Field(examples=["text/plain"])
+    """The media type, by its content."""
+    size: int = Field(examples=[23])
+    """In bytes."""
+    sha256: str = Field(examples=["8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4"])
+    """Of its content, in hex."""
+    created_at: Timestamp
+    """When it was uploaded."""
+    session_id: str | None = absent()
+    """The session in which it was sent; of a branch the one that all its branches come from."""
+    text_chars: int | None = absent()
+    """How many characters of text models read of it."""

@@ -17,7 +17,7 @@ from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.usage_ledger import Payer, UsageLedger
-from agentic_backend.protocol.parts import text_of
+from agentic_backend.protocol.parts import TextPart, text_of
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
@@ -86,7 +86,9 @@ class Titles:
         if exchange.policy is not None and exchange.policy.blocked_response is not None:
             # A module has blocked the message: no model is called.
             return
-        message = text_of(opening.model_parts or opening.parts)[:_LONGEST_QUESTION].strip()
+        # The first text is the question; texts of attached files follow it.
+        texts = [part for part in opening.model_parts or opening.parts if isinstance(part, TextPart)]
+        message = text_of([*texts[:1]])[:_LONGEST_QUESTION].strip()
         if not self._settings.enabled or not session.unnamed or not message or session.id in self._naming:
             return
         first = _Opening(message, Payer.of(exchange))

@@ -3,16 +3,12 @@
 What is fetched is never active content: it is a download in a sandbox, of the type that its bytes have.
 """
 
-from typing import Self
-
-from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AttachmentNotFound, AttachmentSent, LimitReached, MessageTooLarge
-from agentic_backend.protocol.messages import Timestamp
-from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.protocol.views import AttachmentView
 from agentic_backend.stores.records import AttachmentRecord
 from agentic_backend.transports.content_disposition import disposition_of
 from agentic_backend.transports.door_services import DoorServices
@@ -22,32 +18,6 @@ from agentic_backend.transports.upload import read_upload
 
 FIELD = "file"
 _CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'"
-
-
-class AttachmentView(Value):
-    """A file that may be attached to an ask, or has been."""
-
-    id: str = Field(examples=["a_1"])
-    """Names the attachment in an ask."""
-    name: str = Field(examples=["notes.txt"])
-    """The file's name, without a path."""
-    mime: str = Field(examples=["text/plain"])
-    """The media type, by its content."""
-    size: int = Field(examples=[23])
-    """In bytes."""
-    sha256: str = Field(examples=["8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4"])
-    """Of its content, in hex."""
-    created_at: Timestamp
-    """When it was uploaded."""
-    session_id: str | None = absent()
-    """The session in which it was sent; of a branch the one that all its branches come from."""
-    text_chars: int | None = absent()
-    """How many characters of text models read of it."""
-
-    @classmethod
-    def of(cls, record: AttachmentRecord) -> Self:
-        shown = {name: getattr(record, name) for name in cls.model_fields if name != "text_chars"}
-        return cls(**shown, text_chars=None if record.text is None else len(record.text))
 
 
 class AttachmentsApi:
@@ -73,7 +43,7 @@ class AttachmentsApi:
             upload = await read_upload(request, FIELD, self._most_bytes)
             with upload.file:
                 record = await self._attachments.add(user, upload.name, upload.file)
-        return AttachmentView.of(record)
+        return _view(record)
 
     async def get_attachment(self, request: Request, user: User, id: str) -> Response:
         """The content of an attachment, as a download."""
@@ -96,3 +66,8 @@ class AttachmentsApi:
     async def delete_attachment(self, user: User, id: str) -> None:
         """Delete an attachment that was not sent. One that was goes with its session."""
         await self._attachments.delete(user, id)
+
+
+def _view(record: AttachmentRecord) -> AttachmentView:
+    shown = {name: getattr(record, name) for name in AttachmentView.model_fields if name != "text_chars"}
+    return AttachmentView(**shown, text_chars=None if record.text is None else len(record.text))

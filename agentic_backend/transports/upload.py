@@ -40,7 +40,10 @@ async def read_upload(request: Request, field: str, most_bytes: int) -> Upload:
     if int(request.headers.get("content-length", "0")) > most_bytes + _BESIDE_FILE:
         # Before anything of it is read.
         raise _too_large(field, most_bytes)
-    reading = await asyncio.to_thread(_Reading, boundary, field, most_bytes)
+    try:
+        reading = await asyncio.to_thread(_Reading, boundary, field, most_bytes)
+    except FormParserError:
+        raise BadFrame("body: its boundary is too long") from None
     try:
         async with asyncio.timeout(_TIMEOUT_S):
             async for piece in request.stream():
@@ -73,7 +76,6 @@ class _Reading:
     """The state of one parser. Its methods run in threads, one after the other."""
 
     def __init__(self, boundary: bytes, field: str, most_bytes: int) -> None:
-        self.file: BinaryIO = TemporaryFile()
         self._field = field
         self._most_bytes = most_bytes
         self._name: str | None = None
@@ -92,6 +94,7 @@ class _Reading:
             "on_end": self._end,
         }
         self._parser = MultipartParser(boundary, callbacks)
+        self.file: BinaryIO = TemporaryFile()
 
     def take(self, piece: bytes) -> None:
         self._parser.write(piece)

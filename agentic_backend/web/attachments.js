@@ -2,7 +2,7 @@
  * Attachments: uploads files for what is written, and fetches what was attached.
  *
  * Owns `state.uploads`: what is on its way, `{key, sessionId, name, size, progress, error, preview}`; what has arrived is
- * in the draft, as `{id, name, mime, size}`. An <img> can't show a token to the server: so images are fetched, and shown
+ * in the draft, as `{id, name, mime, size, at?}`. An <img> can't show a token to the server: so images are fetched, and shown
  * from the page's memory as long as anything shows them.
  */
 
@@ -27,7 +27,8 @@ export class Attachments {
 
   /** Uploads the files, to be attached to what is written in the open conversation. */
   add(files) {
-    for (const file of files) this.#add(file);
+    // However long each takes, they stay in the order in which they were chosen.
+    [...files].forEach((file, index) => this.#add(file, Date.now() + index / 1_000));
   }
 
   /** Ends an upload, or takes its error off the page. */
@@ -86,7 +87,7 @@ export class Attachments {
     for (const key of [...this.#aborts.keys()]) this.cancel(key);
   }
 
-  async #add(file) {
+  async #add(file, at) {
     const { sessionId } = this.store.state.conversation;
     const { limits } = this.store.state;
     const under = this.store.state.uploads.filter((upload) => upload.sessionId === sessionId && !upload.error);
@@ -102,7 +103,8 @@ export class Attachments {
       const onProgress = (progress) => this.#change(key, { progress });
       const { id, name, mime, size } = await this.api.upload(file, { onProgress, signal: abort.signal });
       if (abort.signal.aborted) return void this.api.removeAttachment(id).catch(() => {});
-      this.drafts.change(sessionId, { attachments: [...this.#attached(sessionId), { id, name, mime, size }] });
+      const attachments = [...this.#attached(sessionId), { id, name, mime, size, at }];
+      this.drafts.change(sessionId, { attachments: attachments.sort((one, other) => (one.at ?? 0) - (other.at ?? 0)) });
       this.#drop(key);
     } catch (failure) {
       if (abort.signal.aborted) return;

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support import approval_agents, paced_agent, test_agents
 from support.approval_agents import calls, runs
+from support.attached_files import a_png
 from support.chat_client import chat
 from support.running_server import RunningServer, running_server
 
@@ -105,6 +106,20 @@ async def test_tools_are_shown_with_their_results(ann: Chat) -> None:
     [call] = [part for part in parts if isinstance(part, ToolCallPart)]
     [result] = [part for part in parts if isinstance(part, ToolResultPart)]
     assert result.call_id == call.call_id and result.ok and "408" in result.content
+
+
+async def test_files_are_attached_to_an_ask(ann: Chat) -> None:
+    image, text = await ann.rest.upload("a.png", a_png()), await ann.rest.upload("a.txt", b"text")
+    assert (image.mime, text.mime, text.text_chars) == ("image/png", "text/plain", 4)
+    said = await ann.ask_text("look", attachments=[image.id, text.id])
+    assert said.startswith("I see an image: image/png of ")
+    assert await ann.rest.attachment(image.id) == a_png()
+    with pytest.raises(Refused, match="deleted with its session"):
+        await ann.rest.delete_attachment(image.id)
+    unsent = await ann.rest.upload("b.txt", b"text")
+    await ann.rest.delete_attachment(unsent.id)
+    with pytest.raises(NotFound):
+        await ann.rest.attachment(unsent.id)
 
 
 async def test_a_session_goes_on_with_the_next_ask(ann: Chat) -> None:

@@ -1,10 +1,12 @@
 /** The composition root: signs the user in, then wires REST, socket, state and page together, and starts them. */
 
 import "./theme.js";
+import { Agents, noAgents } from "./agents.js";
 import { Api } from "./api.js";
 import { Attachments } from "./attachments.js";
 import { Branches, noBranches } from "./branches.js";
 import { Connection, socketUrl } from "./client/connection.js";
+import { KnownAgents } from "./components/agent-mark.js";
 import { Page } from "./components/page.js";
 import { html, render } from "./components/html.js";
 import { SigningIn, SignInFailed } from "./components/sign-in.js";
@@ -37,9 +39,7 @@ try {
 function openChat(signIn) {
   const store = new Store({
     user: signIn.user,
-    agents: [],
-    agentsError: null,
-    agentId: null,
+    ...noAgents,
     limits: null,
     sessions: noSessions,
     conversation: nothingOpen,
@@ -54,6 +54,12 @@ function openChat(signIn) {
 
   const api = new Api(root, () => signIn.tokens());
   const sessions = new Sessions(api, store);
+  const readLists = () => {
+    sessions.refresh();
+    agents.read();
+    if (!store.state.limits) readLimits(api, store);
+  };
+  const agents = new Agents(api, store, signIn.owner);
   const drafts = new Drafts(store, signIn.owner);
   const attachments = new Attachments(api, store, drafts);
   const branches = new Branches(api, store);
@@ -63,7 +69,7 @@ function openChat(signIn) {
     tokens: (wanted) => signIn.tokens(wanted),
     onOpen() {
       conversation.connected();
-      readLists(api, store, sessions);
+      readLists();
     },
     onEvent: (event) => conversation.received(event),
     onState(state) {
@@ -80,6 +86,7 @@ function openChat(signIn) {
   window.addEventListener("hashchange", () => {
     if (signIn.adoptAnother?.()) {
       store.set({ sessions: noSessions });
+      agents.belongTo(signIn.owner);
       drafts.belongTo(signIn.owner);
       conversation.belongTo(signIn.owner);
       connection.connect();
@@ -94,7 +101,7 @@ function openChat(signIn) {
     conversation,
     attachments,
     connect: () => connection.connect(),
-    chooseAgent: (agentId) => store.set({ agentId }),
+    agents,
     signOut() {
       drafts.close();
       conversation.close();
@@ -106,24 +113,16 @@ function openChat(signIn) {
   conversation.feedback = new Feedback(api, store);
   new Costs(api, store);
   new Notifications(store, (unseen) => store.set({ unseen }));
-  store.subscribe((state) => render(html`<${Page} state=${state} actions=${actions} />`, page));
+  store.subscribe((state) =>
+    render(
+      html`<${KnownAgents.Provider} value=${state.agents}><${Page} state=${state} actions=${actions} /><//>`,
+      page,
+    ),
+  );
 
   connection.connect();
-  readLists(api, store, sessions);
+  readLists();
   if (sessionInAddress()) conversation.openAddressed();
-}
-
-async function readLists(api, store, sessions) {
-  sessions.refresh();
-  if (!store.state.limits) readLimits(api, store);
-  try {
-    const { agents } = await api.agents();
-    const chosen = agents.find(({ id }) => id === store.state.agentId) ?? agents.find((agent) => agent.default);
-    store.set({ agents, agentsError: null, agentId: (chosen ?? agents[0])?.id ?? null });
-  } catch (error) {
-    // Without a valid token the socket closes too, and the page says that.
-    store.set({ agentsError: error.status === 401 ? null : errorText(error) });
-  }
 }
 
 async function readLimits(api, store) {

@@ -52,10 +52,17 @@ async def tab_to(page: ChatPage, target: Locator) -> None:
 async def test_a_chat_needs_no_mouse(page: ChatPage) -> None:
     keyboard = page.tab.keyboard
     await tab_to(page, page.by("agent-picker"))
+    await keyboard.press("Enter")
+    await expect(page.by("agent-search")).to_be_focused()
     await keyboard.type("echo")
-    await expect(page.by("agent-picker")).to_have_value("echo")
-    await keyboard.press("ArrowUp")
-    await expect(page.by("agent-picker")).to_have_value("assistant")
+    await keyboard.press("ArrowDown")
+    await keyboard.press("Enter")
+    await expect(page.by("agent-picker")).to_have_attribute("data-agent", "echo")
+    await expect(page.by("agent-picker")).to_be_focused()
+    await keyboard.press("ArrowDown")
+    await keyboard.type("assistant")
+    await keyboard.press("Enter")
+    await expect(page.by("agent-picker")).to_have_attribute("data-agent", "assistant")
 
     await tab_to(page, page.composer)
     await keyboard.type("What time is it in Tokyo,")

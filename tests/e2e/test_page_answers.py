@@ -24,14 +24,20 @@ GUIDE: dict[str, Any] = {
 async def test_a_new_chat_offers_the_agents_and_what_each_could_be_asked(browser: Browser, tmp_path: Path) -> None:
     async with running_server(tmp_path, agents=[GUIDE]) as server, chat_page(browser, server.address) as page:
         picker = page.by("agent-picker")
-        await expect(picker).to_have_value("assistant")
-        await expect(picker.locator("option")).to_have_count(2)
-        await picker.select_option("City guide")
+        await expect(picker).to_have_attribute("data-agent", "assistant")
+        await picker.click()
+        await expect(page.by("agent-option")).to_have_count(2)
+        await picker.click()
+        await page.choose_agent("guide")
         for text in ("Knows the time everywhere.", "travel", "clocks"):
             await expect(page.tab.get_by_text(text, exact=True)).to_be_visible()
         await expect(page.by("starter")).to_have_text(GUIDE["chat"]["starters"])
 
+        # It is there to be written on, and not sent.
         await page.by("starter").first.click()
+        await expect(page.composer).to_be_focused()
+        await expect(page.composer).to_have_value("What time is it in Tokyo?")
+        await page.composer.press("Enter")
         await page.ended()
         await expect(page.by("message-user")).to_contain_text("What time is it in Tokyo?")
         await expect(page.by("session-agent")).to_have_text("City guide")

@@ -88,7 +88,8 @@ class ChatPage:
 
     async def choose_agent(self, agent_id: str) -> None:
         """Choose whom the new conversation asks."""
-        await self.by("agent-picker").select_option(agent_id)
+        await self.by("agent-picker").click()
+        await self.tab.locator(f'[data-testid=agent-option][data-agent="{agent_id}"]').click()
 
     async def sign_out(self) -> None:
         await self.by("account-menu").click()

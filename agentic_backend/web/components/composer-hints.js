@@ -10,9 +10,16 @@ export const HINT_ID = "composer-hint";
 export const LIMIT_ID = "composer-limit";
 
 /** `tooLong` is `{limit, size}` in words. */
-export function ComposerHints({ refusal, waiting, answers, tooLong, conversation }) {
+export function ComposerHints({ refusal, waiting, answers, isQuery, tooLong, conversation }) {
   return html`
     ${refusal && html`<${Refusal} refusal=${refusal} onDismiss=${() => conversation.dismissRefusal()} />`}
+    ${
+      isQuery &&
+      html`<p class="composer-hint query" data-testid="query-hint">
+        <span class="query-tag">${t("Query")}</span>
+        <span>${t("Nothing of it is kept, and each question stands alone.")}</span>
+      </p>`
+    }
     ${waiting && html`<${WaitingHint} answers=${answers} />`}
     ${
       tooLong &&

@@ -20,12 +20,15 @@ const isTouched = () => matchMedia("(hover: none) and (pointer: coarse)").matche
 
 /**
  * `running`, `stopping` and `waiting` say how the open conversation stands, `answers` that what is written answers what
- * waits; `limits` are the server's, null while they are not known; `uploads` are the files on their way.
+ * waits, `isQuery` that nothing of it is kept; `limits` are the server's, null while they are not known; `uploads` are
+ * the files on their way.
  */
-export function Composer({ draft, running, stopping, waiting, answers, refusal, limits, uploads, sessionId, actions }) {
+export function Composer(properties) {
+  const { draft, running, stopping, waiting, answers, isQuery, refusal, limits, uploads, sessionId, actions } =
+    properties;
   const { conversation, attachments } = actions;
   const limit = limits?.message_bytes ?? null;
-  const attaching = limits?.attachment_bytes && draft.mode !== "query" ? { limits, attachments } : null;
+  const attaching = limits?.attachment_bytes && !isQuery ? { limits, attachments } : null;
   const isUploading = uploads.some(({ error }) => !error);
   const area = useRef(null);
   const size = sizeBeyond(draft.text, limit);
@@ -73,13 +76,14 @@ export function Composer({ draft, running, stopping, waiting, answers, refusal, 
       refusal=${refusal}
       waiting=${waiting}
       answers=${answers}
+      isQuery=${isQuery}
       tooLong=${size && { limit: formatBytes(limit), size: formatBytes(size, limit) }}
       conversation=${conversation}
     />
     ${draft.queued && html`<${Queued} queued=${draft.queued} running=${running} conversation=${conversation} />`}
     ${attaching && html`<${AttachmentTray} attached=${draft.attachments ?? []} uploads=${uploads} ...${attaching} />`}
     ${attaching && html`<${DropArea} ...${attaching} />`}
-    <div class="composer">
+    <div class=${isQuery ? "composer query" : "composer"}>
       ${attaching && html`<${AttachButton} ...${attaching} />`}
       <textarea
         ref=${area}

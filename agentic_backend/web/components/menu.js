@@ -5,7 +5,7 @@ import { Icon } from "./icons.js";
 import { usePopover } from "./popover.js";
 
 /**
- * `items` are `{label, onSelect, icon?, hint?, checked?, disabled?, danger?, testId?}` or `{separator: true}`; what is
+ * `items` are `{label, onSelect, icon?, hint?, title?, checked?, disabled?, danger?, testId?}` or `{separator: true}`; what is
  * falsy among them is left out. With `checked` an item is a choice among those of its menu. `children` are shown in the
  * button in place of the icon; `class` and `align` are the button's and the panel's, see usePopover.
  */
@@ -56,7 +56,7 @@ function Panel({ label, items, popover }) {
   </div>`;
 }
 
-function Item({ item: { label, icon, hint, checked, disabled, danger, testId }, onSelect }) {
+function Item({ item: { label, icon, hint, title, checked, disabled, danger, testId }, onSelect }) {
   const isChoice = checked !== undefined;
   return html`<button
     type="button"
@@ -64,6 +64,7 @@ function Item({ item: { label, icon, hint, checked, disabled, danger, testId }, 
     role=${isChoice ? "menuitemradio" : "menuitem"}
     aria-checked=${isChoice ? String(checked) : undefined}
     aria-disabled=${disabled ? "true" : undefined}
+    title=${title}
     tabindex="-1"
     data-testid=${testId}
     onClick=${disabled ? undefined : onSelect}

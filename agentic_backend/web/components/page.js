@@ -1,6 +1,7 @@
 /** The whole page: the list beside the open conversation; on a narrow screen the list is a drawer. */
 
 import { takesWords } from "../answerable.js";
+import { nextAgentId } from "../agents.js";
 import { brand } from "../brand.js";
 import { ongoing } from "../client/transcript.js";
 import { EMPTY, NEW } from "../drafts.js";
@@ -60,30 +61,26 @@ export function Page({ state, actions: given }) {
     return () => removeEventListener("keydown", pressed);
   }, [given]);
 
-  return html`<${AttachmentsContext.Provider} value=${actions.attachments}><div class=${drawer ? "page drawer-open" : "page"}>
-    <button type="button" class="skip" onClick=${focusComposer}>${t("Skip to message")}</button>
-    <${Sidebar}
-      user=${state.user}
-      sessions=${sessions}
-      openId=${open.sessionId}
-      actions=${actions}
-      onClose=${closeDrawer}
-    />
-    <div class="backdrop" onClick=${closeDrawer} />
-    <main>
-      <${Head}
-        state=${state}
-        agentName=${agentName}
-        drawer=${Boolean(drawer)}
-        onOpenDrawer=${() => setDrawer(true)}
+  return html`<${AttachmentsContext.Provider} value=${actions.attachments}
+    ><div class=${drawer ? "page drawer-open" : "page"}>
+      <button type="button" class="skip" onClick=${focusComposer}>${t("Skip to message")}</button>
+      <${Sidebar}
+        user=${state.user}
+        sessions=${sessions}
+        openId=${open.sessionId}
         actions=${actions}
+        onClose=${closeDrawer}
       />
-      <${ConnectionNotice} connection=${connection} onConnect=${actions.connect} />
-      <${Body} state=${state} actions=${actions} agentName=${agentName} />
-      <${Foot} state=${state} actions=${actions} />
-    </main>
-    ${shortcuts && html`<${ShortcutsDialog} onClose=${() => setShortcuts(false)} />`}
-  </div><//>`;
+      <div class="backdrop" onClick=${closeDrawer} />
+      <main>
+        <${Head} state=${state} drawer=${Boolean(drawer)} onOpenDrawer=${() => setDrawer(true)} actions=${actions} />
+        <${ConnectionNotice} connection=${connection} onConnect=${actions.connect} />
+        <${Body} state=${state} actions=${actions} agentName=${agentName} />
+        <${Foot} state=${state} actions=${actions} />
+      </main>
+      ${shortcuts && html`<${ShortcutsDialog} onClose=${() => setShortcuts(false)} />`}
+    </div><//
+  >`;
 }
 
 const isRunning = ({ conversation: { transcript } }) => ongoing(transcript) && !ongoing(transcript).stopping;
@@ -99,7 +96,7 @@ function focusSearch() {
 }
 
 function Body({ state, actions, agentName }) {
-  const { conversation: open, branches, connection, costs, feedback, agents, agentId, agentsError } = state;
+  const { conversation: open, branches, connection, costs, feedback, agents, agentsError, drafts } = state;
   if (open.loadError) {
     return html`<div class="center" role="alert">
       <p>${open.loadError}</p>
@@ -111,10 +108,11 @@ function Body({ state, actions, agentName }) {
   if (open.loading && !open.transcript.exchanges.length)
     return html`<div class="center"><span class="spinner large" role="img" aria-label=${t("Loading")} /></div>`;
   if (open.transcript.exchanges.length === 0) {
-    const chosen = open.session?.agent_id ?? agentId;
+    const draft = drafts[open.sessionId ?? NEW] ?? EMPTY;
     return html`<${Welcome}
       agents=${agents}
-      agentId=${chosen}
+      agentId=${nextAgentId(state, draft)}
+      draft=${draft}
       agentsError=${agentsError}
       isNew=${!open.sessionId}
       actions=${actions}
@@ -136,19 +134,19 @@ function Body({ state, actions, agentName }) {
 function Foot({ state: { conversation: open, drafts, uploads, limits }, actions }) {
   if (open.session?.state === "completed") {
     return html`<${ComposerHints} refusal=${open.refusal} conversation=${actions.conversation} />
-    <div class="composer-area completed">
-      <p class="muted">${t("This conversation is completed.")}</p>
-      <button
-        type="button"
-        class="button"
-        data-testid="go-on-in-branch"
-        disabled=${open.forking}
-        onClick=${() => actions.conversation.goOnInBranch()}
-      >
-        ${t("Go on in a branch")}
-      </button>
-      <button type="button" class="button" onClick=${() => actions.conversation.startNew()}>${t("New chat")}</button>
-    </div>`;
+      <div class="composer-area completed">
+        <p class="muted">${t("This conversation is completed.")}</p>
+        <button
+          type="button"
+          class="button"
+          data-testid="go-on-in-branch"
+          disabled=${open.forking}
+          onClick=${() => actions.conversation.goOnInBranch()}
+        >
+          ${t("Go on in a branch")}
+        </button>
+        <button type="button" class="button" onClick=${() => actions.conversation.startNew()}>${t("New chat")}</button>
+      </div>`;
   }
   const running = ongoing(open.transcript);
   return html`<${Composer}
@@ -158,6 +156,7 @@ function Foot({ state: { conversation: open, drafts, uploads, limits }, actions 
     waiting=${running?.status === "awaiting_human"}
     answers=${running?.status === "awaiting_human" && takesWords(running)}
     refusal=${open.refusal}
+    isQuery=${open.isQuery || (!open.sessionId && drafts[NEW]?.mode === "query")}
     limits=${limits}
     uploads=${uploads.filter(({ sessionId }) => sessionId === open.sessionId)}
     sessionId=${open.sessionId}

@@ -1,44 +1,51 @@
-/** An empty conversation: who is asked, and what could be asked. */
+/** An empty conversation: who is asked, what could be asked, and whether it is kept. */
 
+import { t } from "../i18n.js";
+import { AgentMark } from "./agent-mark.js";
 import { html } from "./html.js";
+import { ModeChoice } from "./mode-choice.js";
 
-/** Only a new conversation has its agent yet to be chosen; one that was opened empty has its own. */
-export function Welcome({ agents, agentId, agentsError, isNew, actions }) {
+/** Only a new conversation has its mode yet to be chosen. */
+export function Welcome({ agents, agentId, agentsError, draft, isNew, actions: { conversation } }) {
   const agent = agents.find(({ id }) => id === agentId);
+  const isQuery = draft.mode === "query";
+  const start = (text) => {
+    conversation.draft({ text });
+    document.getElementById("composer")?.focus();
+  };
   return html`<div class="welcome">
-    <h1>What can I help with?</h1>
+    ${agent && html`<${AgentMark} id=${agent.id} large=${true} />`}
+    <h1>${t("What can I help with?")}</h1>
     ${agentsError && html`<p class="notice error" role="alert">${agentsError}</p>`}
+    ${agent && html`<${Introduction} agent=${agent} onStart=${start} />`}
     ${
       isNew &&
-      agents.length > 0 &&
-      html`<label class="picker">
-      <span>Agent</span>
-      <select data-testid="agent-picker" value=${agentId} onChange=${({ target }) => actions.chooseAgent(target.value)}>
-        ${agents.map(({ id, name }) => html`<option key=${id} value=${id}>${name}</option>`)}
-      </select>
-    </label>`
+      html`<${ModeChoice}
+        isQuery=${isQuery}
+        onChoose=${(mode) => conversation.draft({ mode: mode === "query" ? mode : undefined })}
+      />`
     }
-    ${agent && html`<${Introduction} agent=${agent} onStart=${(text) => actions.conversation.send(text)} />`}
   </div>`;
 }
 
-function Introduction({ agent: { description, tags = [], starters = [] }, onStart }) {
+function Introduction({ agent: { name, description, tags = [], starters = [] }, onStart }) {
   return html`
-    ${description && html`<p class="description">${description}</p>`}
+    <p class="welcome-agent">${name}</p>
+    ${description && html`<p class="description" dir="auto">${description}</p>`}
     ${
       tags.length > 0 &&
       html`<p class="tags">${tags.map((tag) => html`<span key=${tag} class="tag">${tag}</span>`)}</p>`
     }
     ${
       starters.length > 0 &&
-      html`<ul class="starters" aria-label="Suggestions">
-      ${starters.map(
-        (text) =>
-          html`<li key=${text}>
-            <button type="button" data-testid="starter" onClick=${() => onStart(text)}>${text}</button>
-          </li>`,
-      )}
-    </ul>`
+      html`<ul class="starters" aria-label=${t("Suggestions")}>
+        ${starters.map(
+          (text) =>
+            html`<li key=${text}>
+              <button type="button" data-testid="starter" dir="auto" onClick=${() => onStart(text)}>${text}</button>
+            </li>`,
+        )}
+      </ul>`
     }
   `;
 }

@@ -16,7 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import page_loading
 import page_sessions
+import page_streaming
 import servers
+from figures import percentile
 from playwright.async_api import Browser
 from support.chromium import chromium
 
@@ -81,12 +83,21 @@ async def pasting(browser: Browser, address: str) -> list[Figure]:
     ]
 
 
+async def streaming(browser: Browser, address: str) -> list[Figure]:
+    target = page_streaming.TARGET_MS
+    return [
+        Figure(f"CPU per frame while {name} streams, p95", percentile(costs, 95), "ms", target)
+        for name, costs in (await page_streaming.measure(browser, address)).items()
+    ]
+
+
 PARTS: dict[str, Callable[[Browser, str], Awaitable[list[Figure]]]] = {
     "loading": loading,
     "opening": opening,
     "holding": holding,
     "scrolling": scrolling,
     "pasting": pasting,
+    "streaming": streaming,
 }
 
 

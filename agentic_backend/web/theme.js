@@ -5,6 +5,8 @@
  */
 
 const KEY = "chat.theme";
+/** What the browser paints around the page. */
+const FRAMES = { light: "#f6f6f4", dark: "#141518" };
 
 const root = document.documentElement;
 
@@ -18,8 +20,11 @@ export function chooseTheme(name) {
 }
 
 function show(name) {
-  if (name === "light" || name === "dark") root.dataset.theme = name;
+  if (name in FRAMES) root.dataset.theme = name;
   else delete root.dataset.theme;
+  for (const frame of document.querySelectorAll("meta[name=theme-color]")) {
+    frame.content = FRAMES[name] ?? FRAMES[frame.media.includes("dark") ? "dark" : "light"];
+  }
 }
 
 show(localStorage.getItem(KEY));

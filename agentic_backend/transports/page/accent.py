@@ -31,8 +31,7 @@ def accent_stylesheet(accent: str) -> str:
         "bubble": bubbles,
     }
     lines = [f"  --{name}: light-dark({on_light}, {on_dark});" for name, (on_light, on_dark) in colours.items()]
-    # It wins over the themes of `style.css`, whatever selects them.
-    return "\n".join([":root:root:root {", *lines, "}", ""])
+    return "\n".join([":root {", *lines, "}", ""])
 
 
 def accents(accent: str) -> tuple[str, str]:

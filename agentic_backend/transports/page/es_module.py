@@ -6,7 +6,7 @@ What the page's modules have no use for is refused, not guessed at (`LinkError`)
 """
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import tree_sitter_javascript
@@ -21,6 +21,8 @@ _QUERY = Query(
     (for_in_statement "await") @await
     (meta_property) @meta
     (call_expression function: (import)) @dynamic
+    (template_string) @text
+    (string) @text
     """,
 )
 _FUNCTIONS = frozenset(
@@ -59,9 +61,9 @@ class Import:
 class EsModule:
     """A module at `path` below the page's directory.
 
-    `lines` are its text without imports, exports and comments, each with its line in the source, from 0. `exports` are
-    expressions by name. `imports` are in the order of the source, with those of `export … from`. `awaits` tells whether
-    it awaits outside functions.
+    `lines` are its text without imports, exports, comments and indentation, each with its line in the source, from 0.
+    `exports` are expressions by name. `imports` are in the order of the source, with those of `export … from`. `awaits`
+    tells whether it awaits outside functions.
     """
 
     path: str
@@ -77,8 +79,10 @@ def read_module(path: str, source: bytes) -> EsModule:
     if root.has_error:
         raise LinkError(f"{path}: not JavaScript that the linker can read")
     module = EsModule(path)
-    edits = [*_statements(module, root), *_found(module, root)]
-    module.lines = _edited(source, edits)
+    captures = QueryCursor(_QUERY).captures(root)
+    edits = [*_statements(module, root), *_found(module, captures)]
+    in_text = {line for node in captures.get("text", ()) if not _is_htm(node) for line in _lines_within(node)}
+    module.lines = [(number, line if number in in_text else line.lstrip()) for number, line in _edited(source, edits)]
     return module
 
 
@@ -163,9 +167,8 @@ def _declared(path: str, declaration: Node) -> Iterator[str]:
             yield _text(name)
 
 
-def _found(module: EsModule, root: Node) -> Iterator[_Edit]:
+def _found(module: EsModule, captures: Mapping[str, list[Node]]) -> Iterator[_Edit]:
     """What may stand anywhere."""
-    captures = QueryCursor(_QUERY).captures(root)
     if any(_text(node) == "import.meta" for node in captures.get("meta", ())):
         raise LinkError(f"{module.path}: an `import.meta`")
     module.awaits = any(_is_outside_functions(node) for node in captures.get("await", ()))
@@ -187,6 +190,17 @@ def _dynamic_import(path: str, call: Node) -> Iterator[_Edit]:
     yield function.start_byte, function.end_byte, LOAD
     slash = "/" if written.endswith("/") else ""
     yield head.start_byte, head.end_byte, _below(path, written) + slash
+
+
+def _is_htm(text: Node) -> bool:
+    """Whether it is a template of htm, which takes the white space around a line's end for none."""
+    tag = text.parent.child_by_field_name("function") if text.parent else None
+    return tag is not None and _text(tag) == "html"
+
+
+def _lines_within(text: Node) -> range:
+    """The lines that begin within a text."""
+    return range(text.start_point.row + 1, text.end_point.row + 1)
 
 
 def _is_outside_functions(node: Node) -> bool:

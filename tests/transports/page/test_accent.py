@@ -48,6 +48,7 @@ def test_contrast_is_what_wcag_says(one: str, other: str, ratio: float) -> None:
 def test_the_page_has_no_surface_with_less_contrast() -> None:
     style = (WEB / "style.css").read_text()
     for name in SURFACES:
-        light, dark = (re.findall(rf"--{name}: (#[0-9a-f]{{6}});", style) * 2)[:2]
-        assert contrast("#000000", light) >= contrast("#000000", LIGHT_SURFACE), name
-        assert contrast("#ffffff", dark) >= contrast("#ffffff", DARK_SURFACE), name
+        colours = re.search(rf"--{name}: light-dark\((#[0-9a-f]{{6}}), (#[0-9a-f]{{6}})\);", style)
+        assert colours is not None, name
+        assert contrast("#000000", colours[1]) >= contrast("#000000", LIGHT_SURFACE), name
+        assert contrast("#ffffff", colours[2]) >= contrast("#ffffff", DARK_SURFACE), name

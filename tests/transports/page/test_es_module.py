@@ -43,6 +43,11 @@ def test_an_export_is_read(source: str, exports: dict[str, str], left: str | Non
     assert (module.exports, module.lines) == (exports, [(0, left)] if left else [])
 
 
+def test_indentation_goes_except_in_texts() -> None:
+    source = "  a;\nhtml`<p>\n  b ${`\n  c`}\n  d</p>`;\nsay`\n  e`;"
+    assert [line for _, line in read(source).lines] == ["a;", "html`<p>", "b ${`", "  c`}", "d</p>`;", "say`", "  e`;"]
+
+
 def test_comments_go_and_what_looks_like_one_stays() -> None:
     source = """// one
 const a = "// no"; // two

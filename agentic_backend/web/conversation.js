@@ -14,9 +14,9 @@ import { TOO_LARGE } from "./client/connection.js";
 import { Decisions } from "./decisions.js";
 import { errorText } from "./error-words.js";
 import { Gaps } from "./gaps.js";
-import { PAGE, readHistory } from "./history.js";
+import { LEAP, PAGE, readHistory } from "./history.js";
 import { questionOf } from "./questions.js";
-import { sessionInAddress, showSessionInAddress } from "./location.js";
+import { sessionInAddress, showSessionInAddress, takeRankInAddress } from "./location.js";
 import { OpenState, nothingOpen } from "./open-state.js";
 import { isOngoing } from "./client/transcript-exchange.js";
 import { askedFiles, askedText } from "./timeline.js";
@@ -70,13 +70,14 @@ export class Conversation {
   /** Opens what the address names. */
   openAddressed() {
     const id = sessionInAddress();
-    if (id === this.#open.sessionId) return;
-    if (id) this.open(id);
-    else this.startNew();
+    const rank = takeRankInAddress();
+    if (id && id === this.#open.sessionId) return rank !== null && this.showRank(rank);
+    if (id) this.open(id, { rank });
+    else if (this.#open.sessionId) this.startNew();
   }
 
-  /** `shown` is what its transcript is known to begin with, `how` what else is known of how it is opened. */
-  async open(sessionId, { shown = newTranscript(), ...how } = {}) {
+  /** `rank` is that of the message to show, `shown` what its transcript is known to begin with, `how` what else is known. */
+  async open(sessionId, { rank = null, shown = newTranscript(), ...how } = {}) {
     this.#leave();
     const { opening } = this.#state;
     const known = { session: this.sessions.find(sessionId), transcript: shown, loading: true };
@@ -98,24 +99,23 @@ export class Conversation {
       this.#asking.show();
       this.#goOn();
       this.#gaps.checkUnexplained();
+      if (rank !== null) await this.showRank(rank);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (opening === this.#state.opening) this.#set({ loading: false, loadError: errorText(error) });
     }
   }
 
-  async loadEarlier() {
-    const { sessionId, transcript } = this.#open;
+  /** Resolves to whether it could be read. */
+  loadEarlier() {
+    return this.#gaps.readFrom(this.#open.transcript.firstRank - PAGE);
+  }
+
+  /** Brings the message with this rank into view, and marks it; what lies between is read, if it isn't there. */
+  async showRank(rank) {
     const { opening } = this.#state;
-    const firstRank = Math.max(0, transcript.firstRank - PAGE);
-    try {
-      const { messages, exchanges } = await readHistory(this.api, sessionId, firstRank, transcript.firstRank);
-      if (opening !== this.#state.opening) return;
-      this.#set({ transcript: summarised(stored(this.#open.transcript, messages, { firstRank }), exchanges) });
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      if (opening === this.#state.opening) this.#set({ refusal: { code: error.code, content: error.content } });
-    }
+    if (rank < this.#open.transcript.firstRank) await this.#gaps.readFrom(rank - PAGE / 2, LEAP);
+    if (opening === this.#state.opening) this.#set({ marked: { rank } });
   }
 
   /** What is written in the open conversation, and how it is to be asked; see Drafts. */

@@ -2,9 +2,9 @@
 
 import { ApiError } from "./api.js";
 import { unknownKeys } from "./client/approvals.js";
-import { readMessages } from "./history.js";
+import { PAGE, readHistory, readMessages } from "./history.js";
 import { outcome } from "./timeline.js";
-import { checked, missingAfter, stored } from "./client/transcript.js";
+import { checked, missingAfter, stored, summarised } from "./client/transcript.js";
 
 const READ_AGAIN_MS = 3_000;
 
@@ -43,6 +43,23 @@ export class Gaps {
   #readAgain() {
     this.#readingAfter = null;
     this.readMissing();
+  }
+
+  /** Reads what is stored from `rank` on, if that comes before all that is known; resolves to whether it could be. */
+  async readFrom(rank, limit = PAGE) {
+    const { sessionId, transcript } = this.state.now;
+    const { opening } = this.state;
+    const firstRank = Math.max(0, rank);
+    try {
+      const { messages, exchanges } = await readHistory(this.api, sessionId, firstRank, transcript.firstRank, limit);
+      if (opening !== this.state.opening) return false;
+      this.state.set({ transcript: summarised(stored(this.state.now.transcript, messages, { firstRank }), exchanges) });
+      return true;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (opening === this.state.opening) this.state.set({ refusal: { code: error.code, content: error.content } });
+      return false;
+    }
   }
 
   /** Exchanges that ended unseen and without an answer, and the last one if it failed: may it be tried again? */

@@ -1,6 +1,6 @@
 /**
- * The address bar: `#s=<session id>` names the open conversation, `#token=…` brings a developer's token, and
- * `#state=…&code=…` Keycloak's answer to a sign-in.
+ * The address bar: `#s=<session id>` names the open conversation, `/<rank>` behind it a message in it, `#token=…`
+ * brings a developer's token, and `#state=…&code=…` Keycloak's answer to a sign-in.
  *
  * What proves who somebody is leaves the address at once. A developer's token is kept for this tab only (memory and
  * sessionStorage), a sign-in's answer not at all.
@@ -29,7 +29,15 @@ export function takeSignInResponse() {
   return parameters;
 }
 
-export const sessionInAddress = () => fragment().get("s") || null;
+export const sessionInAddress = () => fragment().get("s")?.split("/")[0] || null;
+
+/** The rank of a message behind the session, as in `#s=ID/17`, taken out of the address; null if there is none. */
+export function takeRankInAddress() {
+  const [id, rank] = fragment().get("s")?.split("/") ?? [];
+  if (rank === undefined) return null;
+  history.replaceState(null, "", address(new URLSearchParams({ s: id }).toString()));
+  return /^\d{1,15}$/.test(rank) ? Number(rank) : null;
+}
 
 /** Shows the session (null: a new conversation) in the address; `replace` leaves no step back. */
 export function showSessionInAddress(sessionId, { replace = false } = {}) {

@@ -21,6 +21,8 @@ export const nothingOpen = {
   turned: null,
   /** Whether a branch is about to be made. */
   forking: false,
+  /** The message that a jump leads to: `{rank}`, a new object for each jump. */
+  marked: null,
 };
 
 export class OpenState {

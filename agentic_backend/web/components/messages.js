@@ -1,44 +1,49 @@
-/** The exchanges of the open conversation. The view stays at the newest text as long as the user is there. */
+/**
+ * The exchanges of the open conversation. Those far from the view have only their place in the page (see Slot); earlier
+ * ones are read as the view comes near its beginning.
+ */
 
-import { outcome, textOf, timeline } from "../timeline.js";
 import { isOngoing } from "../client/transcript-exchange.js";
 import { ongoing } from "../client/transcript.js";
 import { t } from "../i18n.js";
 import { rankOf } from "../questions.js";
 import { variantsOf } from "../variants.js";
-import { Exchange } from "./exchange.js";
-import { html, useCallback, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
+import { Announcer } from "./announcer.js";
+import { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
+import { useScrolledView } from "./scrolled-view.js";
+import { Nearness, Slot } from "./slot.js";
 
-/** This near to its end the view counts as being there, in pixels. */
-const NEAR = 80;
+/** How many of the last exchanges are filled at once when a conversation is opened. */
+const FIRST_FILLED = 4;
+const MARKED_MS = 3_000;
+const NOTE_MS = 8_000;
 
 export function Messages({ open, family, costs, said, isHeard, agentName, actions: { conversation } }) {
-  const { sessionId, transcript, editing, turned } = open;
+  const { sessionId, transcript, editing, turned, marked } = open;
   const { exchanges, firstRank } = transcript;
   const variants = useMemo(() => variantsOf(family, sessionId), [family, sessionId]);
-  const { view, content, atEnd, toEnd } = useFollowedEnd(
-    sessionId,
-    exchanges.findLast(({ asked }) => asked !== null)?.key,
-    turned,
-  );
-
-  const loadEarlier = async () => {
-    const below = view.current.scrollHeight - view.current.scrollTop;
-    await conversation.loadEarlier();
-    requestAnimationFrame(() => (view.current.scrollTop = view.current.scrollHeight - below));
-  };
-  return html`<div class="messages" ref=${view} tabindex="0" role="region" aria-label="Messages" data-testid="messages">
+  const question = exchanges.findLast(({ asked }) => asked !== null)?.key;
+  const { view, content, atEnd, toEnd, goTo } = useScrolledView(sessionId, question, turned);
+  const nearness = useNearness(view);
+  const heights = useHeights(sessionId);
+  useMarked(view, transcript, marked, goTo);
+  return html`<div
+      class="messages"
+      ref=${view}
+      tabindex="0"
+      role="region"
+      aria-label=${t("Messages")}
+      data-testid="messages"
+    >
       <div class="column" ref=${content}>
-        ${
-          firstRank > 0 &&
-          html`<button type="button" class="button earlier" data-testid="load-earlier" onClick=${loadEarlier}>
-            Earlier messages
-          </button>`
-        }
+        ${firstRank > 0 && html`<${Earlier} key="earlier" nearness=${nearness} onLoad=${() => conversation.loadEarlier()} />`}
         ${exchanges.map(
-          (exchange, index) => html`<${Exchange}
+          (exchange, index) => html`<${Slot}
             key=${exchange.key}
+            nearness=${nearness}
+            heights=${heights}
+            isPinned=${index >= exchanges.length - FIRST_FILLED || isOngoing(exchange) || hasRank(exchange, marked?.rank)}
             exchange=${exchange}
             costs=${costs[exchange.id]}
             said=${said}
@@ -59,88 +64,86 @@ export function Messages({ open, family, costs, said, isHeard, agentName, action
         type="button"
         class="to-latest"
         data-testid="jump-to-latest"
-        aria-label="Jump to latest"
-        title="Jump to latest"
+        aria-label=${t("Jump to latest")}
+        title=${t("Jump to latest")}
         onClick=${toEnd}
       >
       <${Icon} name="down" />
     </button>`
     }
+    <${FindNote} isPartial=${firstRank > 0 || exchanges.length > FIRST_FILLED} />
     <${Announcer} exchange=${exchanges.at(-1)} busy=${Boolean(ongoing(transcript))} />`;
 }
 
-/**
- * Keeps `view` at its end while `content` grows, until the user scrolls up. Another session, or a question asked on
- * this page, brings it back there; who has `turned` to another variant stays where that is.
- */
-function useFollowedEnd(sessionId, question, turned) {
-  const view = useRef(null);
-  const content = useRef(null);
-  const follows = useRef(true);
-  const lastTop = useRef(0);
-  const [atEnd, setAtEnd] = useState(true);
-
-  const toEnd = useCallback(() => {
-    follows.current = true;
-    view.current.scrollTop = view.current.scrollHeight;
-    setAtEnd(true);
-  }, []);
-
-  useLayoutEffect(() => {
-    const element = view.current;
-    const scrolled = () => {
-      const near = element.scrollHeight - element.scrollTop - element.clientHeight <= NEAR;
-      // Content that grows also moves the end away; only a move upwards is the user's.
-      if (near) follows.current = true;
-      else if (element.scrollTop < lastTop.current) follows.current = false;
-      lastTop.current = element.scrollTop;
-      setAtEnd(near || follows.current);
-    };
-    const grown = new ResizeObserver(() => {
-      if (follows.current) element.scrollTop = element.scrollHeight;
-    });
-    grown.observe(content.current);
-    grown.observe(element);
-    // Who unfolds something reads it: what grows then doesn't move.
-    const unfolded = ({ target }) => {
-      if (target.closest("[aria-expanded], summary, .citation, .trust .chip")) follows.current = false;
-    };
-    element.addEventListener("click", unfolded, { capture: true });
-    element.addEventListener("scroll", scrolled, { passive: true });
-    return () => {
-      grown.disconnect();
-      element.removeEventListener("click", unfolded, { capture: true });
-      element.removeEventListener("scroll", scrolled);
-    };
-  }, []);
-  useLayoutEffect(() => {
-    if (turned) follows.current = false;
-    else toEnd();
-  }, [sessionId, question]);
-  return { view, content, atEnd, toEnd };
+/** Made with the view, which is there once this component is. */
+function useNearness(view) {
+  const made = useRef(null);
+  return useCallback(() => (made.current ??= new Nearness(view.current)), []);
 }
 
-/** A longer text would be read for minutes, and can't be stopped without losing the place. */
-const LONGEST_ANNOUNCEMENT = 200;
-
-/** Says to screen readers that the agent works or waits, and how its answer begins when it is there. */
-function Announcer({ exchange, busy }) {
-  const heard = useRef(null);
-  if (exchange && isOngoing(exchange)) heard.current = exchange.key;
-  const text = busy
-    ? exchange?.status === "awaiting_human"
-      ? t("The agent waits for your decision.")
-      : t("The agent is working.")
-    : exchange && heard.current === exchange.key
-      ? spokenAnswer(exchange)
-      : "";
-  return html`<div class="visually-hidden" aria-live="polite" data-testid="announcer">${text}</div>`;
+/** The measured heights, of this session. */
+function useHeights(sessionId) {
+  const kept = useRef({ sessionId, heights: new Map() });
+  if (kept.current.sessionId !== sessionId) kept.current = { sessionId, heights: new Map() };
+  return kept.current.heights;
 }
 
-function spokenAnswer(exchange) {
-  const answer = timeline(exchange).findLast(({ kind }) => kind === "final");
-  const text = answer ? textOf(answer.parts).replace(/[*_`#>|]+/g, "").replace(/\s+/g, " ").trim() : "";
-  const began = text.length > LONGEST_ANNOUNCEMENT ? `${text.slice(0, LONGEST_ANNOUNCEMENT)}…` : text;
-  const ending = outcome(exchange) === "stopped" ? t("Stopped.") : "";
-  return [began, ending].join(" ").trim() || t("The agent ended without an answer.");
+/** What comes before is read when the view comes near; the button is for who has no view. */
+function Earlier({ nearness, onLoad }) {
+  const button = useRef(null);
+  const isBusy = useRef(false);
+  const [loads, setLoads] = useState(0);
+  const load = async () => {
+    if (isBusy.current) return;
+    isBusy.current = true;
+    const isLoaded = await onLoad();
+    isBusy.current = false;
+    // What was read may not fill the view. After a failure the button is the way on.
+    if (isLoaded) setLoads((count) => count + 1);
+  };
+  useEffect(() => nearness().watch(button.current, (isNear) => isNear && load()), [loads]);
+  return html`<button type="button" class="button earlier" data-testid="load-earlier" ref=${button} onClick=${load}>
+    ${t("Earlier messages")}
+  </button>`;
+}
+
+const hasRank = ({ messages }, rank) =>
+  rank !== undefined && messages.length > 0 && messages[0].rank <= rank && rank <= messages.at(-1).rank;
+
+/** Brings the message that is marked into view, and shows for a moment which one it is. */
+function useMarked(view, transcript, marked, goTo) {
+  const shown = useRef(null);
+  useLayoutEffect(() => {
+    const exchange = marked && marked !== shown.current && transcript.exchanges.find((each) => hasRank(each, marked.rank));
+    if (!exchange) return;
+    shown.current = marked;
+    const section = view.current.querySelector(`[data-exchange="${CSS.escape(exchange.id)}"]`);
+    const message = exchange.messages.find(({ rank }) => rank === marked.rank) ?? exchange.messages[0];
+    const part = message.role === "user" ? ".question" : message.channel === "final" ? ".answer" : ".run";
+    const target = section.querySelector(part) ?? section;
+    goTo(target);
+    target.classList.add("hit");
+    target.tabIndex = -1;
+    target.focus({ preventScroll: true });
+    setTimeout(() => target.classList.remove("hit"), MARKED_MS);
+  });
+}
+
+/** The browser's own search finds only what is in the page. */
+function FindNote({ isPartial }) {
+  const [isShown, setShown] = useState(false);
+  useEffect(() => {
+    const pressed = ({ key, ctrlKey, metaKey }) => {
+      if ((ctrlKey || metaKey) && key === "f" && isPartial) setShown(true);
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, [isPartial]);
+  useEffect(() => {
+    const timer = isShown && setTimeout(() => setShown(false), NOTE_MS);
+    return () => clearTimeout(timer);
+  }, [isShown]);
+  return html`<p class="find-note" role="status" data-testid="find-note" hidden=${!isShown}>
+    ${isShown && t("The browser finds only what is near. Ctrl+K searches all conversations.")}
+  </p>`;
 }

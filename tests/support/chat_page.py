@@ -149,7 +149,9 @@ _SHOWN = """() => {
   return [...document.querySelectorAll(selector)].map((element) => {
     const [kind, inner] = kinds[element.dataset.testid];
     if (kind === "called") return [kind, element.dataset.tool];
-    return [kind, (inner ? element.querySelector(inner) : element)?.textContent ?? ""];
+    const shown = inner ? element.querySelector(inner) : element;
+    if (inner !== ".rich-text" || !shown) return [kind, shown?.textContent ?? ""];
+    return [kind, [...shown.children].map((block) => block.textContent).join(" ")];
   });
 }"""
 

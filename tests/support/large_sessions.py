@@ -34,6 +34,8 @@ async def fill_with_talk(path: Path, user_id: str, *, exchanges: int) -> str:
         for number in range(exchanges):
             asked = an_exchange(session)
             written = await store.begin_exchange(asked, question(f"Question {number}"))
-            text = f"Answer {number}.\n\n" + "\n\n".join(f"**Paragraph** {place} of `many`." for place in range(number % 9))
+            text = f"Answer {number}.\n\n" + "\n\n".join(
+                f"**Paragraph** {place} of `many`." for place in range(number % 9)
+            )
             await store.append(fence_after(written, asked.id), [answer(text)], an_end())
     return session.id

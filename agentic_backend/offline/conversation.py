@@ -217,7 +217,10 @@ def _describe(name: str, has_failed: bool, said: str) -> str:
 def _passages(found: str) -> list[str]:
     """A list item for each passage in a search result; empty if `found` is not a search result."""
     try:
-        return [f"- **{hit['title']}** ({hit['heading']}): {_in_one_line(hit['text'])}" for hit in json.loads(found)]
+        return [
+            f"- **{hit['title']}** ({hit['heading']}): {_in_one_line(hit['text'])} [{hit['number']}]"
+            for hit in json.loads(found)
+        ]
     except (ValueError, TypeError, KeyError, RecursionError):
         return []
 

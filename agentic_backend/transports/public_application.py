@@ -8,6 +8,7 @@ from starlette.types import ASGIApp
 
 from agentic_backend.kpi import Kpi
 from agentic_backend.transports.chatbot_controller import PATH, ChatbotController
+from agentic_backend.transports.documents import document_route
 from agentic_backend.transports.gate import Gate
 from agentic_backend.transports.page.page import Page
 from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
@@ -28,6 +29,7 @@ def public_application(
     application = Starlette(
         routes=[
             *page.routes(),
+            document_route(),
             WebSocketRoute(PATH, controller.endpoint),
             *calls,
         ],

@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 
 SHIPPED = Path(__file__).parent / "documents"
+SHIPPED_LINKS = "/documents/{file}"
+"""Where the server serves them."""
 
 MAX_INDEXES = 8
 MAX_FILES = 200

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from graphs.talk import ask, told
 from support.chat_client import Event, chat, final_text
+from support.rest_client import plain_http
 from support.running_server import running_server
 
 from agentic_backend.experts.documentation.search_tool import search_tool
@@ -30,8 +31,33 @@ async def test_it_searches_the_shipped_documents_and_names_its_sources(tmp_path:
         "kind": "citation",
         "title": "Chat Protocol v2: Close codes",
         "file_name": "chat-protocol.md",
+        "href": "/documents/chat-protocol.md",
+        "source_id": "1",
     }
     assert "**Chat Protocol v2** (Close codes)" in final_text(events)
+    assert all(f"[{source['source_id']}]" in final_text(events) for source in sources(events))
+
+
+async def test_what_it_cites_can_be_opened(tmp_path: Path) -> None:
+    async with running_server(tmp_path, agents=[librarian()]) as server, plain_http(base_url=server.address) as http:
+        found = await http.get("/documents/chat-protocol.md")
+        others = [await http.get(f"/documents/{name}") for name in ("none.md", "..%2Fprompts.py", "chat-protocol")]
+    assert found.status_code == 200 and found.text.startswith("# Chat Protocol v2")
+    assert found.headers["content-type"] == "text/plain; charset=utf-8"
+    assert "sandbox" in found.headers["content-security-policy"]
+    assert [other.status_code for other in others] == [404, 404, 404]
+
+
+async def test_its_sources_are_numbered_through_an_exchange_and_anew_in_the_next(tmp_path: Path) -> None:
+    (tmp_path / "tea.md").write_text("# Tea\n\nHot water.\n\n## Cups\n\nOf china.")
+    links = "https://docs.example.org/{file}"
+    agents = [librarian(folder=str(tmp_path), links=links)]
+    async with running_server(tmp_path, agents=agents) as server:
+        first = await ask(server.address, "search the documents for tea", agent_id="librarian")
+        second = await ask(server.address, "search the documents for china", session_id=first[0]["session_id"])
+    assert [source["source_id"] for source in sources(first)] == ["1", "2"]
+    assert [source["source_id"] for source in sources(second)] == ["1"]
+    assert {source["href"] for source in sources(first)} == {"https://docs.example.org/tea.md"}
 
 
 async def test_it_searches_a_folder_of_ones_own_as_it_is_now(tmp_path: Path) -> None:

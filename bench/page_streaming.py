@@ -4,18 +4,11 @@ A frame's cost is the CPU time of all of the main thread's tasks since the frame
 what preact and the Markdown renderer make of it, colours, style, layout and paint.
 """
 
-import asyncio
 import json
-import tempfile
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-from figures import percentile
 from playwright.async_api import Browser
-from servers import product
-from streamed_texts import TEXTS
-from support.chromium import chromium
 
 AGENTS = {"mixed": "18 kB of mixed text", "list": "one long list", "table": "one long table", "long": "78 kB"}
 """The texts by the agent that writes each."""
@@ -69,16 +62,3 @@ def _main_thread(events: list[dict[str, Any]]) -> tuple[int, int]:
     """Of several renderers the tab's is the one that makes frames."""
     frames = Counter((event["pid"], event["tid"]) for event in events if event["name"] == _FRAME)
     return frames.most_common(1)[0][0]
-
-
-async def _main() -> None:
-    with tempfile.TemporaryDirectory() as data, product(Path(data)) as server:
-        async with chromium() as browser:
-            for name, costs in (await measure(browser, server.address)).items():
-                p50, p95, most = percentile(costs, 50), percentile(costs, 95), max(costs)
-                print(f"{name}: p50 {p50:.2f} ms, p95 {p95:.2f} ms, at most {most:.1f} ms, {len(costs)} frames")
-
-
-if __name__ == "__main__":
-    assert set(AGENTS) == set(TEXTS)
-    asyncio.run(_main())

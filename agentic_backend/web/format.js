@@ -18,6 +18,18 @@ export function formatDuration(milliseconds) {
 
 const UNIT_NAMES = ["byte", "kilobyte", "megabyte", "gigabyte"];
 
+const byteFormats = new Map();
+
+/** One format for each use: to make one takes longer than a frame has for all of the page's numbers. */
+function byteFormat(unit, maximumFractionDigits) {
+  const name = `${unit} ${maximumFractionDigits}`;
+  if (!byteFormats.has(name)) {
+    const options = { style: "unit", unit, unitDisplay: "short", maximumFractionDigits };
+    byteFormats.set(name, new Intl.NumberFormat(language, options));
+  }
+  return byteFormats.get(name);
+}
+
 /** A size as files have it: "256 kB" are 256 times 1,024 bytes. What is larger than `than` never reads the same. */
 export function formatBytes(bytes, than = null) {
   const base = than ?? bytes;
@@ -25,12 +37,7 @@ export function formatBytes(bytes, than = null) {
   const value = bytes / 1_024 ** step;
   const digits = value < 10 && step > 0 ? 1 : 0;
   const rounded = than === null ? value : Math.ceil(value * 10 ** digits) / 10 ** digits;
-  return new Intl.NumberFormat(language, {
-    style: "unit",
-    unit: UNIT_NAMES[step],
-    unitDisplay: "short",
-    maximumFractionDigits: digits,
-  }).format(rounded);
+  return byteFormat(UNIT_NAMES[step], digits).format(rounded);
 }
 
 /** How long something has gone on, in whole seconds. */

@@ -1,5 +1,6 @@
 export * from "./dist/index.js";
 export type * from "./dist/asks.js";
+export type * from "./dist/attachments.js";
 export type * from "./dist/chat.js";
 export type * from "./dist/connection.js";
 export type * from "./dist/transcript-exchange.js";

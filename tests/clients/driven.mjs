@@ -6,7 +6,7 @@
  */
 
 import { createInterface } from "node:readline";
-import { applyEvent, connect, newTranscript } from "@agentic-backend/client";
+import { applyEvent, connect, newTranscript, upload } from "@agentic-backend/client";
 import WebSocket from "ws";
 
 const tell = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -40,6 +40,11 @@ const commands = {
     if (!unread) read(as);
   },
   read: ({ as }) => read(as),
+  async upload({ as, name, text }) {
+    const given = { name, tokens: tokens.length ? { access_token: tokens[0] } : null };
+    const attachment = await upload(process.argv[2], new Blob([text]), given).catch((error) => ({ failed: error.code }));
+    tell({ from: as, ...attachment });
+  },
   follow_exchange({ as, session_id, exchange_id, seq }) {
     events.set(as, chat.followExchange(session_id, exchange_id, seq));
     read(as);

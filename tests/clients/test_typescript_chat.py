@@ -85,6 +85,19 @@ async def test_an_answer_comes_event_by_event_and_adds_up_to_what_is_stored(
     await assert_transcript_is_stored(client, chat_server, session_id)
 
 
+async def test_files_are_uploaded_and_attached_to_an_ask(client: TypescriptClient, chat_server: RunningServer) -> None:
+    attached = await client.answer("upload", **{"as": "file", "name": "Größe.txt", "text": "The word is Ampel."})
+    assert (attached["name"], attached["mime"], attached["text_chars"]) == ("Größe.txt", "text/plain", 18)
+    fields = {"attachments": [attached["id"]]}
+    await client.tell("ask", **{"as": "first", "message": "my name is Zorblax", "fields": fields})
+    [_, *events] = await client.ended("first")
+    files = [part for part in events[-1]["messages"][0]["parts"] if part["type"] == "file"]
+    assert [file["attachment_id"] for file in files] == fields["attachments"]
+    await assert_transcript_is_stored(client, chat_server, events[-1]["session"]["id"])
+    refused = await client.answer("upload", **{"as": "bad", "name": "a.png", "text": "\0"})
+    assert refused["failed"] == "bad_frame"
+
+
 async def test_a_failed_exchange_adds_up_to_what_is_stored(
     client: TypescriptClient, chat_server: RunningServer
 ) -> None:

@@ -9,6 +9,7 @@
 /** @import { Authenticate, ClientFrame, ServerEvent } from "@agentic-backend/client/protocol" */
 
 import { parseExactly } from "./exact-json.js";
+import { serverUrl } from "./server-url.js";
 
 /** @typedef {Omit<Authenticate, "type">} Tokens */
 
@@ -77,10 +78,8 @@ const REFUSALS = new Set([1002, 1003, 1008, TOO_LARGE, 4403, TOO_MANY]);
  * @param {string | URL} server
  */
 export function socketUrl(server) {
-  const url = new URL(server);
-  if (!url.pathname.endsWith("/")) url.pathname += "/";
-  const socket = new URL("agentic/v1/chatbot/query/ws", url);
-  socket.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  const socket = serverUrl(server, "chatbot/query/ws");
+  socket.protocol = socket.protocol === "https:" ? "wss:" : "ws:";
   return socket;
 }
 

@@ -1,6 +1,7 @@
 /** What the client offers to other programs; the page imports from the modules themselves. */
 
 export * from "./approvals.js";
+export { upload } from "./attachments.js";
 export { Chat, connect } from "./chat.js";
 export { Connection, socketUrl } from "./connection.js";
 export { Disconnected, Refused, Unreadable } from "./errors.js";

@@ -21,13 +21,11 @@ import { Working } from "./working.js";
 
 /** `conversation` takes what the user does about the exchange; see Conversation. `costs` are known once it has ended. */
 export const Exchange = memo((given) => {
-  const { exchange, costs, said, isLast, isHeard, agentName, conversation } = given;
+  const { exchange, costs, said, isLast, isHeard, editing, variants, turned, agentName, conversation } = given;
   const { before, run, after } = runOf(exchange, timeline(exchange));
   const ending = outcome(exchange);
   const mayGoOn = isLast && ending && askedText(exchange);
-  const { editing, variants, turned } = given;
-  const isKept = exchange.messages.some((message) => message.session_id);
-  const mayBranch = ending && isKept && conversation.branch && rankOf(exchange) !== null;
+  const mayBranch = ending && conversation?.branch && rankOf(exchange) !== null;
   const shown = { exchange, ending, said, mayGoOn, mayBranch, editing, variants, turned, agentName, conversation };
   const isWorking = Boolean(exchange.progress) || isSilent(exchange);
   // The run's line says that it works, unless there is more to say.

@@ -183,6 +183,23 @@ async def test_what_is_written_goes_along_and_hostile_text_stays_text(page: Chat
     await expect(page.composer).to_have_value("")
 
 
+async def test_what_is_attached_is_asked_again_too(page: ChatPage) -> None:
+    notes: Any = {"name": "notes.md", "mimeType": "text/markdown", "buffer": b"# Notes"}
+    await page.choose_agent("echo")
+    await page.by("file-input").set_input_files([notes])
+    await expect(page.by("attached")).to_have_count(1)
+    await page.asked("read this")
+    await page.by("regenerate").click()
+    await expect(place_of(page, 0)).to_have_text("2/2")
+    await page.ended()
+    await expect(page.by("message-user").get_by_test_id("file-chip")).to_contain_text("notes.md")
+    await edit(page, 0, "read it again")
+    await expect(place_of(page, 0)).to_have_text("3/3")
+    await page.ended()
+    await expect(page.by("message-user")).to_contain_text("read it again")
+    await expect(page.by("message-user").get_by_test_id("file-chip")).to_contain_text("notes.md")
+
+
 async def test_a_completed_conversation_goes_on_in_a_branch(page: ChatPage, chat_server: RunningServer) -> None:
     await page.choose_agent("echo")
     await page.asked("one")

@@ -18,6 +18,7 @@ from agentic_backend.errors import BadFrame, Forbidden, LimitReached, NotFound
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.session_log import session_shared, share_revoked
 from agentic_backend.protocol.messages import Channel, MessageMetadata
+from agentic_backend.protocol.parts import ImageUrlPart, Part
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.sessions.ask_rate import AskRate
 from agentic_backend.sessions.session_service import PAGE_BYTES
@@ -161,6 +162,7 @@ def _as_shared(messages: list[MessageRecord]) -> list[MessageRecord]:
         replace(
             message,
             session_id=None,
+            parts=[part for part in message.parts if not _is_attached_image(part)],
             metadata=MessageMetadata(
                 model=message.metadata.model, sources=message.metadata.sources, agent_id=message.metadata.agent_id
             ),
@@ -168,3 +170,8 @@ def _as_shared(messages: list[MessageRecord]) -> list[MessageRecord]:
         for message in messages
         if message.channel is not Channel.THOUGHT
     ]
+
+
+def _is_attached_image(part: Part) -> bool:
+    """Whether only the owner can fetch it; a part of its own names the file."""
+    return isinstance(part, ImageUrlPart) and part.url.startswith("/")

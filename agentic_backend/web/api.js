@@ -110,6 +110,36 @@ export class Api {
     return this.#call("DELETE", `sessions/${encodeURIComponent(sessionId)}/messages/${rank}/feedback`);
   }
 
+  /** The open links to the session: `{shares}`. */
+  shares(sessionId) {
+    return this.#call("GET", `sessions/${encodeURIComponent(sessionId)}/shares`);
+  }
+
+  /** A new link, which is open for so many days. */
+  share(sessionId, days) {
+    return this.#call("POST", `sessions/${encodeURIComponent(sessionId)}/shares`, { body: { expires_in_days: days } });
+  }
+
+  revokeShare(sessionId, shareId) {
+    return this.#call("DELETE", `sessions/${encodeURIComponent(sessionId)}/shares/${encodeURIComponent(shareId)}`);
+  }
+
+  /** One page of what somebody shares, after `afterRank` (null: from the first message). */
+  shared(secret, afterRank) {
+    return this.#call("GET", `shares/${encodeURIComponent(secret)}`, { query: { after_rank: afterRank } });
+  }
+
+  /** The session as a file, `md` or `json`: `{name, blob}`. */
+  async exported(sessionId, format) {
+    const response = await this.#fetched(`sessions/${encodeURIComponent(sessionId)}/export`, { format });
+    const name = /filename\*=UTF-8''(\S+)/.exec(response.headers.get("Content-Disposition"))?.[1];
+    // One that breaks off is not all of it.
+    const blob = await response.blob().catch(() => {
+      throw new ApiError();
+    });
+    return { name: name ? decodeURIComponent(name) : `conversation.${format}`, blob };
+  }
+
   /** What the answer of an exchange rests on: a TrustSummary. */
   trust(exchangeId) {
     return this.#call("GET", `exchanges/${encodeURIComponent(exchangeId)}/trust`);
@@ -140,14 +170,7 @@ export class Api {
 
   /** The content of an attachment, as a Blob. */
   async attachment(id) {
-    const tokens = await this.tokens();
-    const headers = tokens ? { Authorization: `Bearer ${tokens.access_token}` } : {};
-    const url = this.#url(`attachments/${encodeURIComponent(id)}`, {});
-    const response = await fetch(url, { headers }).catch(() => {
-      throw new ApiError();
-    });
-    if (!response.ok) throw apiError(response.status, await response.json().catch(() => null));
-    return response.blob();
+    return (await this.#fetched(`attachments/${encodeURIComponent(id)}`)).blob();
   }
 
   /** Deletes an attachment that was not sent. */
@@ -161,6 +184,17 @@ export class Api {
     });
     if (!response.ok) throw apiError(response.status, answer);
     return answer;
+  }
+
+  /** The response to a GET of what is no JSON to read. */
+  async #fetched(path, query = {}) {
+    const tokens = await this.tokens();
+    const headers = tokens ? { Authorization: `Bearer ${tokens.access_token}` } : {};
+    const response = await fetch(this.#url(path, query), { headers }).catch(() => {
+      throw new ApiError();
+    });
+    if (!response.ok) throw apiError(response.status, await response.json().catch(() => null));
+    return response;
   }
 
   #url(path, query) {

@@ -1,6 +1,7 @@
 /**
  * The address bar: `#s=<session id>` names the open conversation, `/<rank>` behind it a message in it, `#token=…`
- * brings a developer's token, and `#state=…&code=…` Keycloak's answer to a sign-in.
+ * brings a developer's token, and `#state=…&code=…` Keycloak's answer to a sign-in. `#share/…` is the secret of a link
+ * to what somebody shares.
  *
  * What proves who somebody is leaves the address at once. A developer's token is kept for this tab only (memory and
  * sessionStorage), a sign-in's answer not at all.
@@ -46,5 +47,11 @@ export function showSessionInAddress(sessionId, { replace = false } = {}) {
   if (replace) history.replaceState(null, "", target);
   else history.pushState(null, "", target);
 }
+
+/** The secret of the link that the address is, or null. */
+export const shareInAddress = () => /^#share\/([\w-]+)$/.exec(location.hash)?.[1] ?? null;
+
+/** Puts a link's secret back into the address. */
+export const showShareInAddress = (secret) => history.replaceState(null, "", address(`share/${secret}`));
 
 const address = (hash) => location.pathname + location.search + (hash ? `#${hash}` : "");

@@ -9,6 +9,7 @@ import { Connection, socketUrl } from "./client/connection.js";
 import { KnownAgents } from "./components/agent-mark.js";
 import { Page } from "./components/page.js";
 import { html, render } from "./components/html.js";
+import { SharedPage } from "./components/shared-page.js";
 import { SigningIn, SignInFailed } from "./components/sign-in.js";
 import { noticeOf } from "./connection-words.js";
 import { Conversation } from "./conversation.js";
@@ -17,7 +18,7 @@ import { errorText } from "./error-words.js";
 import { Feedback, noFeedback } from "./feedback.js";
 import { Drafts } from "./drafts.js";
 import { forgetRows } from "./kept-rows.js";
-import { sessionInAddress } from "./location.js";
+import { sessionInAddress, shareInAddress } from "./location.js";
 import { Notifications } from "./notifications.js";
 import { nothingOpen } from "./open-state.js";
 import { Sessions, noSessions } from "./sessions.js";
@@ -30,10 +31,18 @@ const page = document.getElementById("page");
 
 render(html`<${SigningIn} />`, page);
 try {
-  openChat(await signedIn());
+  const signIn = await signedIn();
+  if (shareInAddress()) openShare(signIn, shareInAddress());
+  else openChat(signIn);
 } catch (error) {
   if (!(error instanceof SignInError)) throw error;
   render(html`<${SignInFailed} reason=${error.message} />`, page);
+}
+
+function openShare(signIn, secret) {
+  const api = new Api(root, () => signIn.tokens());
+  render(html`<${SharedPage} read=${(afterRank) => api.shared(secret, afterRank)} />`, page);
+  addEventListener("hashchange", () => location.reload());
 }
 
 function openChat(signIn) {
@@ -41,6 +50,7 @@ function openChat(signIn) {
     user: signIn.user,
     ...noAgents,
     limits: null,
+    sharing: null,
     sessions: noSessions,
     conversation: nothingOpen,
     branches: noBranches,
@@ -84,6 +94,7 @@ function openChat(signIn) {
   signIn.onRenewed = (tokens) => connection.authenticate(tokens);
 
   window.addEventListener("hashchange", () => {
+    if (shareInAddress()) return location.reload();
     if (signIn.adoptAnother?.()) {
       store.set({ sessions: noSessions });
       agents.belongTo(signIn.owner);
@@ -127,8 +138,8 @@ function openChat(signIn) {
 
 async function readLimits(api, store) {
   try {
-    const { limits } = await api.info();
-    store.set({ limits });
+    const { limits, sharing = null } = await api.info();
+    store.set({ limits, sharing });
   } catch {
     // The server tells of a limit when it is reached, and the next connection asks again.
   }

@@ -19,7 +19,10 @@ import { Thought } from "./thought.js";
 import { Trust } from "./trust.js";
 import { Working } from "./working.js";
 
-/** `conversation` takes what the user does about the exchange; see Conversation. `costs` are known once it has ended. */
+/**
+ * `conversation` takes what the user does about the exchange, see Conversation; null: it is only read. `costs` are known
+ * once it has ended.
+ */
 export const Exchange = memo((given) => {
   const { exchange, costs, said, isLast, isHeard, editing, variants, turned, agentName, conversation } = given;
   const { before, run, after } = runOf(exchange, timeline(exchange));
@@ -39,7 +42,7 @@ export const Exchange = memo((given) => {
     <${DecideAll} exchange=${exchange} onDecide=${(made) => conversation.decide(exchange, made)} />
     ${isWorking && !runSaysIt && html`<${Working} exchange=${exchange} isHeard=${isHeard} agentName=${agentName} />`}
     <${Ending} ending=${ending} />
-    ${ending && hasGrounds(exchange, ending) && html`<${Trust} load=${() => conversation.trust(exchange)} />`}
+    ${conversation && ending && hasGrounds(exchange, ending) && html`<${Trust} load=${() => conversation.trust(exchange)} />`}
     ${costs?.length > 0 && html`<p class="cost" data-testid="cost">${formatCosts(costs)}</p>`}
   </section>`;
 });

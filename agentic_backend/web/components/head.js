@@ -54,6 +54,7 @@ export function Head({ state, drawer, onOpenDrawer, actions }) {
     <${SessionMenu}
       session=${session}
       draft=${draft}
+      sharing=${state.sharing}
       chatProfiles=${state.chatProfiles}
       actions=${actions}
       onRename=${() => setRenaming(true)}

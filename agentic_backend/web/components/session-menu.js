@@ -1,16 +1,37 @@
 /** What can be done with the open conversation. */
 
+import { errorText } from "../error-words.js";
 import { t } from "../i18n.js";
+import { saveFile } from "../saved-file.js";
 import { ConfirmDialog } from "./confirm-dialog.js";
 import { html, useState } from "./html.js";
 import { Menu } from "./menu.js";
+import { ShareDialog } from "./share-dialog.js";
 
-/** `session` is null in a new conversation; `draft` has what is chosen for what is asked next. */
-export function SessionMenu({ session, draft, chatProfiles, actions: { conversation, showShortcuts }, onRename }) {
+/** `session` is null in a new conversation; `draft` has what is chosen for what is asked next; `sharing`: see ShareDialog. */
+export function SessionMenu(given) {
+  const { session, draft, chatProfiles, sharing, onRename } = given;
+  const { conversation, showShortcuts } = given.actions;
   const [ending, setEnding] = useState(false);
+  const [isSharing, setSharing] = useState(false);
+  const [failure, setFailure] = useState(null);
+  const isKept = Boolean(session?.message_count);
+  const save = (format) => async () => {
+    try {
+      setFailure(null);
+      saveFile(await conversation.api.exported(session.id, format));
+    } catch (error) {
+      setFailure(errorText(error));
+    }
+  };
   const isActive = session?.state === "active";
   const items = [
     session && { label: t("Rename"), icon: "pencil", testId: "rename-open", onSelect: onRename },
+    isKept &&
+      sharing && { label: t("Share"), icon: "share", testId: "share", onSelect: () => setSharing(true) },
+    isKept && { label: t("Save as Markdown"), icon: "download", testId: "export-md", onSelect: save("md") },
+    isKept && { label: t("Save as JSON"), icon: "download", testId: "export-json", onSelect: save("json") },
+    isKept && { separator: true },
     ...(session && !isActive ? [] : profileItems(session, draft, chatProfiles, conversation)),
     isActive && {
       label: t("End the conversation"),
@@ -30,6 +51,20 @@ export function SessionMenu({ session, draft, chatProfiles, actions: { conversat
         onConfirm=${() => conversation.end()}
         onClose=${() => setEnding(false)}
       />`
+    } ${
+      isSharing &&
+      html`<${ShareDialog}
+        sessionId=${session.id}
+        api=${conversation.api}
+        sharing=${sharing}
+        onClose=${() => setSharing(false)}
+      />`
+    } ${
+      failure &&
+      html`<p class="notice error" role="alert" data-testid="export-failed">
+        ${failure}
+        <button type="button" class="quiet-button" onClick=${() => setFailure(null)}>${t("Close")}</button>
+      </p>`
     }`;
 }
 

@@ -7,7 +7,13 @@
  */
 
 import { t } from "../i18n.js";
-import { sessionInAddress, showSessionInAddress, takeSignInResponse } from "../location.js";
+import {
+  sessionInAddress,
+  shareInAddress,
+  showSessionInAddress,
+  showShareInAddress,
+  takeSignInResponse,
+} from "../location.js";
 import * as oauth from "../vendor/oauth4webapi.js";
 import { keepAttempt, takeAttempt } from "./attempt.js";
 import { SignInError } from "./sign-in-error.js";
@@ -58,6 +64,7 @@ export class KeycloakSignIn {
     // An answer to nothing that this tab has asked counts for nothing: a step back leads to one, or a forged link.
     if (!response || response.get("state") !== attempt?.state) return this.#leave();
     showSessionInAddress(attempt.sessionId, { replace: true });
+    if (attempt.share) showShareInAddress(attempt.share);
     try {
       const parameters = oauth.validateAuthResponse(this.#server, this.#client, response, attempt.state);
       await this.#redeem(parameters, attempt);
@@ -155,7 +162,7 @@ export class KeycloakSignIn {
     const nonce = oauth.generateRandomNonce();
     const verifier = oauth.generateRandomCodeVerifier();
     const challenge = await oauth.calculatePKCECodeChallenge(verifier);
-    keepAttempt({ state, nonce, verifier, sessionId: sessionInAddress() });
+    keepAttempt({ state, nonce, verifier, sessionId: sessionInAddress(), share: shareInAddress() });
     go(this.#server.authorization_endpoint, {
       client_id: this.#client.client_id,
       redirect_uri: pageAddress(),

@@ -9,11 +9,10 @@
 import { isImage, misfit } from "./attached.js";
 import { errorText } from "./error-words.js";
 import { randomId } from "./client/random-id.js";
+import { saveFile } from "./saved-file.js";
 
 /** An image that is hidden for a moment is not fetched again. */
 const KEPT_MS = 10_000;
-/** Browsers begin a download after the click. */
-const DOWNLOAD_MS = 60_000;
 
 export class Attachments {
   /** By attachment id: `{uses, url}`, `url` being a promise. */
@@ -74,12 +73,8 @@ export class Attachments {
   /** Saves the file. Raises ApiError. */
   async download({ id, name }) {
     const content = await this.api.attachment(id);
-    const link = document.createElement("a");
     // Whatever it is, it is never opened as a page of this origin.
-    link.href = URL.createObjectURL(new Blob([content], { type: "application/octet-stream" }));
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), DOWNLOAD_MS);
+    saveFile({ name, blob: new Blob([content], { type: "application/octet-stream" }) });
   }
 
   /** The user signs out. */

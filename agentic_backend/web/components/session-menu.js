@@ -27,11 +27,10 @@ export function SessionMenu(given) {
   const isActive = session?.state === "active";
   const items = [
     session && { label: t("Rename"), icon: "pencil", testId: "rename-open", onSelect: onRename },
-    isKept &&
-      sharing && { label: t("Share"), icon: "share", testId: "share", onSelect: () => setSharing(true) },
+    isKept && sharing && { label: t("Share"), icon: "share", testId: "share", onSelect: () => setSharing(true) },
     isKept && { label: t("Save as Markdown"), icon: "download", testId: "export-md", onSelect: save("md") },
     isKept && { label: t("Save as JSON"), icon: "download", testId: "export-json", onSelect: save("json") },
-    isKept && { separator: true },
+    isKept && chatProfiles.length < 2 && { separator: true },
     ...(session && !isActive ? [] : profileItems(session, draft, chatProfiles, conversation)),
     isActive && {
       label: t("End the conversation"),

@@ -34,16 +34,23 @@ export class Api {
     return this.#call("GET", "agents");
   }
 
-  sessions({ query, cursor, limit } = {}) {
-    return this.#call("GET", "sessions", { query: { q: query, cursor, limit } });
+  /** One page of `{sessions, next_cursor?}`. */
+  sessions({ pinned, archived, cursor, limit } = {}) {
+    return this.#call("GET", "sessions", { query: { pinned, archived, cursor, limit } });
+  }
+
+  /** One page of `{found[{session, title, hits}], next_cursor?}`. */
+  search({ query, cursor, limit }) {
+    return this.#call("GET", "search", { query: { q: query, cursor, limit } });
   }
 
   session(id) {
     return this.#call("GET", `sessions/${encodeURIComponent(id)}`);
   }
 
-  rename(id, title) {
-    return this.#call("PATCH", `sessions/${encodeURIComponent(id)}`, { body: { title } });
+  /** Changes the `title` of a session and of its branches, or whether they are `pinned` or `archived`. */
+  change(id, change) {
+    return this.#call("PATCH", `sessions/${encodeURIComponent(id)}`, { body: change });
   }
 
   /** A new branch of the session, which begins at `rank`. */
@@ -56,8 +63,9 @@ export class Api {
     return this.#call("GET", `sessions/${encodeURIComponent(id)}/branches`);
   }
 
-  remove(id) {
-    return this.#call("DELETE", `sessions/${encodeURIComponent(id)}`);
+  /** With `keepalive` the call outlasts the page. */
+  remove(id, { keepalive = false } = {}) {
+    return this.#call("DELETE", `sessions/${encodeURIComponent(id)}`, { keepalive });
   }
 
   /** Ends the session, and what runs in it; nothing can be asked in it any more. */
@@ -178,8 +186,8 @@ export class Api {
     return this.#call("DELETE", `attachments/${encodeURIComponent(id)}`);
   }
 
-  async #call(method, path, { query = {}, body } = {}) {
-    const { response, answer } = await this.#fetch(method, this.#url(path, query), body).catch(() => {
+  async #call(method, path, { query = {}, body, keepalive } = {}) {
+    const { response, answer } = await this.#fetch(method, this.#url(path, query), { body, keepalive }).catch(() => {
       throw new ApiError();
     });
     if (!response.ok) throw apiError(response.status, answer);
@@ -205,13 +213,13 @@ export class Api {
     return url;
   }
 
-  async #fetch(method, url, body) {
+  async #fetch(method, url, { body, keepalive }) {
     const headers = { Accept: "application/json" };
     const tokens = await this.tokens();
     if (tokens) headers.Authorization = `Bearer ${tokens.access_token}`;
     if (body) headers["Content-Type"] = "application/json";
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const response = await fetch(url, { method, headers, signal, body: body && JSON.stringify(body) });
+    const response = await fetch(url, { method, headers, signal, keepalive, body: body && JSON.stringify(body) });
     if (!response.headers.get("Content-Type")?.includes("json")) {
       // A stream of events, which come over the socket too, or nothing.
       response.body?.cancel();

@@ -265,7 +265,6 @@ export class Conversation {
     if (exchange) {
       this.#decisions.settle(exchange);
       this.#gaps.checkDecisions(exchange);
-      this.sessions.noteWaiting(exchange.id, exchange.status === "awaiting_human");
     }
     if (event.type === "started" && ongoing(transcript)?.stopping) this.#sendStop();
     if (event.type === "idle" || event.type === "final") this.#follow();

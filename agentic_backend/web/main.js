@@ -14,17 +14,21 @@ import { SigningIn, SignInFailed } from "./components/sign-in.js";
 import { noticeOf } from "./connection-words.js";
 import { Conversation } from "./conversation.js";
 import { Costs, noCosts } from "./costs.js";
-import { errorText } from "./error-words.js";
+import { Entries } from "./entries.js";
 import { Feedback, noFeedback } from "./feedback.js";
 import { Drafts } from "./drafts.js";
 import { forgetRows } from "./kept-rows.js";
 import { sessionInAddress, shareInAddress } from "./location.js";
 import { Notifications } from "./notifications.js";
 import { nothingOpen } from "./open-state.js";
+import { SessionSearch, noSearch } from "./session-search.js";
 import { Sessions, noSessions } from "./sessions.js";
+import { SidebarView, sidebarAsLeft } from "./sidebar-view.js";
 import { SignInError } from "./sign-in/sign-in-error.js";
 import { signedIn } from "./sign-in/sign-in.js";
 import { Store } from "./store.js";
+import { Undo } from "./undo.js";
+import { Unread } from "./unread.js";
 
 const root = new URL("agentic/v1/", document.baseURI);
 const page = document.getElementById("page");
@@ -52,6 +56,10 @@ function openChat(signIn) {
     limits: null,
     sharing: null,
     sessions: noSessions,
+    search: noSearch,
+    unread: new Set(),
+    undo: null,
+    sidebar: sidebarAsLeft(),
     conversation: nothingOpen,
     branches: noBranches,
     costs: noCosts,
@@ -63,25 +71,31 @@ function openChat(signIn) {
   });
 
   const api = new Api(root, () => signIn.tokens());
-  const sessions = new Sessions(api, store);
-  const readLists = () => {
-    sessions.refresh();
-    agents.read();
-    if (!store.state.limits) readLimits(api, store);
-  };
+  const unread = new Unread(store, signIn.owner);
+  const sessions = new Sessions(api, store, unread);
   const agents = new Agents(api, store, signIn.owner);
   const drafts = new Drafts(store, signIn.owner);
   const attachments = new Attachments(api, store, drafts);
   const branches = new Branches(api, store);
   const conversation = new Conversation({ api, store, sessions, branches, drafts, owner: signIn.owner });
+  const undo = new Undo(store);
+  const readMore = () => {
+    agents.read();
+    if (!store.state.limits) readLimits(api, store);
+  };
   const connection = new Connection({
     url: socketUrl(new URL(".", document.baseURI)),
     tokens: (wanted) => signIn.tokens(wanted),
     onOpen() {
       conversation.connected();
-      readLists();
+      // Its answer says when to read the list.
+      connection.send({ type: "follow_sessions" });
+      readMore();
     },
-    onEvent: (event) => conversation.received(event),
+    onEvent(event) {
+      sessions.received(event);
+      conversation.received(event);
+    },
     onState(state) {
       store.set({ connection: { phase: state.phase, notice: noticeOf(state, signIn) } });
       if (state.phase === "refused") conversation.connectionRefused(state.code);
@@ -96,7 +110,8 @@ function openChat(signIn) {
   window.addEventListener("hashchange", () => {
     if (shareInAddress()) return location.reload();
     if (signIn.adoptAnother?.()) {
-      store.set({ sessions: noSessions });
+      store.set({ sessions: noSessions, search: noSearch });
+      unread.belongTo(signIn.owner);
       agents.belongTo(signIn.owner);
       drafts.belongTo(signIn.owner);
       conversation.belongTo(signIn.owner);
@@ -106,17 +121,17 @@ function openChat(signIn) {
   });
 
   const actions = {
-    state: () => store.state,
-    sessions,
+    ...actionsOn({ api, store, sessions, conversation, undo }),
     branches,
-    conversation,
     attachments,
     connect: () => connection.connect(),
     agents,
     signOut() {
+      undo.dismiss();
       drafts.close();
       conversation.close();
       attachments.close();
+      unread.forget();
       forgetRows(signIn.owner);
       signIn.signOut();
     },
@@ -132,8 +147,26 @@ function openChat(signIn) {
   );
 
   connection.connect();
-  readLists();
+  readMore();
   if (sessionInAddress()) conversation.openAddressed();
+}
+
+/** What the page's components do to these. */
+function actionsOn({ api, store, sessions, conversation, undo }) {
+  return {
+    state: () => store.state,
+    sessions,
+    conversation,
+    undo,
+    entries: new Entries({ store, sessions, conversation, undo }),
+    search: new SessionSearch(api, store),
+    sidebar: new SidebarView(store),
+    /** Opens a session, at the message of that rank if one is given. */
+    async openSession(id, rank = null) {
+      if (id !== store.state.conversation.sessionId) await conversation.open(id);
+      if (rank !== null) conversation.showRank?.(rank);
+    },
+  };
 }
 
 async function readLimits(api, store) {

@@ -1,87 +1,116 @@
 /**
- * The sidebar's list of sessions: pages, search, renaming and deleting, and what events tell of sessions.
+ * The sidebar's list of sessions: its pages, and what is told of sessions while it is shown.
  *
- * Owns `state.sessions`: `{items, cursor, query, loading, error, waiting}`, newest first; `waiting` are the ids of the
- * exchanges that are known to wait for their user.
+ * Owns `state.sessions`: `{items, cursor, archive, loading, error, going}`. `items` are sessions with the `status` of
+ * what is active in them, newest first; `archive` says which list they are of; `going` are the families that were
+ * deleted here and may still be brought back. The server tells of every change (`follow_sessions`), so nothing polls.
  */
 
-const PAGE = 30;
-const SEARCH_DELAY_MS = 250;
-const WATCH_EVERY_MS = 10_000;
-const LOOKED_AT_AT_MOST = 10;
+import { errorText } from "./error-words.js";
 
-export const noSessions = { items: [], cursor: null, query: "", loading: true, error: null, waiting: new Set() };
+const PAGE = 30;
+/** More pins than anybody keeps in sight. */
+const PINS = 200;
+
+export const noSessions = { items: [], cursor: null, archive: false, loading: true, error: null, going: new Set() };
+
+/** A session and its branches are one entry of the list, and are pinned, archived and deleted together. */
+export const familyOf = ({ id, root_id: rootId }) => rootId ?? id;
 
 export class Sessions {
   #request = 0;
-  /** What was deleted here: its last events may still be on their way. */
+  /** What is gone: its last events may still be on their way. */
   #removed = new Set();
-  /** What events told since the last page was asked for: the page may know less. */
+  /** What was told since the last page was asked for: the page may know less. */
   #told = [];
-  #searchTimer = null;
+  /** `updated_at` of the last session of the last page: what is older comes with a later page. */
+  #oldest = "";
 
-  constructor(api, store) {
-    this.api = api;
-    this.store = store;
-    setInterval(() => this.#watch(), WATCH_EVERY_MS);
-    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.refresh());
+  constructor(api, store, unread) {
+    Object.assign(this, { api, store, unread });
   }
 
   find(id) {
     return this.#list.items.find((session) => session.id === id) ?? null;
   }
 
+  /** All listed sessions of a family, the last used first. */
+  family(familyId) {
+    return this.#list.items.filter((session) => familyOf(session) === familyId);
+  }
+
+  received(event) {
+    if (event.type === "following_sessions") this.refresh();
+    else if (event.type === "session_deleted") this.#gone(event.session_id);
+    else if (event.type === "session") {
+      this.learn(event.session, event.status);
+      this.unread.told(event.session, event.status);
+    }
+  }
+
   /** Reads the first page anew; pages that were added below stay. */
   async refresh() {
     await this.#read(null, (found, cursor) => {
       const seen = new Set(found.map(({ id }) => id));
-      const oldest = found.at(-1)?.updated_at ?? "";
-      const older = this.#list.items.filter(({ id, updated_at: at }) => !seen.has(id) && at < oldest);
-      const paged = cursor && older.length > 0;
-      return { items: paged ? [...found, ...older] : found, cursor: paged ? this.#list.cursor : cursor };
+      const older = this.#list.items.filter(
+        ({ id, pinned, updated_at: at }) => !seen.has(id) && !pinned && at < this.#oldest,
+      );
+      const isPaged = cursor && older.length > 0;
+      return { items: isPaged ? [...found, ...older] : found, cursor: isPaged ? this.#list.cursor : cursor };
     });
-    await this.#lookForWaiting();
   }
 
   async more() {
+    if (this.#list.loading || !this.#list.cursor) return;
     await this.#read(this.#list.cursor, (found, cursor) => ({ items: merged(this.#list.items, found), cursor }));
   }
 
-  search(query) {
-    this.#set({ query, loading: true });
-    clearTimeout(this.#searchTimer);
-    this.#searchTimer = setTimeout(() => {
-      this.#set({ items: [], cursor: null });
-      this.refresh();
-    }, SEARCH_DELAY_MS);
+  /** Lists what is archived, or what is not. */
+  showArchive(archive) {
+    this.#set({ items: [], cursor: null, archive });
+    this.refresh();
   }
 
-  /** An event told of this session: takes its place at the top of the list, unless a search says what is listed. */
-  learn(session) {
+  /** A session as it is now takes its place in the list, or leaves it. */
+  learn(session, status) {
     if (this.#removed.has(session.id)) return;
-    const { items, query } = this.#list;
-    if (query && !this.find(session.id)) return;
-    if (this.#list.loading) this.#told.push(session);
-    this.#set({ items: merged(items, [session]) });
-  }
-
-  /** An exchange is seen to wait for its user, or to go on. */
-  noteWaiting(exchangeId, isWaiting) {
-    if (this.#list.waiting.has(exchangeId) === isWaiting) return;
-    const waiting = new Set(this.#list.waiting);
-    if (isWaiting) waiting.add(exchangeId);
-    else waiting.delete(exchangeId);
-    this.#set({ waiting });
+    const told = { ...session, status: statusOf(session, status, this.find(session.id)) };
+    if (this.#list.loading) this.#told.push(told);
+    this.#set({ items: this.#with([told]) });
   }
 
   async rename(id, title) {
-    this.learn(await this.api.rename(id, title));
+    this.learn(await this.api.change(id, { title }));
   }
 
-  async remove(id) {
-    await this.api.remove(id);
-    this.#removed.add(id);
-    this.#set({ items: this.#list.items.filter((session) => session.id !== id) });
+  async pin(id, pinned) {
+    this.learn(await this.api.change(id, { pinned }));
+  }
+
+  /** Puts the families away, or takes them out. Raises ApiError. */
+  async archive(familyIds, archived) {
+    const members = familyIds.map((familyId) => this.family(familyId)[0]?.id ?? familyId);
+    await Promise.all(members.map(async (id) => this.learn(await this.api.change(id, { archived }))));
+  }
+
+  /** Takes the families out of sight; `bringBack` shows them again. */
+  hide(familyIds) {
+    this.#set({ going: new Set([...this.#list.going, ...familyIds]) });
+  }
+
+  bringBack(familyIds) {
+    this.#set({ going: new Set([...this.#list.going].filter((familyId) => !familyIds.includes(familyId))) });
+  }
+
+  /** Deletes the families for good. Raises ApiError; what could not be deleted is shown again. */
+  async remove(familyIds, options) {
+    const outcomes = await Promise.allSettled(familyIds.map((familyId) => this.api.remove(familyId, options)));
+    const isGone = ({ status, reason }) => status === "fulfilled" || reason.status === 404;
+    const gone = familyIds.filter((_, index) => isGone(outcomes[index]));
+    for (const { id } of gone.flatMap((familyId) => this.family(familyId))) this.#gone(id);
+    this.bringBack(familyIds);
+    const failed = outcomes.find((outcome) => !isGone(outcome));
+    if (failed) throw failed.reason;
   }
 
   get #list() {
@@ -92,42 +121,48 @@ export class Sessions {
     this.store.set({ sessions: { ...this.#list, ...patch } });
   }
 
+  #gone(id) {
+    this.#removed.add(id);
+    this.unread.seen(id);
+    this.#set({ items: this.#list.items.filter((session) => session.id !== id) });
+  }
+
+  /** The items with these sessions, as far as they belong to what is listed. */
+  #with(told) {
+    const { items, archive, cursor } = this.#list;
+    const left = new Set(told.filter(({ archived }) => archived !== archive).map(({ id }) => id));
+    const isDue = ({ id, pinned, updated_at: at }) => !cursor || pinned || at >= this.#oldest || this.find(id);
+    return merged(
+      items.filter(({ id }) => !left.has(id)),
+      told.filter((session) => !left.has(session.id) && isDue(session)),
+    );
+  }
+
   async #read(cursor, merge) {
     const request = ++this.#request;
+    const { archive } = this.#list;
     this.#told = [];
     this.#set({ loading: true });
     try {
-      const page = await this.api.sessions({ query: this.#list.query.trim(), cursor, limit: PAGE });
-      if (request === this.#request) {
-        const { items, cursor: next } = merge(page.sessions, page.next_cursor ?? null);
-        const told = this.#told.filter(({ id }) => !this.#removed.has(id));
-        this.#set({ items: merged(items, told), cursor: next, loading: false, error: null });
-      }
+      const wanted = [this.api.sessions({ archived: archive, cursor, limit: PAGE })];
+      if (!archive && !cursor) wanted.push(this.api.sessions({ archived: false, pinned: true, limit: PINS }));
+      const [page, pins] = await Promise.all(wanted);
+      if (request !== this.#request) return;
+      this.#oldest = page.sessions.at(-1)?.updated_at ?? "";
+      const { items, cursor: next } = merge(merged(page.sessions, pins?.sessions ?? []), page.next_cursor ?? null);
+      this.#set({ items, cursor: next, loading: false, error: null });
+      this.#set({ items: this.#with(this.#told).filter(({ id }) => !this.#removed.has(id)) });
+      this.unread.listed(this.#list.items);
     } catch (error) {
-      if (request === this.#request) this.#set({ loading: false, error: error.message });
+      if (request === this.#request) this.#set({ loading: false, error: errorText(error) });
     }
   }
+}
 
-  /** A session only tells that something of it is active: does that run, or does it wait? */
-  async #lookForWaiting() {
-    const looks = this.#activeElsewhere.slice(0, LOOKED_AT_AT_MOST).map(async ({ active_exchange_id: id }) => {
-      const { status } = await this.api.exchange(id);
-      this.noteWaiting(id, status === "awaiting_human");
-    });
-    // What has ended or can't be read meanwhile is not known to wait.
-    await Promise.allSettled(looks);
-  }
-
-  get #activeElsewhere() {
-    const open = this.store.state.conversation.sessionId;
-    return this.#list.items.filter((session) => session.active_exchange_id && session.id !== open);
-  }
-
-  /** The page hears of the open session only: while another one runs, its end and title are asked for. */
-  #watch() {
-    const elsewhere = this.#activeElsewhere.length > 0;
-    if (elsewhere && document.visibilityState === "visible" && !this.#list.loading) this.refresh();
-  }
+/** The status of what is active in a session, of which only `told` may be known anew. */
+function statusOf({ active_exchange_id: active }, told, known) {
+  if (!active) return undefined;
+  return told ?? (known?.active_exchange_id === active ? known.status : undefined);
 }
 
 function merged(items, news) {

@@ -20,11 +20,13 @@ from agentic_backend.client import (
     Event,
     Exchange,
     Final,
+    FollowingSessions,
     Idle,
     NotFound,
     PersonNeeded,
     Refused,
     SessionChanged,
+    SessionDeleted,
     Started,
     Stream,
     TryLater,
@@ -281,6 +283,26 @@ async def test_a_session_is_followed_with_all_its_later_exchanges(ann: Chat) -> 
     feed.close()
     assert [event async for event in feed] == []
     assert await ann.ask_text("three", session_id=session.id) == "echo: three"
+
+
+async def test_the_list_of_sessions_is_followed(ann: Chat) -> None:
+    sessions = ann.follow_sessions()
+    assert isinstance(await anext(sessions), FollowingSessions)
+    session = await ann.rest.open_session("echo", title="Mine")
+    first = await anext(sessions)
+    assert isinstance(first, SessionChanged) and first.session.id == session.id
+    await ann.ask_text("one", session_id=session.id)
+    while not isinstance(event := await anext(sessions), SessionChanged) or event.status != "ok":
+        pass
+    assert (await ann.rest.mark_session(session.id, pinned=True, archived=True)).archived
+    assert [each.id async for each in ann.rest.sessions(archived=True, pinned=True)] == [session.id]
+    assert [each async for each in ann.rest.sessions(archived=False)] == []
+    await ann.rest.delete_session(session.id)
+    while not isinstance(event := await anext(sessions), SessionDeleted):
+        pass
+    assert event.session_id == session.id
+    sessions.close()
+    assert [event async for event in sessions] == []
 
 
 async def test_a_second_client_follows_what_the_first_one_asked(server: RunningServer, ann: Chat) -> None:

@@ -53,6 +53,10 @@ const commands = {
     events.set(as, chat.followSession(session_id));
     if (!unread) read(as);
   },
+  follow_sessions({ as }) {
+    events.set(as, chat.followSessions());
+    read(as);
+  },
   async leave({ as }) {
     await events.get(as)[Symbol.asyncIterator]().return();
   },

@@ -278,6 +278,29 @@ async def test_a_session_is_followed_over_its_exchanges_and_over_broken_connecti
         assert "Zorblax" in final_text(client.events("session"))
 
 
+async def test_the_list_of_sessions_is_followed_over_broken_connections(
+    consumer: Consumer, chat_server: RunningServer
+) -> None:
+    async with (
+        line_to(chat_server) as line,
+        typescript_client(consumer, line.address) as client,
+        chat(chat_server.address) as other,
+    ):
+        await client.tell("follow_sessions", **{"as": "list"})
+        await client.event("list", "following_sessions")
+        session_id = (await other.ask("my name is Zorblax"))[0]["session_id"]
+        await client.event("list", "session")
+        await line.cut()
+        await client.until(
+            lambda _: [event["type"] for event in client.events("list")].count("following_sessions") == 2
+        )
+        await other.ask("what is my name?", session_id=session_id)
+        await client.until(
+            lambda _: any(event.get("session", {}).get("next_rank") == 4 for event in client.events("list"))
+        )
+        await client.tell("leave", **{"as": "list"})
+
+
 def ends(client: TypescriptClient) -> list[Line]:
     return [event for event in client.events("session") if event["type"] == "final"]
 

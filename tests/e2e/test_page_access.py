@@ -94,7 +94,9 @@ async def test_the_list_needs_no_mouse(page: ChatPage) -> None:
     await page.asked("my name is Zorblax")
     # The title would change under the hands of who writes another.
     await expect(page.by("session-item")).to_have_text("Name Zorblax")
-    await tab_to(page, page.by("rename-session"))
+    await tab_to(page, page.by("item-menu"))
+    await keyboard.press("Enter")
+    await expect(page.by("rename-session")).to_be_focused()
     await keyboard.press("Enter")
     await keyboard.type("Renamed")
     await keyboard.press("Enter")
@@ -110,18 +112,14 @@ async def test_the_list_needs_no_mouse(page: ChatPage) -> None:
     await page.ended()
     await expect(page.composer).to_be_focused()
 
-    await tab_to(page, page.by("delete-session"))
-    await keyboard.press("Enter")
-    await expect(page.by("confirm-dialog")).to_be_visible()
-    await keyboard.press("Escape")
-    await expect(page.by("confirm-dialog")).to_have_count(0)
-    await expect(page.by("session-item")).to_have_count(1)
-
-    await tab_to(page, page.by("delete-session"))
-    await keyboard.press("Enter")
-    await tab_to(page, page.by("confirm"))
-    await keyboard.press("Enter")
+    await tab_to(page, page.by("item-menu"))
+    for key in ("Enter", "End", "Enter"):
+        await keyboard.press(key)
     await expect(page.by("session-item")).to_have_count(0)
+    await tab_to(page, page.by("undo"))
+    await keyboard.press("Enter")
+    await expect(page.by("session-item")).to_have_count(1)
+    await expect(page.composer).to_be_focused()
 
 
 async def test_the_list_can_be_skipped(page: ChatPage) -> None:

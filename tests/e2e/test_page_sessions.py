@@ -19,6 +19,13 @@ def item(page: ChatPage, title: str) -> Locator:
     return page.by("session-item").filter(has_text=title)
 
 
+async def choose(page: ChatPage, title: str, action: str) -> None:
+    """Choose an action in the menu of a conversation."""
+    await item(page, title).hover()
+    await item(page, title).get_by_test_id("item-menu").click()
+    await item(page, title).get_by_test_id(action).click()
+
+
 async def open_item(page: ChatPage, title: str) -> None:
     await item(page, title).get_by_role("button").first.click()
 
@@ -57,34 +64,58 @@ async def test_the_browsers_back_button_opens_the_conversation_before(page: Chat
     await expect(page.by("message-user")).to_contain_text("what is 12*34?")
 
 
-async def test_search_finds_titles_and_texts(page: ChatPage) -> None:
-    await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
-    await ask_in_new_chat(page, "what is 12*34?", "12*34")
+async def test_search_shows_where_the_words_are_and_opens_it_by_keys(page: ChatPage) -> None:
+    named = await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
+    sums = await ask_in_new_chat(page, "what is 12*34?", "12*34")
     search = page.by("session-search")
     await search.fill("zorbl")
-    await expect(page.by("session-item")).to_have_text(["Name Zorblax"])
+    await expect(page.by("search-result")).to_have_text(["Name Zorblax"])
+    await expect(page.by("search-hit").last).to_have_text("my name is Zorblax")
+    await expect(page.by("search-hit").last.locator("mark")).to_have_text("Zorbl")
+    for _ in range(5):
+        await search.press("ArrowDown")
+    await expect(page.by("search-hit").last).to_have_attribute("aria-selected", "true")
+    chosen = await page.by("search-hit").last.get_attribute("id")
+    await expect(search).to_have_attribute("aria-activedescendant", chosen or "")
+    await search.press("Enter")
+    await expect(page.by("message-user")).to_contain_text("my name is Zorblax")
+    assert page.session_id == named
+
+    await search.fill("408 nothing-else")
+    await expect(page.by("search-state")).to_have_text("Nothing found.")
     await search.fill("408")
-    await expect(page.by("session-item")).to_have_text(["12*34"])
-    await search.fill("nothing has this text")
-    await expect(page.by("session-list")).to_have_text("Nothing found.")
-    await search.fill("")
+    await page.by("search-hit").first.click()
+    await expect(page.by("message-user")).to_contain_text("what is 12*34?")
+    assert page.session_id == sums
+    await search.press("Escape")
+    await expect(search).to_have_value("")
     await expect(page.by("session-item")).to_have_count(2)
+    await page.tab.keyboard.press("Escape")
+
+
+async def test_what_is_found_is_never_more_than_text(page: ChatPage, chat_server: RunningServer) -> None:
+    async with rest(chat_server) as client:
+        title = "<img src=x onerror=alert(1)> needle \u202e<b>"
+        assert (await client.post("/sessions", json={"title": title})).status_code == 201
+    await page.by("session-search").fill("needle")
+    await expect(page.by("search-result")).to_have_text(title)
+    assert await page.by("search-result").locator("img, b").count() == 0
 
 
 async def test_a_conversation_can_be_renamed(page: ChatPage) -> None:
     await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
-    await item(page, "Name Zorblax").hover()
-    await item(page, "Name Zorblax").get_by_test_id("rename-session").click()
+    await choose(page, "Name Zorblax", "rename-session")
     await page.by("rename-input").fill("About <me> & you")
     await page.by("rename-input").press("Enter")
     await expect(page.by("session-item")).to_have_text("About <me> & you")
     await expect(page.by("title")).to_have_text("About <me> & you")
+    await expect(item(page, "About").get_by_role("button").first).to_be_focused()
 
-    await item(page, "About").hover()
-    await item(page, "About").get_by_test_id("rename-session").click()
+    await choose(page, "About", "rename-session")
     await page.by("rename-input").fill("not kept")
     await page.by("rename-input").press("Escape")
     await expect(page.by("session-item")).to_have_text("About <me> & you")
+    await expect(item(page, "About").get_by_role("button").first).to_be_focused()
 
     await page.tab.reload()
     await page.ended()
@@ -93,37 +124,174 @@ async def test_a_conversation_can_be_renamed(page: ChatPage) -> None:
     await expect(page.by("title")).to_have_text("About <me> & you")
 
 
-async def test_a_conversation_can_be_deleted(page: ChatPage, chat_server: RunningServer) -> None:
-    kept = await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
-    deleted = await ask_in_new_chat(page, "what is 12*34?", "12*34")
-    await item(page, "12*34").hover()
-    await item(page, "12*34").get_by_test_id("delete-session").click()
-    await page.by("cancel").click()
-    await expect(page.by("confirm-dialog")).to_have_count(0)
-    await expect(page.by("session-item")).to_have_count(2)
+async def status_of(server: RunningServer, session_id: str) -> int:
+    async with rest(server) as client:
+        return (await client.get(f"/sessions/{session_id}")).status_code
 
-    await item(page, "12*34").get_by_test_id("delete-session").click()
-    await page.by("confirm").click()
+
+async def test_a_deletion_can_be_undone_and_happens_when_its_time_is_over(
+    page: ChatPage, chat_server: RunningServer
+) -> None:
+    await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
+    deleted = await ask_in_new_chat(page, "what is 12*34?", "12*34")
+    await choose(page, "12*34", "delete-session")
     await expect(page.by("session-item")).to_have_text(["Name Zorblax"])
+    await expect(page.by("undo-notice")).to_contain_text("“12*34” deleted")
     await expect(page.exchanges).to_have_count(0)
-    await expect(page.by("title")).to_have_text("")
+    await page.by("undo").click()
+    await expect(page.by("session-item")).to_have_text(["12*34", "Name Zorblax"])
+    await expect(page.by("message-user")).to_contain_text("what is 12*34?")
+    await expect(page.by("undo-notice")).to_have_count(0)
+    await expect(page.composer).to_be_focused()
+    assert await status_of(chat_server, deleted) == 200
+
+    other = await page.another_tab()
+    await expect(other.by("session-item")).to_have_count(2)
+    await page.tab.bring_to_front()
+    await choose(page, "12*34", "delete-session")
+    await expect(page.by("session-item")).to_have_text(["Name Zorblax"])
     assert page.session_id == ""
-    async with rest(chat_server) as client:
-        assert (await client.get(f"/sessions/{deleted}")).status_code == 404
-        assert (await client.get(f"/sessions/{kept}")).status_code == 200
+    assert await other.by("session-item").count() == 2
+    # By itself, after some seconds.
+    await expect(page.by("undo-notice")).to_have_count(0)
+    await expect(other.by("session-item")).to_have_text(["Name Zorblax"])
+    assert await status_of(chat_server, deleted) == 404
     await page.asked("my name is Zorblax")
+
+
+async def test_who_leaves_the_page_has_deleted(page: ChatPage, chat_server: RunningServer) -> None:
+    deleted = await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
+    await choose(page, "Name Zorblax", "delete-session")
+    await expect(page.by("undo-notice")).to_be_visible()
+    await page.tab.reload()
+    await expect(page.by("session-list")).to_have_text("Your conversations will be listed here.")
+    assert await status_of(chat_server, deleted) == 404
 
 
 async def test_a_conversation_whose_answer_is_being_written_can_be_deleted(page: ChatPage) -> None:
     await page.ask("count down from 1000")
     await page.writes(3)
-    await page.by("session-item").hover()
-    await page.by("delete-session").click()
-    await page.by("confirm").click()
+    await choose(page, "count down", "delete-session")
     await expect(page.by("session-item")).to_have_count(0)
     await expect(page.exchanges).to_have_count(0)
     await page.asked("my name is Zorblax")
     await expect(page.by("session-item")).to_have_count(1)
+
+
+async def test_pinned_conversations_come_first_in_every_window(page: ChatPage) -> None:
+    await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
+    await ask_in_new_chat(page, "what is 12*34?", "12*34")
+    other = await page.another_tab()
+    await page.tab.bring_to_front()
+    await choose(page, "Name Zorblax", "pin-session")
+    for window in (page, other):
+        await expect(window.by("session-item")).to_have_text(["Name Zorblax", "12*34"])
+        await expect(window.by("session-list").get_by_role("heading")).to_have_text(["Pinned", "Today"])
+    await page.tab.reload()
+    await expect(page.by("session-item")).to_have_text(["Name Zorblax", "12*34"])
+    await choose(page, "Name Zorblax", "pin-session")
+    await expect(other.by("session-item")).to_have_text(["12*34", "Name Zorblax"])
+
+
+async def test_what_is_archived_is_put_away_until_somebody_goes_on_with_it(page: ChatPage) -> None:
+    await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
+    await ask_in_new_chat(page, "what is 12*34?", "12*34")
+    await choose(page, "Name Zorblax", "archive-session")
+    await expect(page.by("session-item")).to_have_text(["12*34"])
+    await page.by("undo").click()
+    await expect(page.by("session-item")).to_have_count(2)
+    await choose(page, "Name Zorblax", "archive-session")
+    await expect(page.by("session-item")).to_have_text(["12*34"])
+
+    await page.by("list-menu").click()
+    await page.by("show-archive").click()
+    await expect(page.by("session-item")).to_have_text(["Name Zorblax"])
+    await expect(page.by("archive-back")).to_be_focused()
+    await open_item(page, "Name Zorblax")
+    await page.ended()
+    await page.asked("what is my name?")
+    await expect(page.by("session-list")).to_have_text("Nothing is archived.")
+    await page.by("archive-back").click()
+    await expect(page.by("session-item")).to_have_text(["Name Zorblax", "12*34"])
+
+
+async def test_several_are_archived_or_deleted_at_once(page: ChatPage, chat_server: RunningServer) -> None:
+    async with rest(chat_server) as client:
+        for number in range(5):
+            assert (await client.post("/sessions", json={"title": f"Session {number}"})).status_code == 201
+    await expect(page.by("session-item")).to_have_count(5)
+    await page.by("list-menu").click()
+    await page.by("select-several").click()
+    await expect(page.by("delete-selected")).to_have_attribute("aria-disabled", "true")
+    for number in (0, 2, 4):
+        await page.tab.get_by_role("checkbox", name=f"Session {number}").click()
+    await expect(page.by("selection-bar")).to_contain_text("3 selected")
+    await page.by("archive-selected").click()
+    await expect(page.by("session-item")).to_have_text(["Session 3", "Session 1"])
+    await page.by("undo").click()
+    await expect(page.by("session-item")).to_have_count(5)
+
+    await page.by("list-menu").click()
+    await page.by("select-several").click()
+    await page.tab.get_by_role("checkbox", name="Session 1").click()
+    await page.tab.get_by_role("checkbox", name="Session 3").press("Space")
+    await page.by("delete-selected").click()
+    await expect(page.by("undo-notice")).to_contain_text("2 conversations deleted")
+    await expect(page.by("session-item")).to_have_text(["Session 4", "Session 2", "Session 0"])
+    await page.by("undo-notice").get_by_role("button", name="Dismiss").click()
+    async with rest(chat_server) as client:
+        await expect(page.by("undo-notice")).to_have_count(0)
+        other = await page.another_tab()
+        await expect(other.by("session-item")).to_have_text(["Session 4", "Session 2", "Session 0"])
+        assert len((await client.get("/sessions")).json()["sessions"]) == 3
+
+
+async def test_what_runs_waits_and_has_ended_is_shown_in_every_window(
+    page: ChatPage, chat_server: RunningServer
+) -> None:
+    other = await page.another_tab()
+    async with chat(chat_server.address) as client:
+        await client.send({"message": "count down slowly from 1000"})
+        session_id = (await client.until("delta"))["session_id"]
+        for window in (page, other):
+            await expect(window.tab.get_by_role("img", name="Running")).to_be_visible()
+        await client.send({"type": "stop", "session_id": session_id})
+        await client.until("final")
+    for window in (page, other):
+        await expect(window.tab.get_by_role("img", name="Running")).to_have_count(0)
+        await expect(window.tab.get_by_role("img", name="Unread")).to_be_visible()
+    await page.tab.reload()
+    await expect(page.tab.get_by_role("img", name="Unread")).to_be_visible()
+    await page.by("session-item").get_by_role("button").first.click()
+    for window in (page, other):
+        await expect(window.tab.get_by_role("img", name="Unread")).to_have_count(0)
+
+
+async def test_nothing_is_asked_of_the_server_while_nothing_changes(page: ChatPage, chat_server: RunningServer) -> None:
+    async with chat(chat_server.address) as client:
+        await client.send({"message": "count down slowly from 1000"})
+        session_id = (await client.until("delta"))["session_id"]
+        await expect(page.tab.get_by_role("img", name="Running")).to_be_visible()
+        asked: list[str] = []
+        page.tab.on("request", lambda request: asked.append(request.url))
+        # Longer than the page once waited between two looks.
+        await page.tab.wait_for_timeout(11_000)
+        assert [url for url in asked if "/sessions" in url or "/exchanges" in url] == []
+        await client.send({"type": "stop", "session_id": session_id})
+
+
+async def test_the_list_folds_and_is_remembered(page: ChatPage) -> None:
+    await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
+    await expect(page.tab.locator("#show-sidebar")).to_be_hidden()
+    await page.by("hide-sidebar").click()
+    await expect(page.by("session-list")).to_be_hidden()
+    await expect(page.tab.locator("#show-sidebar")).to_be_focused()
+    await page.tab.reload()
+    await page.ended()
+    await expect(page.by("session-list")).to_be_hidden()
+    await page.tab.keyboard.press("Control+k")
+    await expect(page.by("session-search")).to_be_focused()
+    await expect(page.by("session-item")).to_have_text(["Name Zorblax"])
 
 
 async def test_what_is_written_but_not_sent_stays_with_its_conversation(page: ChatPage) -> None:
@@ -155,16 +323,20 @@ async def test_a_deep_link_to_nothing_says_so_and_leads_on(page: ChatPage) -> No
     await page.asked("my name is Zorblax")
 
 
-async def test_a_long_list_is_read_page_by_page(page: ChatPage, chat_server: RunningServer) -> None:
+async def test_a_long_list_is_read_as_it_is_scrolled(page: ChatPage, chat_server: RunningServer) -> None:
     async with rest(chat_server) as client:
-        for number in range(35):
+        for number in range(95):
             response = await client.post("/sessions", json={"title": f"Session {number:02}"})
             assert response.status_code == 201
     await page.tab.reload()
-    await expect(page.by("session-item")).to_have_count(30)
-    await page.by("more-sessions").click()
-    await expect(page.by("session-item")).to_have_text([f"Session {number:02}" for number in reversed(range(35))])
-    await expect(page.by("more-sessions")).to_have_count(0)
+    await expect(page.by("session-item").first).to_have_text("Session 94")
+    # The pages that are far from sight are not read.
+    assert await page.by("session-item").count() < 95
+    while await page.by("more-sessions").count():
+        before = await page.by("session-item").count()
+        await page.by("session-item").last.scroll_into_view_if_needed()
+        await expect(page.by("session-item")).not_to_have_count(before)
+    await expect(page.by("session-item")).to_have_text([f"Session {number:02}" for number in reversed(range(95))])
 
 
 async def test_a_long_conversation_is_read_from_its_end(page: ChatPage, chat_server: RunningServer) -> None:

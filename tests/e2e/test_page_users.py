@@ -19,7 +19,7 @@ async def test_another_user_sees_nothing_of_the_developers_conversations(
     async with chat_page(browser, chat_server.address, "#token=dev:alice") as alices:
         await expect(alices.by("session-list")).to_have_text("Your conversations will be listed here.")
         await alices.by("session-search").fill("Zorblax")
-        await expect(alices.by("session-list")).to_have_text("Nothing found.")
+        await expect(alices.by("search-state")).to_have_text("Nothing found.")
         await alices.by("session-search").fill("")
 
         alices.provokes(NOT_FOUND)

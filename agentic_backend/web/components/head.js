@@ -11,8 +11,8 @@ import { SessionMenu } from "./session-menu.js";
 import { TitleInput } from "./title-input.js";
 import { Usage } from "./usage.js";
 
-export function Head({ state, drawer, onOpenDrawer, actions }) {
-  const { conversation: open, costs, drafts } = state;
+export function Head({ state, actions }) {
+  const { conversation: open, costs, drafts, sidebar } = state;
   const { session } = open;
   const draft = drafts[open.sessionId ?? NEW] ?? EMPTY;
   const [renaming, setRenaming] = useState(false);
@@ -22,10 +22,11 @@ export function Head({ state, drawer, onOpenDrawer, actions }) {
     <${IconButton}
       name="menu"
       label=${t("Conversations")}
-      class="icon-button drawer-only"
+      class="icon-button show-sidebar"
+      id="show-sidebar"
       aria-controls="sidebar"
-      aria-expanded=${String(drawer)}
-      onClick=${onOpenDrawer}
+      aria-expanded=${String(sidebar.drawer)}
+      onClick=${() => actions.sidebar.open()}
     />
     <${NextAgent} state=${state} draft=${draft} actions=${actions} />
     ${open.isQuery && html`<span class="query-tag" data-testid="query-tag">${t("Query")}</span>`}

@@ -6,26 +6,25 @@ import { brand } from "../brand.js";
 import { ongoing } from "../client/transcript.js";
 import { EMPTY, NEW } from "../drafts.js";
 import { t } from "../i18n.js";
+import { familyOf } from "../sessions.js";
 import { shortcutOf } from "../shortcuts.js";
+import { isShown } from "../sidebar-view.js";
 import { AttachmentsContext } from "./attachment-list.js";
 import { ComposerHints } from "./composer-hints.js";
 import { Composer } from "./composer.js";
 import { ConnectionNotice } from "./connection-notice.js";
 import { Head } from "./head.js";
-import { html, useCallback, useEffect, useMemo, useState } from "./html.js";
+import { html, useCallback, useEffect, useMemo, useRef, useState } from "./html.js";
 import { Messages } from "./messages.js";
 import { ShortcutsDialog } from "./shortcuts-dialog.js";
 import { Sidebar } from "./sidebar.js";
+import { UndoNotice } from "./undo-notice.js";
 import { Welcome } from "./welcome.js";
 
-const isNarrow = () => matchMedia("(max-width: 48rem)").matches;
-
 export function Page({ state, actions: given }) {
-  const [drawer, setDrawer] = useState(false);
   const [shortcuts, setShortcuts] = useState(false);
-  const closeDrawer = useCallback(() => setDrawer(false), []);
   const actions = useMemo(() => ({ ...given, showShortcuts: () => setShortcuts(true) }), [given]);
-  const { agents, conversation: open, sessions, connection, unseen } = state;
+  const { agents, conversation: open, sidebar, connection, unseen } = state;
   const agentName = useCallback((id) => agents.find((agent) => agent.id === id)?.name ?? id, [agents]);
   const title = open.session?.title ?? "";
 
@@ -33,17 +32,11 @@ export function Page({ state, actions: given }) {
     const count = unseen ? `(${unseen}) ` : "";
     document.title = count + (title ? `${title} – ${brand.name}` : brand.name);
   }, [title, unseen]);
-  useEffect(() => {
-    if (!drawer) return undefined;
-    document.querySelector(drawer === "search" ? SEARCH : "#sidebar button").focus();
-    const typed = ({ key }) => key === "Escape" && setDrawer(false);
-    addEventListener("keydown", typed);
-    return () => removeEventListener("keydown", typed);
-  }, [drawer]);
+  useSidebarFocus(sidebar, given);
   useEffect(() => {
     const does = {
       stop: () => isRunning(given.state()) && given.conversation.stop(),
-      search: () => (isNarrow() ? setDrawer("search") : focusSearch()),
+      search: () => given.sidebar.focusSearch(),
       startNew() {
         given.conversation.startNew();
         focusComposer();
@@ -62,37 +55,50 @@ export function Page({ state, actions: given }) {
   }, [given]);
 
   return html`<${AttachmentsContext.Provider} value=${actions.attachments}
-    ><div class=${drawer ? "page drawer-open" : "page"}>
+    ><div class=${classes("page", sidebar.drawer && "drawer-open", sidebar.folded && "folded")}>
       <button type="button" class="skip" onClick=${focusComposer}>${t("Skip to message")}</button>
       <${Sidebar}
         user=${state.user}
-        sessions=${sessions}
+        sessions=${state.sessions}
+        search=${state.search}
+        unread=${state.unread}
         openId=${open.sessionId}
+        openFamily=${open.session ? familyOf(open.session) : null}
         actions=${actions}
-        onClose=${closeDrawer}
       />
-      <div class="backdrop" onClick=${closeDrawer} />
+      <div class="backdrop" onClick=${() => actions.sidebar.closeDrawer()} />
       <main>
-        <${Head} state=${state} drawer=${Boolean(drawer)} onOpenDrawer=${() => setDrawer(true)} actions=${actions} />
+        <${Head} state=${state} actions=${actions} />
         <${ConnectionNotice} connection=${connection} onConnect=${actions.connect} />
         <${Body} state=${state} actions=${actions} agentName=${agentName} />
         <${Foot} state=${state} actions=${actions} />
       </main>
       ${shortcuts && html`<${ShortcutsDialog} onClose=${() => setShortcuts(false)} />`}
-    </div><//
-  >`;
+      <${UndoNotice} offer=${state.undo} undo=${actions.undo} /></div
+  ><//>`;
 }
+
+const classes = (...names) => names.filter(Boolean).join(" ");
 
 const isRunning = ({ conversation: { transcript } }) => ongoing(transcript) && !ongoing(transcript).stopping;
 
-const SEARCH = "[data-testid=session-search]";
-
 const focusComposer = () => document.getElementById("composer")?.focus();
 
-function focusSearch() {
-  // A list that is folded is opened by its button.
-  document.querySelector("[data-testid=show-sidebar]")?.click();
-  requestAnimationFrame(() => document.querySelector(SEARCH)?.focus());
+/** The focus follows the sidebar: into it when it is shown, to the button that shows it when it goes. */
+function useSidebarFocus(sidebar, actions) {
+  const { folded, drawer, searches } = sidebar;
+  const before = useRef(sidebar);
+  useEffect(() => {
+    const wasSearched = searches !== before.current.searches;
+    if (wasSearched) document.getElementById("session-search").focus();
+    else if (sidebar !== before.current)
+      document.querySelector(isShown(sidebar) ? "#sidebar button" : "#show-sidebar").focus();
+    before.current = sidebar;
+    if (!drawer) return undefined;
+    const typed = ({ key }) => key === "Escape" && actions.sidebar.closeDrawer();
+    addEventListener("keydown", typed);
+    return () => removeEventListener("keydown", typed);
+  }, [folded, drawer, searches]);
 }
 
 function Body({ state, actions, agentName }) {

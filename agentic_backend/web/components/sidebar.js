@@ -1,127 +1,112 @@
-/** The list of conversations: new, search, open, rename, delete; below it who is signed in. */
+/** The list of conversations: new, search, archive, select several; below it who is signed in. */
 
-import { dayGroup } from "../format.js";
+import { plural, t } from "../i18n.js";
 import { Account } from "./account.js";
 import { Brand } from "./brand.js";
-import { ConfirmDialog } from "./confirm-dialog.js";
-import { html, memo, useState } from "./html.js";
+import { html, memo, useCallback, useEffect, useRef, useState } from "./html.js";
 import { Icon, IconButton } from "./icons.js";
-import { SessionItem } from "./session-item.js";
+import { Menu } from "./menu.js";
+import { SearchBox } from "./search-box.js";
+import { SelectionBar } from "./selection-bar.js";
+import { SessionList } from "./session-list.js";
 
-export const Sidebar = memo(({ user, sessions, openId, actions, onClose }) => {
-  const [deleting, setDeleting] = useState(null);
+export const Sidebar = memo(({ user, sessions, search, unread, openId, openFamily, actions }) => {
+  const [selected, setSelected] = useState(null);
   const startNew = () => {
     actions.conversation.startNew();
-    onClose();
+    actions.sidebar.closeDrawer();
   };
-  const open = (id) => {
-    if (id !== openId) actions.conversation.open(id);
-    onClose();
+  const select = useCallback((familyId) => setSelected((before) => toggled(before, familyId)), []);
+  useEffect(() => setSelected(null), [sessions.archive]);
+  const endSelecting = () => {
+    focusListMenu();
+    setSelected(null);
   };
-  return html`<nav class="sidebar" id="sidebar" aria-label="Conversations">
-    <${Brand} />
+  const leaveArchive = () => {
+    focusListMenu();
+    actions.sessions.showArchive(false);
+  };
+  const keyed = (event) => {
+    if (event.key !== "Escape" || !selected) return;
+    event.preventDefault();
+    endSelecting();
+  };
+
+  return html`<nav class="sidebar" id="sidebar" aria-label=${t("Conversations")} onKeyDown=${keyed}>
+    <div class="sidebar-brand">
+      <${Brand} />
+      <${ListMenu} archive=${sessions.archive} actions=${actions} onSelect=${() => setSelected(new Set())} />
+      <${IconButton}
+        name="sidebar"
+        label=${t("Hide the list")}
+        data-testid="hide-sidebar"
+        onClick=${() => actions.sidebar.close()}
+      />
+    </div>
     <div class="sidebar-head">
       <button type="button" class="button new-chat" data-testid="new-chat" onClick=${startNew}>
-        <${Icon} name="plus" />New chat
+        <${Icon} name="plus" />${t("New chat")}
       </button>
-      <${IconButton} name="close" label="Close the list" class="icon-button drawer-only" onClick=${onClose} />
     </div>
-    <${Search} query=${sessions.query} onSearch=${(query) => actions.sessions.search(query)} />
-    <div class="session-list" data-testid="session-list">
-      ${grouped(sessions.items).map(
-        ([name, items]) => html`<${Group}
-          key=${name}
-          name=${name}
-          items=${items}
-          openId=${openId}
-          waiting=${sessions.waiting}
-          onOpen=${open}
-          onRename=${(id, title) => actions.sessions.rename(id, title)}
-          onDelete=${setDeleting}
-        />`,
-      )}
-      <${ListEnd} sessions=${sessions} actions=${actions} />
-    </div>
-    <${Account} user=${user} actions=${actions} />
+    <${SearchBox} search=${search} going=${sessions.going} actions=${actions} />
     ${
-      deleting &&
-      html`<${ConfirmDialog}
-      title="Delete this conversation?"
-      text=${`“${deleting.title || "Untitled"}” and all its messages will be gone.`}
-      confirm="Delete"
-      onConfirm=${() => remove(deleting.id, openId, actions)}
-      onClose=${() => setDeleting(null)}
-    />`
+      !search.query.trim() &&
+      html`
+        ${sessions.archive && html`<${ArchiveHead} onLeave=${leaveArchive} />`}
+        ${selected && html`<${SelectionBar} selected=${selected} archive=${sessions.archive} actions=${actions} onDone=${endSelecting} />`}
+        <${SessionList}
+          sessions=${sessions}
+          unread=${unread}
+          openId=${openId}
+          openFamily=${openFamily}
+          selected=${selected}
+          actions=${actions}
+          onSelect=${select}
+        />
+      `
     }
+    <p class="visually-hidden" role="status">
+      ${selected ? plural(selected.size, "{count} conversation selected", "{count} conversations selected") : ""}
+    </p>
+    <${Account} user=${user} actions=${actions} />
   </nav>`;
 });
 
-function Search({ query, onSearch }) {
-  return html`<label class="search">
-    <${Icon} name="search" />
-    <input
-      type="search"
-      placeholder="Search"
-      aria-label="Search conversations"
-      data-testid="session-search"
-      maxlength="200"
-      value=${query}
-      onInput=${({ target }) => onSearch(target.value)}
-    />
-  </label>`;
+function ListMenu({ archive, actions, onSelect }) {
+  const items = [
+    { label: t("Select several"), icon: "check", testId: "select-several", onSelect },
+    archive
+      ? {
+          label: t("Conversations"),
+          icon: "menu",
+          testId: "leave-archive",
+          onSelect: () => actions.sessions.showArchive(false),
+        }
+      : {
+          label: t("Archived conversations"),
+          icon: "archive",
+          testId: "show-archive",
+          onSelect: () => actions.sessions.showArchive(true),
+        },
+  ];
+  return html`<${Menu} label=${t("More of the list")} testId="list-menu" items=${items} />`;
 }
 
-function Group({ name, items, openId, waiting, onOpen, onRename, onDelete }) {
-  return html`<section>
-    <h2>${name}</h2>
-    <ul>
-      ${items.map(
-        (session) =>
-          html`<${SessionItem}
-            key=${session.id}
-            session=${session}
-            current=${session.id === openId}
-            waits=${waiting.has(session.active_exchange_id)}
-            onOpen=${onOpen}
-            onRename=${(title) => onRename(session.id, title)}
-            onDelete=${onDelete}
-          />`,
-      )}
-    </ul>
-  </section>`;
+function ArchiveHead({ onLeave }) {
+  const button = useRef(null);
+  // It was opened from a menu, whose button has the focus: from here on the list is another one.
+  useEffect(() => button.current.focus(), []);
+  return html`<div class="archive-head">
+    <button type="button" class="button" ref=${button} data-testid="archive-back" onClick=${onLeave}>
+      <${Icon} name="back" />${t("Back")}
+    </button>
+    <h2>${t("Archived conversations")}</h2>
+  </div>`;
 }
 
-function ListEnd({ sessions: { items, cursor, query, loading, error }, actions }) {
-  if (error) {
-    return html`<div class="list-end" role="alert">
-      <p class="muted">${error}</p>
-      <button type="button" class="button" onClick=${() => actions.sessions.refresh()}>Try again</button>
-    </div>`;
-  }
-  if (cursor) {
-    return html`<div class="list-end">
-      <button
-        type="button"
-        class="button"
-        data-testid="more-sessions"
-        disabled=${loading}
-        onClick=${() => actions.sessions.more()}
-      >
-        ${loading ? "Loading…" : "More"}
-      </button>
-    </div>`;
-  }
-  if (items.length) return null;
-  const text = loading ? "Loading…" : query ? "Nothing found." : "Your conversations will be listed here.";
-  return html`<p class="list-end muted">${text}</p>`;
-}
+const focusListMenu = () => document.querySelector("[data-testid=list-menu]").focus();
 
-async function remove(id, openId, actions) {
-  await actions.sessions.remove(id);
-  if (id === openId) actions.conversation.startNew({ replace: true });
-}
-
-/** The sessions under the headings of their days, in the order given. */
-function grouped(items) {
-  return [...Map.groupBy(items, ({ updated_at: at }) => dayGroup(at))];
+function toggled(selected, familyId) {
+  const others = [...selected].filter((other) => other !== familyId);
+  return new Set(others.length === selected.size ? [...others, familyId] : others);
 }

@@ -107,7 +107,7 @@ async def test_the_list_needs_no_mouse(page: ChatPage) -> None:
     await expect(page.exchanges).to_have_count(0)
     await expect(page.composer).to_be_focused()
 
-    await tab_to(page, page.by("session-item").get_by_role("button", name="Renamed"))
+    await tab_to(page, page.by("session-item").get_by_role("button", name="Renamed", exact=True))
     await keyboard.press("Enter")
     await page.ended()
     await expect(page.composer).to_be_focused()

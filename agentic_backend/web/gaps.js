@@ -71,9 +71,10 @@ export class Gaps {
     }
   }
 
-  /** Something was decided elsewhere: how? */
+  /** Something was decided elsewhere: how? And once all has ended: by whom, and when, as the server has it. */
   checkDecisions(exchange) {
-    const unknown = unknownKeys(exchange).join();
+    const own = exchange.final ? Object.keys(exchange.decisions).filter((key) => !exchange.decisions[key].at) : [];
+    const unknown = [...unknownKeys(exchange), ...own].join();
     if (!unknown || unknown === this.#asked) return;
     this.#asked = unknown;
     this.check(exchange);

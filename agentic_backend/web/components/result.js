@@ -36,7 +36,10 @@ function jsonIn(text) {
   }
 }
 
-const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+/** A number that JavaScript would round is kept as its text. */
+const isTree = (value) => value !== null && typeof value === "object" && !JSON.isRawJSON?.(value);
+
+const isObject = (value) => isTree(value) && !Array.isArray(value);
 
 function isTable(value) {
   if (!Array.isArray(value) || !value.length || !value.every(isObject)) return false;
@@ -68,7 +71,7 @@ function Table({ rows }) {
 }
 
 const cell = (value) =>
-  isObject(value) || Array.isArray(value) ? html`<${Tree} value=${value} />` : plain(value);
+  isTree(value) ? html`<${Tree} value=${value} />` : plain(value);
 
 const plain = (value) => (typeof value === "string" ? visible(value) : formatJson(value));
 
@@ -76,7 +79,7 @@ const plain = (value) => (typeof value === "string" ? visible(value) : formatJso
 function Tree({ name, value, isOpen = false }) {
   const [open, setOpen] = useState(isOpen);
   const [all, setAll] = useState(false);
-  if (value === null || typeof value !== "object") {
+  if (!isTree(value)) {
     return html`<div class="json-leaf">
       ${name !== undefined && html`<span class="json-name">${visible(name)}</span>`}<span dir="auto">${plain(value)}</span>
     </div>`;

@@ -8,8 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 from support.attached_files import a_pdf, a_png, upload, uploaded
 from support.chat_client import Event, chat, final_text
+from support.hostile_modules import entry
 from support.rest_client import error_of, messages_of, rest, sse_events
 from support.running_server import running_server
 from support.seeing_agent import ENTRY
@@ -310,3 +312,54 @@ async def test_a_token_is_needed(realm: SigningRealm, tmp_path: Path) -> None:
     async with running_server(tmp_path, settings={"auth": auth}) as server, rest(server) as http:
         assert (await upload(http, PNG)).status_code == 401
         assert (await http.get("/attachments/x")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [("redact", "The word is ***."), ("for_model", "The word is <WORD>."), ("", "The word is secret.")],
+)
+async def test_modules_see_the_texts_of_files_before_models_do(before: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "modules.yaml"
+    file.write_text(yaml.safe_dump({"modules": [entry("first", settings={"before": before})]}))
+    options = {"modules": {"file": str(file)}}
+    async with running_server(tmp_path, agents=[ENTRY], settings=options) as server, rest(server, ANN) as http:
+        text = await uploaded(http, b"The word is secret.", "a.txt")
+        session_id = (await http.post("/sessions", json={"agent_id": "seeing"})).json()["id"]
+        events = await asked(http, session_id, "Which word?", text["id"])
+        assert f"```\n{told}\n```" in final_text(events)
+        [question, *_] = await messages_of(http, session_id)
+        assert question["parts"][0] == {"type": "text", "text": "Which word?"}
+
+
+async def test_a_module_that_blocks_a_file_blocks_the_question(tmp_path: Path) -> None:
+    file = tmp_path / "modules.yaml"
+    file.write_text(yaml.safe_dump({"modules": [entry("first", settings={"before": "block_word"})]}))
+    options = {"modules": {"file": str(file)}}
+    async with running_server(tmp_path, agents=[ENTRY], settings=options) as server, rest(server, ANN) as http:
+        text = await uploaded(http, b"The word is secret.", "a.txt")
+        session_id = (await http.post("/sessions", json={"agent_id": "seeing"})).json()["id"]
+        events = await asked(http, session_id, "Which word?", text["id"])
+        assert events[-1]["status"] == "blocked" and final_text(events) == "That is not said here."
+
+
+async def test_a_branch_has_the_attachments_of_its_family(store_url: str, tmp_path: Path) -> None:
+    async with running_server(tmp_path, agents=[ENTRY], settings=settings(store_url)) as server:
+        async with rest(server, ANN) as http:
+            image = await uploaded(http, PNG)
+            root = (await http.post("/sessions", json={"agent_id": "seeing"})).json()["id"]
+            await asked(http, root, "hello")
+            await asked(http, root, "look", image["id"])
+            anew, on = [(await http.post(f"/sessions/{root}/fork", json={"rank": rank})).json() for rank in (2, 4)]
+            # Asked again with the same file, or after it.
+            assert SEEN in final_text(await asked(http, anew["id"], "look again", image["id"]))
+            assert SEEN in final_text(await asked(http, on["id"], "and now?"))
+            own = await uploaded(http, PNG)
+            assert SEEN in final_text(await asked(http, on["id"], "this one", own["id"]))
+            assert SEEN in final_text(await asked(http, root, "also here", own["id"]))
+            assert (await http.delete(f"/sessions/{on['id']}")).status_code == 204
+            for each in (image, own):
+                assert (await http.get(f"/attachments/{each['id']}")).status_code == 200
+            assert (await http.delete(f"/sessions/{root}")).status_code == 204
+            for each in (image, own):
+                assert (await http.get(f"/attachments/{each['id']}")).status_code == 404
+            assert await files_in(tmp_path) == []

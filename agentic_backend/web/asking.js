@@ -7,6 +7,7 @@
 
 import { randomId } from "./client/random-id.js";
 import { asked, begins, kept, missingAfter, ongoing, refused } from "./client/transcript.js";
+import { wholeText } from "./drafts.js";
 import { KeptAsks } from "./kept-asks.js";
 import { outcome } from "./timeline.js";
 
@@ -26,13 +27,14 @@ export class Asking {
     const { sessionId, transcript, loading, loadError } = this.state.now;
     const draft = this.drafts.of(sessionId);
     const attachments = given ?? draft.attachments ?? [];
-    if (!(text.trim() || attachments.length) || loading || loadError) return false;
-    const message = { id: randomId(), text, attachments };
+    const whole = given ? text : wholeText({ ...draft, text });
+    if (!whole.trim() || loading || loadError) return false;
+    const message = { id: randomId(), text: whole, attachments };
     const isQueued = Boolean(ongoing(transcript));
     if (isQueued && (draft.queued || this.#isQuery(draft))) return false;
     this.drafts.change(sessionId, {
       ...(draft.text === text && { text: "" }),
-      ...(!given && { attachments: [] }),
+      ...(!given && { attachments: [], pasted: undefined }),
     });
     if (isQueued) this.drafts.change(sessionId, { queued: message });
     else this.#send(message);

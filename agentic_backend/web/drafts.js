@@ -1,8 +1,9 @@
 /**
  * What is written and not sent, by session: kept in the browser over reloads, crashes and sign-in.
  *
- * Owns `state.drafts`: a Draft by session id, `NEW` for a conversation that has none yet. A Draft is `{text, queued?,
- * agentId?, chatProfile?, attachments?, mode?}`: `queued` is `{id, text, attachments?}`, what is asked next, as the
+ * Owns `state.drafts`: a Draft by session id, `NEW` for a conversation that has none yet. A Draft is `{text, pasted?,
+ * queued?, agentId?, chatProfile?, attachments?, mode?}`: `pasted` is what is too long for a
+ * field and goes after the text; `queued` is `{id, text, attachments?}`, what is asked next, as the
  * exchange `id`; `agentId` and `chatProfile` are those chosen for what is asked. New conversations are kept by tab; when
  * the tab is gone, the next one that has nothing written takes it over. Queries (`mode`) are never kept.
  */
@@ -16,6 +17,14 @@ export const EMPTY = Object.freeze({ text: "" });
 const BOUNDS = { count: 100, characters: 1_500_000 };
 const KEPT_AFTER_MS = 250;
 const TAB = "tab.";
+
+/** A browser needs seconds to show thousands of lines in a field, and again at each key. */
+const LONG = { characters: 20_000, lines: 500 };
+
+export const isLong = (text) => text.length >= LONG.characters || text.split("\n", LONG.lines + 1).length > LONG.lines;
+
+/** All that the draft says. */
+export const wholeText = ({ text, pasted }) => joined(text, pasted ?? "");
 
 export class Drafts {
   #rows;
@@ -58,8 +67,8 @@ export class Drafts {
 
   /** The new conversation has got its session. */
   name(sessionId) {
-    const { text, queued, attachments } = this.of(NEW);
-    this.change(sessionId, { text, queued, attachments });
+    const { text, pasted, queued, attachments } = this.of(NEW);
+    this.change(sessionId, { text, pasted, queued, attachments });
     this.store.set({ drafts: { ...this.store.state.drafts, [NEW]: EMPTY } });
     this.#changed.add(NEW);
     this.flush();
@@ -69,15 +78,16 @@ export class Drafts {
   move(from, to) {
     const { queued, ...written } = this.of(from);
     this.change(to, written);
-    this.change(from, { ...EMPTY, queued, attachments: undefined });
+    this.change(from, { ...EMPTY, queued, pasted: undefined, attachments: undefined });
   }
 
   /** Puts a text before what is written, and files before those that are attached. */
   putBack(sessionId, text, files = []) {
-    const { text: following, attachments = [] } = this.of(sessionId);
+    const { text: following, pasted, attachments = [] } = this.of(sessionId);
+    const whole = joined(text, following);
     const others = attachments.filter(({ id }) => files.every((file) => file.id !== id));
     this.change(sessionId, {
-      text: following.trim() ? `${text}\n\n${following}` : text,
+      ...(isLong(whole) ? { pasted: joined(text, pasted ?? "") } : { text: whole }),
       ...(files.length && { attachments: [...files, ...others] }),
     });
   }
@@ -121,3 +131,5 @@ export class Drafts {
 
 const isEmpty = ({ text, ...rest }) =>
   !text.trim() && Object.values(rest).every((value) => !value?.length && !value?.id);
+
+const joined = (text, following) => [text, following].filter((each) => each.trim()).join("\n\n");

@@ -4,8 +4,10 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, BrowserContext, Playwright, async_playwright
 
 from support.services import require
 
@@ -25,15 +27,24 @@ _ARGUMENTS = (
 _LAUNCH_MS = 30_000
 
 
-@asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
-    """A headless browser."""
+def _options() -> dict[str, Any]:
     executable = next(filter(None, map(shutil.which, _NAMES)), None)
     require("Chromium", executable is not None, f"none of {', '.join(_NAMES)} is on the PATH")
     # Chromium's sandbox refuses to start for root.
     arguments = [*_ARGUMENTS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    return {"executable_path": executable, "args": arguments, "timeout": _LAUNCH_MS}
+
+
+async def persistent_window(playwright: Playwright, profile: Path) -> BrowserContext:
+    """A window of a headless browser of its own, which keeps what it has in the folder `profile`."""
+    return await playwright.chromium.launch_persistent_context(profile, **_options())
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    """A headless browser."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=executable, args=arguments, timeout=_LAUNCH_MS)
+        browser = await playwright.chromium.launch(**_options())
         try:
             yield browser
         finally:

@@ -9,8 +9,8 @@ import { Icon, IconButton } from "./icons.js";
 export const HINT_ID = "composer-hint";
 export const LIMIT_ID = "composer-limit";
 
-/** `tooLong` is `{limit, size}` in words. */
-export function ComposerHints({ refusal, waiting, answers, isQuery, tooLong, conversation }) {
+/** `tooLong` is `{limit, size}` in words; `onAttach`, if it can be, makes a file of the text. */
+export function ComposerHints({ refusal, waiting, answers, isQuery, tooLong, onAttach, conversation }) {
   return html`
     ${refusal && html`<${Refusal} refusal=${refusal} onDismiss=${() => conversation.dismissRefusal()} />`}
     ${
@@ -26,6 +26,12 @@ export function ComposerHints({ refusal, waiting, answers, isQuery, tooLong, con
       html`<p class="composer-hint limit" id=${LIMIT_ID} role="alert" data-testid="too-long">
         <${Icon} name="warning" />
         <span>${t("A message has at most {limit}; this has {size}.", tooLong)}</span>
+        ${
+          onAttach &&
+          html`<button type="button" class="link-button" data-testid="attach-long" onClick=${onAttach}>
+            ${t("Attach it as a file")}
+          </button>`
+        }
       </p>`
     }
   `;

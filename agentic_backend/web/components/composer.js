@@ -3,18 +3,17 @@
 import { formatBytes } from "../format.js";
 import { t } from "../i18n.js";
 import { AttachButton, AttachmentTray, DropArea } from "./attaching.js";
+import { isLong, wholeText } from "../drafts.js";
 import { ComposerHints, LIMIT_ID, HINT_ID } from "./composer-hints.js";
 import { html, useEffect, useRef } from "./html.js";
 import { Icon } from "./icons.js";
+import { PastedText } from "./pasted-text.js";
 import { Queued } from "./queued.js";
 
 /** Browsers whose fields don't grow by themselves show so many lines at most. */
 const GROWS = CSS.supports("field-sizing", "content");
 const MOST_ROWS = 12;
 const ABOUT_A_LINE = 80;
-
-/** A browser takes minutes to paste thousands of lines, but no time to be given them. */
-const LARGE_PASTE = 20_000;
 
 const isTouched = () => matchMedia("(hover: none) and (pointer: coarse)").matches;
 
@@ -31,7 +30,8 @@ export function Composer(properties) {
   const attaching = limits?.attachment_bytes && !isQuery ? { limits, attachments } : null;
   const isUploading = uploads.some(({ error }) => !error);
   const area = useRef(null);
-  const size = sizeBeyond(draft.text, limit);
+  const text = wholeText(draft);
+  const size = sizeBeyond(text, limit);
 
   useEffect(() => {
     // A phone would open its keyboard over the conversation; what waits for a decision has the focus.
@@ -41,7 +41,7 @@ export function Composer(properties) {
 
   const send = () => {
     const { value } = area.current;
-    if (sizeBeyond(value, limit) || isUploading) return;
+    if (sizeBeyond(wholeText({ ...draft, text: value }), limit) || isUploading) return;
     // What is typed before the page renders again belongs to the next message.
     if (answers ? conversation.answer(value) : conversation.send(value)) area.current.value = "";
   };
@@ -63,14 +63,16 @@ export function Composer(properties) {
       attachments.add(files);
       return;
     }
-    const text = event.clipboardData.getData("text/plain");
-    if (text.length < LARGE_PASTE) return;
+    const long = event.clipboardData.getData("text/plain");
+    if (!isLong(long)) return;
     event.preventDefault();
-    const { target } = event;
-    target.setRangeText(text, target.selectionStart, target.selectionEnd, "end");
-    conversation.draft({ text: target.value });
+    conversation.draft({ pasted: draft.pasted ? `${draft.pasted}\n${long}` : long });
   };
-  const mayQueue = running && draft.text.trim();
+  const attachLong = () => {
+    attachments.add([new File([draft.pasted ?? draft.text], `${t("Pasted text")}.txt`, { type: "text/plain" })]);
+    conversation.draft(draft.pasted ? { pasted: undefined } : { text: "" });
+  };
+  const mayQueue = running && text.trim();
   return html`<div class="composer-area">
     <${ComposerHints}
       refusal=${refusal}
@@ -78,8 +80,10 @@ export function Composer(properties) {
       answers=${answers}
       isQuery=${isQuery}
       tooLong=${size && { limit: formatBytes(limit), size: formatBytes(size, limit) }}
+      onAttach=${attaching && attachLong}
       conversation=${conversation}
     />
+    ${draft.pasted && html`<${PastedText} text=${draft.pasted} onRemove=${() => conversation.draft({ pasted: undefined })} />`}
     ${draft.queued && html`<${Queued} queued=${draft.queued} running=${running} conversation=${conversation} />`}
     ${attaching && html`<${AttachmentTray} attached=${draft.attachments ?? []} uploads=${uploads} ...${attaching} />`}
     ${attaching && html`<${DropArea} ...${attaching} />`}
@@ -115,7 +119,7 @@ export function Composer(properties) {
         html`<${RoundButton}
           kind="send"
           label=${running && !answers ? t("Send next") : t("Send")}
-          disabled=${!draft.text.trim() || size || isUploading || (running && !answers && draft.queued)}
+          disabled=${!text.trim() || size || isUploading || (running && !answers && draft.queued)}
           onClick=${send}
         />`
       }

@@ -6,7 +6,7 @@
  */
 
 import { createInterface } from "node:readline";
-import { applyEvent, connect, newTranscript, upload } from "@agentic-backend/client";
+import { applyEvent, connect, fork, newTranscript, upload } from "@agentic-backend/client";
 import WebSocket from "ws";
 
 const tell = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -44,6 +44,11 @@ const commands = {
     const given = { name, tokens: tokens.length ? { access_token: tokens[0] } : null };
     const attachment = await upload(process.argv[2], new Blob([text]), given).catch((error) => ({ failed: error.code }));
     tell({ from: as, ...attachment });
+  },
+  async fork({ as, session_id, rank }) {
+    const options = { tokens: tokens.length ? { access_token: tokens[0] } : null };
+    const branch = await fork(process.argv[2], session_id, rank, options).catch((error) => ({ failed: error.code }));
+    tell({ from: as, ...branch });
   },
   follow_exchange({ as, session_id, exchange_id, seq }) {
     events.set(as, chat.followExchange(session_id, exchange_id, seq));

@@ -98,6 +98,22 @@ async def test_files_are_uploaded_and_attached_to_an_ask(client: TypescriptClien
     assert refused["failed"] == "bad_frame"
 
 
+async def test_a_session_is_forked_and_goes_on_in_both(client: TypescriptClient, chat_server: RunningServer) -> None:
+    fields = {"agent_id": "echo"}
+    await client.tell("ask", **{"as": "first", "message": "one", "fields": fields})
+    [_, *events] = await client.ended("first")
+    root = events[-1]["session"]["id"]
+    branch = await client.answer("fork", **{"as": "branch", "session_id": root, "rank": 0})
+    assert branch["parent"] == {"session_id": root, "rank": 0}
+    await client.tell("ask", **{"as": "second", "message": "two", "fields": {"session_id": branch["id"]}})
+    [_, *events] = await client.ended("second")
+    assert events[-1]["session"]["id"] == branch["id"] and events[-1]["messages"][0]["rank"] == 0
+    async with rest(chat_server) as http:
+        assert len(await messages_of(http, root)) == 2
+    refused = await client.answer("fork", **{"as": "bad", "session_id": root, "rank": 1})
+    assert refused["failed"] == "bad_frame"
+
+
 async def test_a_failed_exchange_adds_up_to_what_is_stored(
     client: TypescriptClient, chat_server: RunningServer
 ) -> None:

@@ -2,6 +2,7 @@
 
 export * from "./approvals.js";
 export { upload } from "./attachments.js";
+export { fork } from "./branches.js";
 export { Chat, connect } from "./chat.js";
 export { Connection, socketUrl } from "./connection.js";
 export { Disconnected, Refused, Unreadable } from "./errors.js";

@@ -5,7 +5,7 @@
  */
 
 import { ApiError } from "./api.js";
-import { rootOf } from "./variants.js";
+import { familyOf } from "./sessions.js";
 
 export const noBranches = { rootId: null, family: [] };
 
@@ -19,10 +19,10 @@ export class Branches {
 
   /** The session is open now. */
   async show(session) {
-    const rootId = rootOf(session);
+    const rootId = familyOf(session);
     const isKnown = this.#now.rootId === rootId && this.#now.family.some(({ id }) => id === session.id);
     if (!isKnown) this.store.set({ branches: { rootId, family: [session] } });
-    else this.learn(session);
+    else this.#learn(session);
     this.#open.set(rootId, { id: session.id, usedAt: this.#usedAt });
     if (isKnown) return;
     try {
@@ -35,22 +35,24 @@ export class Branches {
     }
   }
 
-  /** An event tells of a session, which may be a new branch. */
-  learn(session) {
-    const { rootId, family } = this.#now;
-    if (rootId === rootOf(session)) this.store.set({ branches: { rootId, family: merged(family, [session]) } });
-  }
-
-  /** The session is gone, and its branches with it. */
-  forget(sessionId) {
-    const { rootId, family } = this.#now;
-    this.store.set({ branches: { rootId, family: family.filter(({ id }) => id !== sessionId) } });
+  /** An event tells of a session, which may be a new branch, or that one is gone. */
+  received({ type, session, session_id: sessionId }) {
+    if (session) this.#learn(session);
+    else if (type === "session_deleted") {
+      const { rootId, family } = this.#now;
+      this.store.set({ branches: { rootId, family: family.filter(({ id }) => id !== sessionId) } });
+    }
   }
 
   /** Of a family of which `listed` is the last used session: the one to open, which is what was open last. */
   lastOpen(listed) {
-    const last = this.#open.get(rootOf(listed));
+    const last = this.#open.get(familyOf(listed));
     return last && last.usedAt >= listed.updated_at ? last.id : listed.id;
+  }
+
+  #learn(session) {
+    const { rootId, family } = this.#now;
+    if (rootId === familyOf(session)) this.store.set({ branches: { rootId, family: merged(family, [session]) } });
   }
 
   get #now() {

@@ -388,7 +388,6 @@ export class Conversation {
 
   #learn(session) {
     this.sessions.learn(session);
-    this.branches.learn(session);
     if (session.id === this.#open.sessionId) this.#set({ session });
   }
 

@@ -94,6 +94,7 @@ function openChat(signIn) {
     },
     onEvent(event) {
       sessions.received(event);
+      branches.received(event);
       conversation.received(event);
     },
     onState(state) {

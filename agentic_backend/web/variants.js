@@ -5,9 +5,6 @@
  * rows there, or a branch that begins there; everything that descends from either belongs to it.
  */
 
-/** The id of the session that a session and all its branches come from. */
-export const rootOf = ({ id, root_id: rootId }) => rootId ?? id;
-
 /**
  * By rank, at the ranks where the session's transcript could go on in another way: `{index, ids}`, the place of its own
  * way, and for each way the session that shows it, which is the last used one.

@@ -48,9 +48,12 @@ async def test_an_edited_question_is_asked_in_a_branch_and_the_old_one_stays(
     for text in ("one", "two", "three"):
         await page.asked(text)
     root = page.session_id
+    for answer, text in enumerate(("one", "two", "three")):
+        await expect(page.answers.nth(answer)).to_contain_text(f"echo: {text}")
     before = await page.shown()
     await edit(page, 1, "another")
     await page.ended(exchanges=2)
+    await expect(page.answers.last).to_contain_text("echo: another")
     assert page.session_id != root
     shown = await page.shown()
     assert shown[:2] == before[:2] and shown[2] == ("asked", "another")
@@ -87,9 +90,9 @@ async def test_an_answer_is_regenerated_as_often_as_one_likes(page: ChatPage, ch
     await page.asked("two")
     for number in (2, 3):
         await page.exchanges.nth(0).get_by_test_id("regenerate").click()
-        await page.ended(exchanges=1)
         await expect(place_of(page, 0)).to_have_text(f"{number}/{number}")
-        assert ("asked", "one") == (await page.shown())[0]
+        await page.ended(exchanges=1)
+        await expect(page.by("message-user")).to_contain_text("one")
     found = await family(chat_server, root)
     assert [one.get("parent") for one in found[1:]] == [{"session_id": root, "rank": 0}] * 2
     await page.asked("two in the third")
@@ -141,8 +144,38 @@ async def test_the_arrow_up_edits_the_last_question(page: ChatPage) -> None:
     await expect(page.by("edited-question")).to_have_value("two")
     await page.by("edited-question").fill("three")
     await page.by("send-edit").click()
+    await expect(place_of(page, 1)).to_have_text("2/2")
     await page.ended(exchanges=2)
-    assert (await page.shown())[2] == ("asked", "three")
+    await expect(page.by("message-user").last).to_contain_text("three")
+
+
+async def test_the_list_has_one_entry_that_opens_what_was_open_last(page: ChatPage, chat_server: RunningServer) -> None:
+    await page.choose_agent("echo")
+    await page.asked("one")
+    root = page.session_id
+    other = await page.another_tab(f"#s={root}")
+    await other.ended()
+    await edit(page, 0, "two")
+    await expect(place_of(page, 0)).to_have_text("2/2")
+    await page.ended()
+    branch = page.session_id
+    # Every window hears of the new variant, and of none that is gone.
+    await expect(place_of(other, 0)).to_have_text("1/2")
+    await expect(page.by("session-item")).to_have_count(1)
+    for opened, text in ((branch, "two"), (root, "one")):
+        if opened == root:
+            await page.by("previous-variant").click()
+            await expect(page.by("message-user")).to_contain_text("one")
+        await page.by("new-chat").click()
+        await expect(page.exchanges).to_have_count(0)
+        await page.by("session-item").locator("button").first.click()
+        await expect(page.by("message-user")).to_contain_text(text)
+        assert page.session_id == opened
+    async with rest(chat_server) as http:
+        await http.delete(f"/sessions/{branch}")
+    await expect(other.by("variants")).to_have_count(0)
+    await expect(other.by("message-user")).to_contain_text("one")
+    await other.tab.close()
 
 
 async def test_a_branch_is_used_while_another_one_runs(page: ChatPage, pace: Pace, chat_server: RunningServer) -> None:
@@ -174,6 +207,7 @@ async def test_what_is_written_goes_along_and_hostile_text_stays_text(page: Chat
     await page.asked("one")
     await page.composer.fill("half a thought")
     await edit(page, 0, HOSTILE)
+    await expect(place_of(page, 0)).to_have_text("2/2")
     await page.ended(exchanges=1)
     await expect(page.by("message-user").locator("p")).to_have_text(HOSTILE)
     await expect(page.by("message-user").locator("img, a, strong")).to_have_count(0)

@@ -11,7 +11,7 @@ export function SessionList({ sessions, unread, openId, openFamily, selected, ac
   const entries = useMemo(() => entriesOf(sessions.items, sessions.going, unread), [sessions, unread]);
   const focus = useListFocus();
   const open = useCallback((id) => {
-    actions.openSession(id);
+    actions.openSession(actions.branches.lastOpen(actions.sessions.find(id)));
     actions.sidebar.closeDrawer();
   }, []);
   const item = ({ familyId, session, members, state }) => html`<${SessionItem}

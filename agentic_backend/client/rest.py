@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -23,13 +23,20 @@ from agentic_backend.protocol.views import (
     BranchesView,
     CancelledView,
     CompletedView,
+    CreatedShareView,
+    FeedbackView,
     ListedSession,
     MessagesView,
+    SessionFeedbackView,
     SessionsView,
+    SharedSessionView,
+    SharesView,
+    ShareView,
 )
 
 PREFIX = "/agentic/v1"
 _CALL_TIMEOUT_S = 30
+_EXPORT_TIMEOUT_S = 600
 _UPLOAD_TIMEOUT_S = 300
 _BODY_BYTES_AT_MOST = 64 * 1024 * 1024
 
@@ -164,6 +171,50 @@ class Rest:
         """Delete an attachment that was not sent."""
         async with self._answered("DELETE", f"/attachments/{_segment(attachment_id)}"):
             pass
+
+    async def give_feedback(
+        self, session_id: str, rank: int, rating: Literal["up", "down"], comment: str = ""
+    ) -> FeedbackView:
+        """Say what the answer at `rank` was like; it replaces what was said of it before."""
+        path = f"/sessions/{_segment(session_id)}/messages/{rank}/feedback"
+        return await self._call(FeedbackView, "PUT", path, json={"rating": rating, "comment": comment})
+
+    async def withdraw_feedback(self, session_id: str, rank: int) -> None:
+        """Take back what was said of the answer at `rank`."""
+        async with self._answered("DELETE", f"/sessions/{_segment(session_id)}/messages/{rank}/feedback"):
+            pass
+
+    async def feedback(self, session_id: str) -> list[FeedbackView]:
+        """What the user has said of the session's answers, by rank."""
+        path = f"/sessions/{_segment(session_id)}/feedback"
+        return (await self._call(SessionFeedbackView, "GET", path)).feedback
+
+    async def export_session(self, session_id: str, format: Literal["md", "json"] = "md") -> AsyncIterator[bytes]:
+        """The session as a file, piece by piece. Raises Unreachable if it breaks off."""
+        path = f"/sessions/{_segment(session_id)}/export"
+        async with self._answered("GET", path, timeout_s=_EXPORT_TIMEOUT_S, params={"format": format}) as response:
+            async for piece in response.aiter_bytes():
+                yield piece
+
+    async def share_session(self, session_id: str, *, expires_in_days: int | None = None) -> CreatedShareView:
+        """A link to what has ended in the session; its secret is told only here."""
+        body = {"expires_in_days": expires_in_days}
+        return await self._call(CreatedShareView, "POST", f"/sessions/{_segment(session_id)}/shares", json=body)
+
+    async def shares(self, session_id: str) -> list[ShareView]:
+        """The open links to the session, the last first."""
+        return (await self._call(SharesView, "GET", f"/sessions/{_segment(session_id)}/shares")).shares
+
+    async def revoke_share(self, session_id: str, share_id: str) -> None:
+        """Close a link for good."""
+        async with self._answered("DELETE", f"/sessions/{_segment(session_id)}/shares/{_segment(share_id)}"):
+            pass
+
+    async def shared(self, secret: str, *, after_rank: int = -1) -> SharedSessionView:
+        """A page of what somebody shares; its `next_after_rank` is the `after_rank` of the next one."""
+        return await self._call(
+            SharedSessionView, "GET", f"/shares/{_segment(secret)}", params={"after_rank": after_rank}
+        )
 
     async def trust(self, exchange_id: str) -> TrustSummary:
         """What the answer of an exchange rests on."""

@@ -124,6 +124,26 @@ async def test_files_are_attached_to_an_ask(ann: Chat) -> None:
         await ann.rest.attachment(unsent.id)
 
 
+async def test_answers_are_rated_and_sessions_exported_and_shared(ann: Chat) -> None:
+    exchange = ann.ask("my name is Zorblax")
+    await exchange.answer()
+    session_id = exchange.session_id
+    assert session_id is not None
+    given = await ann.rest.give_feedback(session_id, 1, "down", "too short")
+    assert await ann.rest.feedback(session_id) == [given] and given.comment == "too short"
+    await ann.rest.withdraw_feedback(session_id, 1)
+    assert await ann.rest.feedback(session_id) == []
+    text = b"".join([piece async for piece in ann.rest.export_session(session_id)]).decode()
+    assert "> my name is Zorblax" in text
+    link = await ann.rest.share_session(session_id, expires_in_days=2)
+    assert [share.id for share in await ann.rest.shares(session_id)] == [link.id]
+    seen = await ann.rest.shared(link.secret)
+    assert [message.rank for message in seen.messages] == [0, 1] and seen.next_after_rank is None
+    await ann.rest.revoke_share(session_id, link.id)
+    with pytest.raises(NotFound):
+        await ann.rest.shared(link.secret)
+
+
 async def test_a_session_goes_on_with_the_next_ask(ann: Chat) -> None:
     first = ann.ask("my name is Zorblax")
     await first.answer()

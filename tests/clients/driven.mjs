@@ -7,6 +7,7 @@
 
 import { createInterface } from "node:readline";
 import { applyEvent, connect, fork, newTranscript, upload } from "@agentic-backend/client";
+import { exported, rate, revokeShare, share, shared, shares } from "@agentic-backend/client";
 import WebSocket from "ws";
 
 const tell = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -40,6 +41,20 @@ const commands = {
     if (!unread) read(as);
   },
   read: ({ as }) => read(as),
+  /** Rates the answer at rank 1, exports the session, shares it, and closes the link. */
+  async keep({ as, session_id: sessionId }) {
+    const server = process.argv[2];
+    const options = { tokens: tokens.length ? { access_token: tokens[0] } : null };
+    await rate(server, sessionId, 1, { rating: "up", comment: "good" }, options);
+    await rate(server, sessionId, 1, null, options);
+    const text = await (await exported(server, sessionId, "md", options)).text();
+    const { id, secret } = await share(server, sessionId, { ...options, days: 2 });
+    const open = await shares(server, sessionId, options);
+    const { messages } = await shared(server, secret, options);
+    await revokeShare(server, sessionId, id, options);
+    const closed = await shared(server, secret, options).catch((error) => error.code);
+    tell({ from: as, text, open: open.map((each) => each.id === id), ranks: messages.map(({ rank }) => rank), closed });
+  },
   async upload({ as, name, text }) {
     const given = { name, tokens: tokens.length ? { access_token: tokens[0] } : null };
     const attachment = await upload(process.argv[2], new Blob([text]), given).catch((error) => ({ failed: error.code }));

@@ -114,6 +114,15 @@ async def test_a_session_is_forked_and_goes_on_in_both(client: TypescriptClient,
     assert refused["failed"] == "bad_frame"
 
 
+async def test_a_session_is_rated_exported_and_shared(client: TypescriptClient) -> None:
+    await client.tell("ask", **{"as": "first", "message": "my name is Zorblax"})
+    [_, *events] = await client.ended("first")
+    session_id = events[-1]["session"]["id"]
+    kept = await client.answer("keep", **{"as": "kept", "session_id": session_id})
+    assert "> my name is Zorblax" in kept["text"]
+    assert (kept["open"], kept["ranks"], kept["closed"]) == ([True], [0, 1], "not_found")
+
+
 async def test_a_failed_exchange_adds_up_to_what_is_stored(
     client: TypescriptClient, chat_server: RunningServer
 ) -> None:

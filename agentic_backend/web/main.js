@@ -163,9 +163,9 @@ function actionsOn({ api, store, sessions, conversation, undo }) {
     search: new SessionSearch(api, store),
     sidebar: new SidebarView(store),
     /** Opens a session, at the message of that rank if one is given. */
-    async openSession(id, rank = null) {
-      if (id !== store.state.conversation.sessionId) await conversation.open(id);
-      if (rank !== null) conversation.showRank?.(rank);
+    openSession(id, rank = null) {
+      if (id !== store.state.conversation.sessionId) conversation.open(id, { rank });
+      else if (rank !== null) conversation.showRank(rank);
     },
   };
 }

@@ -372,3 +372,14 @@ async def test_a_conversation_of_several_mib_is_read_to_its_end(page: ChatPage, 
     read = await page.tab.evaluate(READ, session_id)
     assert read["nextRank"] == 65
     assert read["ranks"] == list(range(65))
+
+
+async def test_a_hit_far_up_in_a_conversation_is_brought_into_view(page: ChatPage, chat_server: RunningServer) -> None:
+    async with chat(chat_server.address) as client:
+        session_id = (await client.ask("the needle", agent_id="echo"))[0]["session_id"]
+        for number in range(15):
+            await client.ask(f"echo {number} {'hay ' * 60}", session_id=session_id)
+    await page.by("session-search").fill("needle")
+    await page.by("search-hit").last.click()
+    await expect(page.by("message-user").first).to_contain_text("the needle")
+    await expect(page.by("message-user").first).to_be_in_viewport()

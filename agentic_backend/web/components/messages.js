@@ -15,7 +15,7 @@ import { useScrolledView } from "./scrolled-view.js";
 import { Nearness, Slot } from "./slot.js";
 
 /** How many of the last exchanges are filled at once when a conversation is opened. */
-const FIRST_FILLED = 4;
+const FIRST_FILLED = 2;
 const MARKED_MS = 3_000;
 const NOTE_MS = 8_000;
 

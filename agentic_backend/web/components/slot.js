@@ -8,16 +8,41 @@ import { Exchange } from "./exchange.js";
 import { html, memo, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 
 /** So far beyond the view, in pixels, that who scrolls finds it filled. */
-const MARGIN = 1_200;
+const MARGIN = 1_000;
 
-/** Tells each place whether it is near `view`. */
+/** Tells each place whether it is near `view`: what is in the view at once, the others one in a frame. */
 export class Nearness {
   #told = new Map();
+  #waiting = new Map();
   #observer;
 
   constructor(view) {
-    const tell = (entries) => entries.forEach(({ target, isIntersecting }) => this.#told.get(target)?.(isIntersecting));
-    this.#observer = new IntersectionObserver(tell, { root: view, rootMargin: `${MARGIN}px 0px` });
+    this.#observer = new IntersectionObserver((entries) => this.#changed(entries), {
+      root: view,
+      rootMargin: `${MARGIN}px 0px`,
+    });
+  }
+
+  #changed(entries) {
+    const isIdle = this.#waiting.size === 0;
+    for (const { target, isIntersecting, boundingClientRect: place, rootBounds } of entries) {
+      const isInView = place.bottom > rootBounds.top + MARGIN && place.top < rootBounds.bottom - MARGIN;
+      this.#waiting.delete(target);
+      if (isInView) this.#told.get(target)?.(true);
+      else this.#waiting.set(target, isIntersecting);
+    }
+    if (isIdle && this.#waiting.size > 0) this.#tellNext();
+  }
+
+  #tellNext() {
+    requestAnimationFrame(() => {
+      const [next] = this.#waiting;
+      if (!next) return;
+      const [target, isNear] = next;
+      this.#waiting.delete(target);
+      this.#told.get(target)?.(isNear);
+      if (this.#waiting.size > 0) this.#tellNext();
+    });
   }
 
   watch(element, tell) {
@@ -25,6 +50,7 @@ export class Nearness {
     this.#observer.observe(element);
     return () => {
       this.#told.delete(element);
+      this.#waiting.delete(element);
       this.#observer.unobserve(element);
     };
   }

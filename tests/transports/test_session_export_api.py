@@ -82,6 +82,23 @@ async def test_a_session_is_a_document_for_machines(server: RunningServer) -> No
         assert (found["version"], found["session"], found["exchanges"], found["messages"]) == (1, empty, [], [])
 
 
+async def test_a_branch_has_what_it_shares(server: RunningServer) -> None:
+    async with chat(server.address, token="dev:ann") as client:
+        session_id = None
+        for message in ("one", "two"):
+            session_id = (await client.ask(message, agent_id="echo", session_id=session_id))[-1]["session_id"]
+    async with rest(server, "dev:ann") as client:
+        await client.put(f"/sessions/{session_id}/messages/1/feedback", json={"rating": "up"})
+        branch = (await client.post(f"/sessions/{session_id}/fork", json={"rank": 2})).json()["id"]
+        found = json.loads(await exported(client, branch, "json"))
+        assert [message["parts"][0]["text"] for message in found["messages"]] == ["one", "echo: one"]
+        assert [exchange["first_rank"] for exchange in found["exchanges"]] == [0]
+        given = (await client.get(f"/sessions/{branch}/feedback")).json()["feedback"]
+        assert [(each["rank"], each["rating"]) for each in given] == [(1, "up")]
+        link = (await client.post(f"/sessions/{branch}/shares", json={})).json()
+        assert [each["rank"] for each in (await client.get(f"/shares/{link['secret']}")).json()["messages"]] == [0, 1]
+
+
 async def test_no_text_of_a_message_leaves_its_place(server: RunningServer, store: Store) -> None:
     session = a_session("ann", title="```\n# <script>\u202e\x07")
     exchange = an_exchange(session)

@@ -96,6 +96,9 @@ function openChat(signIn) {
       sessions.received(event);
       branches.received(event);
       conversation.received(event);
+      // Deleted in another window.
+      const { sessionId } = store.state.conversation;
+      if (event.type === "session_deleted" && event.session_id === sessionId) conversation.startNew({ replace: true });
     },
     onState(state) {
       store.set({ connection: { phase: state.phase, notice: noticeOf(state, signIn) } });

@@ -383,3 +383,12 @@ async def test_a_hit_far_up_in_a_conversation_is_brought_into_view(page: ChatPag
     await page.by("search-hit").last.click()
     await expect(page.by("message-user").first).to_contain_text("the needle")
     await expect(page.by("message-user").first).to_be_in_viewport()
+
+
+async def test_a_conversation_that_another_window_deletes_closes(page: ChatPage, chat_server: RunningServer) -> None:
+    session_id = await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
+    async with rest(chat_server) as client:
+        assert (await client.delete(f"/sessions/{session_id}")).status_code == 204
+    await expect(page.exchanges).to_have_count(0)
+    await expect(page.by("session-item")).to_have_count(0)
+    assert page.session_id == ""

@@ -92,7 +92,7 @@ function Results({ search: { found, cursor, loading, error }, places, place, act
 function Option({ each: { session, title, snippet, rank }, id, isChosen, onOpen }) {
   const isHit = snippet !== null;
   return html`<li
-    class=${isHit ? "search-option hit" : "search-option"}
+    class=${isHit ? "search-option snippet" : "search-option"}
     id=${id}
     role="option"
     aria-selected=${String(isChosen)}

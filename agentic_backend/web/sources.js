@@ -44,7 +44,7 @@ function numbered(sources) {
   const known = new Map();
   const taken = new Set();
   for (const source of sources) {
-    const key = source.href ? `href:${source.href}` : `title:${source.title}`;
+    const key = JSON.stringify([source.href, source.title]);
     const number = Number.isInteger(source.number) && !taken.has(source.number) ? source.number : undefined;
     if (known.has(key)) continue;
     if (number !== undefined) taken.add(number);

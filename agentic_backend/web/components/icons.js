@@ -46,7 +46,7 @@ const SHAPES = {
 };
 
 export function Icon({ name }) {
-  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${SHAPES[name]} /></svg>`;
+  return html`<svg class="icon" data-icon=${name} viewBox="0 0 24 24" aria-hidden="true"><path d=${SHAPES[name]} /></svg>`;
 }
 
 export function IconButton({ name, label, ...rest }) {

@@ -76,7 +76,6 @@ export default {
   "Copy the link": "Link kopieren",
   "Copy the request's id": "Kennung der Anfrage kopieren",
   Cost: "Kosten",
-  "Cost of this conversation": "Kosten dieser Unterhaltung",
   "Cut off": "Abgebrochen",
   "Cut off at the length limit": "An der Längengrenze abgeschnitten",
   "Cut off by the content filter": "Vom Inhaltsfilter abgeschnitten",

@@ -76,7 +76,6 @@ export default {
   "Copy the link": "Copier le lien",
   "Copy the request's id": "Copier l’identifiant de la requête",
   Cost: "Coût",
-  "Cost of this conversation": "Coût de cette conversation",
   "Cut off": "Interrompu",
   "Cut off at the length limit": "Coupé à la limite de longueur",
   "Cut off by the content filter": "Coupé par le filtre de contenu",

@@ -14,12 +14,11 @@ export function Usage({ label, facts = [], load, testId, class: name = "quiet-bu
       type="button"
       class=${name}
       aria-haspopup="dialog"
-      aria-label=${label}
       title=${label}
       data-testid=${testId}
       ...${popover.button}
     >
-      ${children}
+      ${children} <span class="visually-hidden">${label}</span>
     </button>
     ${
       popover.isOpen &&

@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.async_api import Browser, CDPSession, Page
 
-_TRACED = ["devtools.timeline", "toplevel", "disabled-by-default-devtools.timeline"]
+_TRACED = ["devtools.timeline", "disabled-by-default-devtools.timeline"]
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,7 @@ async def traced(browser: Browser, tab: Page) -> AsyncIterator[list[Trace]]:
 
 def _read(events: list[dict[str, Any]]) -> Trace:
     mains = {(event["pid"], event["tid"]) for event in events if _names_main_thread(event)}
-    tasks = [
-        event
-        for event in events
-        if event["name"] in ("RunTask", "ThreadControllerImpl::RunTask") and event["ph"] == "X"
-    ]
+    tasks = [event for event in events if event["name"] == "RunTask" and event["ph"] == "X"]
     by_thread = {main: [task for task in tasks if (task["pid"], task["tid"]) == main] for main in mains}
     # Of several renderers the tab's is the one that works; the others are empty ones that Chromium keeps.
     own = max(by_thread.values(), key=lambda each: sum(task.get("tdur", 0) for task in each), default=[])

@@ -9,7 +9,6 @@ import { Connection, socketUrl } from "./client/connection.js";
 import { KnownAgents } from "./components/agent-mark.js";
 import { Page } from "./components/page.js";
 import { html, render } from "./components/html.js";
-import { SharedPage } from "./components/shared-page.js";
 import { SigningIn, SignInFailed } from "./components/sign-in.js";
 import { noticeOf } from "./connection-words.js";
 import { Conversation } from "./conversation.js";
@@ -36,14 +35,15 @@ const page = document.getElementById("page");
 render(html`<${SigningIn} />`, page);
 try {
   const signIn = await signedIn();
-  if (shareInAddress()) openShare(signIn, shareInAddress());
+  if (shareInAddress()) await openShare(signIn, shareInAddress());
   else openChat(signIn);
 } catch (error) {
   if (!(error instanceof SignInError)) throw error;
   render(html`<${SignInFailed} reason=${error.message} />`, page);
 }
 
-function openShare(signIn, secret) {
+async function openShare(signIn, secret) {
+  const { SharedPage } = await import("./components/shared-page.js");
   const api = new Api(root, () => signIn.tokens());
   render(html`<${SharedPage} read=${(afterRank) => api.shared(secret, afterRank)} />`, page);
   addEventListener("hashchange", () => location.reload());
@@ -79,6 +79,7 @@ function openChat(signIn) {
   const branches = new Branches(api, store);
   const conversation = new Conversation({ api, store, sessions, branches, drafts, owner: signIn.owner });
   const undo = new Undo(store);
+  let wasOpen = false;
   const readMore = () => {
     agents.read();
     if (!store.state.limits) readLimits(api, store);
@@ -90,7 +91,9 @@ function openChat(signIn) {
       conversation.connected();
       // Its answer says when to read the list.
       connection.send({ type: "follow_sessions" });
-      readMore();
+      // What has been read since the page began is as new as this.
+      if (wasOpen || store.state.agentsError) readMore();
+      wasOpen = true;
     },
     onEvent(event) {
       sessions.received(event);

@@ -4,8 +4,10 @@ import { t } from "../i18n.js";
 import { chooseTheme, chosenTheme } from "../theme.js";
 import { html, useState } from "./html.js";
 import { Icon } from "./icons.js";
+import { lazy } from "./lazy.js";
 import { Menu } from "./menu.js";
-import { SettingsDialog } from "./settings-dialog.js";
+
+const SettingsDialog = lazy(async () => (await import("./settings-dialog.js")).SettingsDialog);
 
 const THEMES = { system: t("Theme of the system"), light: t("Light theme"), dark: t("Dark theme") };
 

@@ -1,5 +1,6 @@
 /** One exchange: the question, everything that it caused, and how it ended. */
 
+import { openApprovals } from "../client/approvals.js";
 import { formatCosts } from "../format.js";
 import { t } from "../i18n.js";
 import { rankOf } from "../questions.js";
@@ -7,17 +8,19 @@ import { runOf } from "../run.js";
 import { sourcesOf } from "../sources.js";
 import { askedText, hasGrounds, isSilent, outcome, timeline } from "../timeline.js";
 import { Answer } from "./answer.js";
-import { Approval } from "./approval.js";
-import { DecideAll } from "./decide-all.js";
 import { html, memo } from "./html.js";
 import { Interruption } from "./interruption.js";
+import { lazy } from "./lazy.js";
 import { Activity, ErrorNotice } from "./notices.js";
 import { Parts } from "./parts.js";
 import { Question } from "./question.js";
 import { Run } from "./run.js";
 import { Thought } from "./thought.js";
-import { Trust } from "./trust.js";
 import { Working } from "./working.js";
+
+const Approval = lazy(async () => (await import("./approval.js")).Approval);
+const DecideAll = lazy(async () => (await import("./decide-all.js")).DecideAll);
+const Trust = lazy(async () => (await import("./trust.js")).Trust);
 
 /**
  * `conversation` takes what the user does about the exchange, see Conversation; null: it is only read. `costs` are known
@@ -39,7 +42,10 @@ export const Exchange = memo((given) => {
     ${before.map(item)}
     ${run && html`<${Run} key="run" run=${run} exchange=${exchange} isWorking=${isAtWork && runSaysIt} agentName=${agentName} />`}
     ${after.map(item)}
-    <${DecideAll} exchange=${exchange} onDecide=${(made) => conversation.decide(exchange, made)} />
+    ${
+      openApprovals(exchange).length > 1 &&
+      html`<${DecideAll} exchange=${exchange} onDecide=${(made) => conversation.decide(exchange, made)} />`
+    }
     ${isWorking && !runSaysIt && html`<${Working} exchange=${exchange} isHeard=${isHeard} agentName=${agentName} />`}
     <${Ending} ending=${ending} />
     ${conversation && ending && hasGrounds(exchange, ending) && html`<${Trust} load=${() => conversation.trust(exchange)} />`}

@@ -15,11 +15,13 @@ import { Composer } from "./composer.js";
 import { ConnectionNotice } from "./connection-notice.js";
 import { Head } from "./head.js";
 import { html, useCallback, useEffect, useMemo, useRef, useState } from "./html.js";
+import { lazy } from "./lazy.js";
 import { Messages } from "./messages.js";
-import { ShortcutsDialog } from "./shortcuts-dialog.js";
 import { Sidebar } from "./sidebar.js";
 import { UndoNotice } from "./undo-notice.js";
 import { Welcome } from "./welcome.js";
+
+const ShortcutsDialog = lazy(async () => (await import("./shortcuts-dialog.js")).ShortcutsDialog);
 
 export function Page({ state, actions: given }) {
   const [shortcuts, setShortcuts] = useState(false);

@@ -5,8 +5,10 @@ import { t } from "../i18n.js";
 import { saveFile } from "../saved-file.js";
 import { ConfirmDialog } from "./confirm-dialog.js";
 import { html, useState } from "./html.js";
+import { lazy } from "./lazy.js";
 import { Menu } from "./menu.js";
-import { ShareDialog } from "./share-dialog.js";
+
+const ShareDialog = lazy(async () => (await import("./share-dialog.js")).ShareDialog);
 
 /** `session` is null in a new conversation; `draft` has what is chosen for what is asked next; `sharing`: see ShareDialog. */
 export function SessionMenu(given) {

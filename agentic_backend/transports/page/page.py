@@ -29,7 +29,7 @@ _REVALIDATED = "no-cache"
 
 
 class Page:
-    """The page for one way to sign in. Making it takes some 150 ms for the first one in a process."""
+    """The page for one way to sign in. Making the first one in a process takes some 100 ms."""
 
     def __init__(self, sign_in: SignIn, brand: Brand, directory: Path = WEB) -> None:
         linked, own = linked_files(directory), brand.files()

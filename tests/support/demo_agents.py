@@ -25,7 +25,6 @@ tenth [1]. A pump with a seasonal factor of 3.6 turns that into less than 27 MWh
 |---|--:|--:|
 | energy, MWh a year | 107 | 26.7 |
 | cost, € a year | 12,840 | 6,680 |
-| CO₂, t a year | 21.5 | 9.1 |
 
 The payback time follows from the price:
 

@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Browser, expect
+from services.keycloak import Keycloak
 
 from support.chat_page import ChatPage, chat_page
 from support.chromium import chromium
 from support.demo_agents import ENTRIES, QUESTION, RELEASE, store_earlier_sessions
+from support.keycloak_page import keycloak_page
 from support.running_server import running_server
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 
 _LARGEST = 150_000
-_DESKTOP = {"viewport": {"width": 1280, "height": 860}}
+_DESKTOP = {"viewport": {"width": 1280, "height": 900}}
 _PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
     "device_scale_factor": 1.5,
@@ -83,6 +85,11 @@ async def main() -> None:
                 async with _new_page(browser, look.options) as page:
                     await lead_to(page)
                     await _take(page, IMAGES / f"{name}{look.suffix}.png")
+        async with _signed_in(browser) as page:
+            await ask(page, QUESTION)
+            await page.ended()
+            await page.by("account-menu").click()
+            await _take(page, IMAGES / "sign-in.png")
 
 
 @asynccontextmanager
@@ -95,6 +102,26 @@ async def _new_page(browser: Browser, options: dict[str, Any]) -> AsyncIterator[
         async with running_server(Path(directory), agents=ENTRIES, assistant=False) as server:
             async with chat_page(browser, server.address, locale="en", reduced_motion="reduce", **options) as page:
                 yield page
+
+
+@asynccontextmanager
+async def _signed_in(browser: Browser) -> AsyncIterator[ChatPage]:
+    """The page of Alice, who has signed in through a Keycloak."""
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory) / "keycloak"
+        home.mkdir()
+        keycloak = Keycloak(home)
+        await asyncio.to_thread(keycloak.start)
+        try:
+            auth = {"mode": "keycloak", "keycloak": {"realm_url": keycloak.realm_url}}
+            async with running_server(
+                Path(directory), agents=ENTRIES, settings={"auth": auth}, assistant=False
+            ) as server:
+                options = {"locale": "en", "reduced_motion": "reduce", **_DESKTOP}
+                async with keycloak_page(browser, server.address, keycloak, "alice", **options) as page:
+                    yield page
+        finally:
+            await asyncio.to_thread(keycloak.stop)
 
 
 async def _take(page: ChatPage, file: Path) -> None:

@@ -151,7 +151,8 @@ _SHOWN = """() => {
     if (kind === "called") return [kind, element.dataset.tool];
     const shown = inner ? element.querySelector(inner) : element;
     if (inner !== ".rich-text" || !shown) return [kind, shown?.textContent ?? ""];
-    return [kind, [...shown.children].map((block) => block.textContent).join(" ")];
+    const blocks = [...shown.querySelectorAll(":scope > .blocks > *")];
+    return [kind, blocks.map((block) => block.textContent).join(" ")];
   });
 }"""
 

@@ -59,6 +59,16 @@ async def test_a_theme_is_chosen_and_kept_in_every_tab(browser: Browser, chat_se
         assert await background(page) == dark
 
 
+async def test_a_chosen_theme_is_there_before_the_page_s_modules(browser: Browser, chat_server: RunningServer) -> None:
+    async with chat_page(browser, chat_server.address, color_scheme="light") as page:
+        await choose(page, "theme-dark")
+        dark = await background(page)
+        await page.tab.route("**/main.js", lambda route: route.abort())
+        page.provokes("ERR_FAILED")
+        await page.tab.reload()
+        assert await background(page) == dark
+
+
 async def test_language_and_direction_are_chosen_on_the_page(browser: Browser, chat_server: RunningServer) -> None:
     async with chat_page(browser, chat_server.address) as page:
         await choose(page, "open-settings")

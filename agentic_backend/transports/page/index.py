@@ -13,14 +13,19 @@ from agentic_backend.transports.page.es_module import LinkError
 
 _STYLESHEET = re.compile(r'<link rel="stylesheet" href="static/([^"]+)" />\s*')
 _NAMED = re.compile(r'(<title>[^<]*</title>|<link rel="icon"[^>]*>|<meta name="(application-name|sign-in)"[^>]*>)\s*')
+_SCRIPT = re.compile(r'<script src="static/([^"]+)"></script>')
 _ENTRY = re.compile(r'<script type="module" src="static/([^"]+)"></script>')
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """`entry` and `stylesheets` are paths; `text` is the document without stylesheets, names and icon."""
+    """`entry`, `scripts` and `stylesheets` are paths; `text` is the document without stylesheets, names and icon.
+
+    `scripts` run before anything is painted, and are no modules.
+    """
 
     entry: str
+    scripts: tuple[str, ...]
     stylesheets: tuple[str, ...]
     text: str
 
@@ -30,7 +35,8 @@ class Index:
         entry = _ENTRY.search(text)
         if entry is None:
             raise LinkError("index.html: no module that the page begins with")
-        return cls(entry[1], tuple(_STYLESHEET.findall(text)), _NAMED.sub("", _STYLESHEET.sub("", text)))
+        scripts, stylesheets = tuple(_SCRIPT.findall(text)), tuple(_STYLESHEET.findall(text))
+        return cls(entry[1], scripts, stylesheets, _NAMED.sub("", _STYLESHEET.sub("", text)))
 
     def document(self, version: str, sign_in: dict[str, str], name: str, icon: str, stylesheets: Iterable[str]) -> str:
         """The document for the files of `version`. It tells how to sign in, which saves a request.

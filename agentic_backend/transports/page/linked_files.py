@@ -55,11 +55,12 @@ class LinkedFiles:
         with self._making:
             if path in self._made:
                 return
+            module = path.removesuffix(_MAP)
             if path == STYLESHEET:
                 style = b"\n".join(self._sources[each] for each in self.index.stylesheets)
                 self._made[path] = EncodedFile.of(_CSS_FILLING.sub(b"", style), "text/css")
-            elif path.removesuffix(_MAP).endswith(".js"):
-                self._link(path.removesuffix(_MAP))
+            elif module.endswith(".js") and module not in self.index.scripts:
+                self._link(module)
             elif path in self._sources:
                 media_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
                 self._made[path] = EncodedFile.of(self._sources[path], media_type)

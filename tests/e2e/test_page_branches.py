@@ -247,16 +247,14 @@ async def test_a_completed_conversation_goes_on_in_a_branch(page: ChatPage, chat
     assert [text for kind, text in await page.shown() if kind == "asked"] == ["one", "two"]
 
 
-async def test_a_branch_that_can_not_be_made_says_why_and_loses_nothing(
-    page: ChatPage, chat_server: RunningServer
-) -> None:
+async def test_a_branch_that_can_not_be_made_says_why_and_loses_nothing(page: ChatPage) -> None:
     await page.choose_agent("echo")
     await page.asked("one")
-    page.provokes("404")
-    async with rest(chat_server) as http:
-        await http.delete(f"/sessions/{page.session_id}")
+    page.provokes("503")
+    refusal = {"code": "store_unavailable", "content": "Nothing was saved.", "retryable": True, "request_id": "r1"}
+    await page.tab.route("**/fork", lambda route: route.fulfill(status=503, json={"error": refusal}))
     await edit(page, 0, "two")
-    await expect(page.by("error-notice")).to_be_visible()
+    await expect(page.by("error-notice")).to_contain_text("Nothing was saved.")
     await expect(page.by("edited-question")).to_have_value("two")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 from support.chat_page import ChatPage, chat_page, shown_of
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
@@ -91,8 +91,22 @@ async def test_a_failure_without_a_word_shows_only_its_notice(page: ChatPage) ->
     await expect(page.by("error-notice")).to_have_count(1)
 
 
+async def unaware_of_the_limit(page: ChatPage) -> None:
+    """The page takes the server for one that allows more, so that the server has to refuse what is too long."""
+
+    async def tell(route: Route) -> None:
+        response = await route.fetch()
+        told = await response.json()
+        told["limits"]["message_bytes"] = 1_000_000
+        await route.fulfill(response=response, json=told)
+
+    await page.tab.route("**/agentic/v1/info", tell)
+    await page.tab.reload()
+
+
 async def test_a_refused_message_goes_back_to_where_it_was_written(small_page: ChatPage) -> None:
     page, long = small_page, "long " * 300
+    await unaware_of_the_limit(page)
     await page.ask(long)
     await expect(page.by("error-notice")).to_contain_text("1024")
     await expect(page.composer).to_have_value(long)
@@ -104,6 +118,7 @@ async def test_a_refused_message_goes_back_to_where_it_was_written(small_page: C
 
 async def test_a_refused_message_leaves_the_conversation_as_it_was(small_page: ChatPage) -> None:
     page, long = small_page, "long " * 300
+    await unaware_of_the_limit(page)
     await page.asked("my name is Zorblax")
     await page.ask(long)
     await expect(page.composer).to_have_value(long)

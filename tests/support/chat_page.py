@@ -63,6 +63,8 @@ class ChatPage:
         self.composer = self.by("composer")
         self.answers = self.by("message-final")
         self.exchanges = tab.locator("section.exchange")
+        """Those near the view: the others have only their place."""
+        self.places = tab.locator(".slot")
 
     def by(self, test_id: str) -> Locator:
         return self.tab.get_by_test_id(test_id)
@@ -101,13 +103,13 @@ class ChatPage:
 
     async def asked(self, text: str, *, status: str = "ok") -> None:
         """Ask, and wait until the exchange has ended with `status`."""
-        before = await self.exchanges.count()
+        before = await self.places.count()
         await self.ask(text)
         await self.ended(status, exchanges=before + 1)
 
     async def ended(self, status: str = "ok", *, exchanges: int = 1) -> None:
         """Wait until the page has this number of `exchanges` and the last one has `status`."""
-        await expect(self.exchanges).to_have_count(exchanges)
+        await expect(self.places).to_have_count(exchanges)
         await expect(self.exchanges.last).to_have_attribute("data-status", status)
 
     async def writes(self, words: int = 3) -> None:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 
+from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.agents.permissions import Permissions
 from agentic_backend.agents.runtime_context import RuntimeContext
@@ -15,6 +16,7 @@ from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.stores.records import ExchangeRecord
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +71,18 @@ class ExchangeLauncher:
             self._permissions.granted_to(policy.roles if policy is not None else ()),
             {agent_id: entry.permissions for agent_id, entry in entries.items()},
         )
+
+
+def check_context(agent: CatalogAgent, record: ExchangeRecord) -> None:
+    """Raise BadFrame or AgentUnavailable if the agent's graph can't be given its context."""
+    context = RuntimeContext(
+        user_id=record.user_id,
+        session_id=record.session_id or None,
+        exchange_id=record.id,
+        agent_id=record.agent_id,
+        client=record.runtime_context,
+    )
+    agent.check_context(context)
 
 
 def _scope_of(start: ExchangeStart) -> Mapping[str, str]:

@@ -7,14 +7,9 @@ exchange is theirs.
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
-import orjson
-
-from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import (
     ApprovalNotFound,
@@ -24,7 +19,7 @@ from agentic_backend.errors import (
     SessionBusy,
     TooManyRuns,
 )
-from agentic_backend.exchange.launcher import ExchangeLauncher
+from agentic_backend.exchange.launcher import ExchangeLauncher, check_context
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
@@ -49,7 +44,7 @@ from agentic_backend.sessions.titles import provisional_title
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
-from agentic_backend.stores.base import AlreadyAsked, SessionChange, Written
+from agentic_backend.stores.base import AlreadyAsked, Written
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageRecord, SessionRecord, place
 
 
@@ -255,7 +250,7 @@ class SessionOrchestrator:
         found = self._agents.get(turn.agent_id, user, turn.scope)
         await self._check_budget(user, found.scope)
         record = self._record(uuid4().hex, user, turn, request_id, found=found, session=None)
-        _check_context(found.agent, record)
+        check_context(found.agent, record)
         looked = await self._review.look_at(record, found, None, turn.message)
         [opening] = place([looked.message], session_id=None, exchange_id=record.id, next_rank=0, at=record.started_at)
         self._review.tell(looked)
@@ -271,7 +266,7 @@ class SessionOrchestrator:
             await self._check_budget(user, found.scope)
             await self._ends.check_limits(user, session, found.effective, turn.client_exchange_id)
         record = self._record(exchange_id, user, turn, request_id, found=found, session=session)
-        _check_context(found.agent, record)
+        check_context(found.agent, record)
         attached = await self._attached(turn, user, session, found)
         looked = Opening(record, turn.message, session)
         if not quits:
@@ -280,8 +275,8 @@ class SessionOrchestrator:
         async with self._attachments.sent(turn.attachments, user, session.family_id):
             written = await self._store_beginning(looked, is_new=is_new)
         [opening] = written.messages
-        if written.session.archived:
-            self._relay.spawn(self._take_out(written.session))
+        if session.archived:
+            self._relay.spawn(self._tell_family(written.session))
         if is_new:
             session_created(written.session)
             self._kpi.session_created(written.session.agent_id)
@@ -309,9 +304,9 @@ class SessionOrchestrator:
             session, agent = await self._ends.end(session.id, EndReason.QUIT, user), self._farewell.agent(agent)
         return ExchangeStart(record, agent, session, opening, effective=found.effective, for_author=user.sees_details)
 
-    async def _take_out(self, archived: SessionRecord) -> None:
-        """Take the session out of the archive with its family: somebody goes on with it."""
-        for each in await self._store.change_session(archived.id, SessionChange(archived=False)):
+    async def _tell_family(self, session: SessionRecord) -> None:
+        """Tell of the session and its family, which its new exchange has taken out of the archive."""
+        for each in await self._store.family(session.family_id):
             self._relay.session_changed(each.shown())
 
     def _record(
@@ -383,7 +378,7 @@ class SessionOrchestrator:
             return session, self._agents.get(turn.agent_id or session.agent_id, user, session.scope)
         found, now = self._agents.get(turn.agent_id, user, turn.scope), self._store.now()
         session = SessionRecord(
-            id=_id_of_new_session(user, turn),
+            id=turn.id_of_new_session(user.id),
             user_id=user.id,
             agent_id=found.agent.settings.id,
             title=provisional_title(turn.text),
@@ -394,26 +389,3 @@ class SessionOrchestrator:
             scope=kept_of(user, turn.scope),
         )
         return session, found
-
-
-def _id_of_new_session(user: User, turn: Turn) -> str:
-    """A new id; for an ask with attachments that may be repeated, the same each time.
-
-    So if an ask's answer is lost, its attachments are not in another session when it is asked again.
-    """
-    if not turn.attachments or turn.client_exchange_id is None:
-        return uuid4().hex
-    named = orjson.dumps([user.id, turn.client_exchange_id, *turn.attachments])
-    return sha256(named).hexdigest()[:32]
-
-
-def _check_context(entry: CatalogAgent, record: ExchangeRecord) -> None:
-    """Raise BadFrame or AgentUnavailable if the agent's graph can't be given its context."""
-    context = RuntimeContext(
-        user_id=record.user_id,
-        session_id=record.session_id or None,
-        exchange_id=record.id,
-        agent_id=record.agent_id,
-        client=record.runtime_context,
-    )
-    entry.check_context(context)

@@ -153,11 +153,10 @@ class Titles:
         title = await self._ask_model(opening)
         if not title:
             return "empty"
-        renamed = await self._store.name_session(session_id, title)
-        if renamed is None:
-            return "unneeded"
-        self._relay.session_changed(renamed.shown())
-        return "named"
+        named = await self._store.name_session(session_id, title)
+        for each in named:
+            self._relay.session_changed(each.shown())
+        return "named" if named else "unneeded"
 
     async def _ask_model(self, opening: _Opening) -> str:
         prompt = [SystemMessage(NAME_CONVERSATION), HumanMessage(opening.text)]

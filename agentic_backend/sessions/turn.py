@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Literal
+from uuid import uuid4
 
 import orjson
 
@@ -45,6 +47,16 @@ class Turn:
     def message(self) -> MessageDraft:
         """The first message of its exchange."""
         return MessageDraft(role=Role.USER, channel=Channel.FINAL, parts=list(self.parts))
+
+    def id_of_new_session(self, user_id: str) -> str:
+        """A new id; for an ask with attachments that may be repeated, the same each time.
+
+        So if an ask's answer is lost, its attachments are not in another session when it is asked again.
+        """
+        if not self.attachments or self.client_exchange_id is None:
+            return uuid4().hex
+        named = orjson.dumps([user_id, self.client_exchange_id, *self.attachments])
+        return sha256(named).hexdigest()[:32]
 
     def check(self, limits: LimitsSettings) -> None:
         """Check the sizes and the context. Raises MessageTooLarge or BadFrame, which name the field and the reason."""

@@ -213,8 +213,11 @@ class Store(
         """
         ...
 
-    async def name_session(self, session_id: str, title: str) -> SessionRecord | None:
-        """Set the title of a session that has no name yet; None if there is none."""
+    async def name_session(self, session_id: str, title: str) -> list[SessionRecord]:
+        """Set the title of a session that has no name yet, and of all in its family that have none.
+
+        Returns them, the session itself first; none if there is no such session.
+        """
         ...
 
     async def change_session(self, session_id: str, change: SessionChange) -> list[SessionRecord]:
@@ -275,8 +278,9 @@ class Store(
 
         `new_session` and `trail` are stored in the same step; the exchange starts from `checkpoint`. The exchange's
         `first_rank` is the caller's guess at the session's next rank; the store corrects it. Drops the checkpoints of
-        the session's earlier exchanges. Raises AlreadyAsked, SessionNotFound (also if the session belongs to another
-        user), SessionCompleted, SessionBusy.
+        the session's earlier exchanges. Takes an archived session out of the archive, and its family with it, which a
+        store without transactions may do just after that. Raises AlreadyAsked, SessionNotFound (also if the session
+        belongs to another user), SessionCompleted, SessionBusy.
         """
         ...
 

@@ -3,6 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from agentic_backend.errors import SessionBusy
 from agentic_backend.protocol.messages import ExchangeStatus, Parent
 from agentic_backend.stores.base import SessionChange, SessionQuery, Store
 from agentic_backend.stores.records import SessionRecord
@@ -45,6 +48,20 @@ async def test_the_whole_family_is_changed_and_nobody_else(store: Store) -> None
     assert await listed(store, user, archived=False) == [other.id]
 
 
+async def test_a_name_is_that_of_all_in_the_family_that_have_none(store: Store) -> None:
+    user = new_id()
+    root, other = a_session(user, unnamed=True), a_session(user, unnamed=True)
+    branch, twig = a_branch(root, root, unnamed=True), a_branch(root, root, title="Mine", unnamed=False)
+    for session in (root, other, branch, twig):
+        await store.create_session(session)
+    named = await store.name_session(branch.id, "Weather")
+    assert named[0] == replace(branch, title="Weather", unnamed=False)
+    assert {each.id for each in named} == {root.id, branch.id}
+    assert await store.name_session(root.id, "Late") == await store.name_session(twig.id, "Late") == []
+    titles = {each.id: each.title for each in (await store.list_sessions(SessionQuery(user))).sessions}
+    assert titles == {root.id: "Weather", branch.id: "Weather", twig.id: "Mine", other.id: other.title}
+
+
 async def test_a_list_has_what_is_marked_or_what_is_not(store: Store) -> None:
     user = new_id()
     plain, pinned, archived = (a_session(user, minute=minute) for minute in (3, 2, 1))
@@ -75,6 +92,34 @@ async def test_a_change_keeps_what_an_exchange_writes_at_the_same_time(store: St
     await store.change_session(session.id, SessionChange(pinned=True))
     written = await store.append(fence, [answer()], an_end())
     assert (written.session.pinned, written.session.next_rank) == (True, 2)
+
+
+async def test_an_ask_takes_the_session_and_its_family_out_of_the_archive(store: Store) -> None:
+    user = new_id()
+    root = a_session(user)
+    branch, other = a_branch(root, root), a_session(user)
+    for session in (root, branch, other):
+        await store.create_session(session)
+        await store.change_session(session.id, SessionChange(archived=True, pinned=True))
+    fence = await begin(store, branch)
+    assert await listed(store, user, archived=True) == [other.id]
+    assert set(await listed(store, user, archived=False, pinned=True)) == {root.id, branch.id}
+    # Who archives it while it runs means it.
+    await store.change_session(branch.id, SessionChange(archived=True))
+    assert (await store.append(fence, [answer()], an_end())).session.archived
+    await begin(store, branch, first_rank=0)
+    assert await listed(store, user, archived=True) == [other.id]
+
+
+async def test_a_refused_ask_leaves_the_archive_as_it_is(store: Store) -> None:
+    user = new_id()
+    session = a_session(user)
+    await store.create_session(session)
+    await begin(store, session)
+    await store.change_session(session.id, SessionChange(archived=True))
+    with pytest.raises(SessionBusy):
+        await begin(store, session)
+    assert await listed(store, user, archived=True) == [session.id]
 
 
 async def test_statuses_tell_what_runs_waits_and_has_ended(store: Store) -> None:

@@ -61,7 +61,7 @@ async def test_a_session_comes_back_as_it_was_stored(store: Store) -> None:
 async def test_there_is_no_session_under_an_unknown_id(store: Store) -> None:
     assert await store.get_session(new_id()) is None
     assert await store.session_state(new_id()) is None
-    assert await store.name_session(new_id(), "Title") is None
+    assert await store.name_session(new_id(), "Title") == []
     assert await store.change_session(new_id(), SessionChange(title="Title")) == []
     assert await store.complete_session(new_id(), EPOCH) is None
     await store.delete_session(new_id())
@@ -194,10 +194,10 @@ async def test_a_new_title_changes_nothing_else(store: Store) -> None:
 async def test_a_provisional_title_is_replaced_once_and_a_name_never(store: Store, named_as: str) -> None:
     session = a_session(title="New chat", unnamed=True)
     await store.create_session(session)
-    assert await store.name_session(session.id, named_as) is not None
     named = replace(session, title=named_as, unnamed=False)
+    assert await store.name_session(session.id, named_as) == [named]
     assert await store.get_session(session.id) == named
-    assert await store.name_session(session.id, "Late") is None
+    assert await store.name_session(session.id, "Late") == []
     assert await store.get_session(session.id) == named
     assert await store.change_session(session.id, SessionChange(title="Again"))
 
@@ -206,7 +206,7 @@ async def test_a_provisional_title_is_replaced_once_and_a_name_never(store: Stor
 async def test_the_title_of_a_session_that_is_not_known_to_be_unnamed_stays(store: Store, unnamed: bool | None) -> None:
     session = a_session(title="New chat", unnamed=unnamed)
     await store.create_session(session)
-    assert await store.name_session(session.id, "Late") is None
+    assert await store.name_session(session.id, "Late") == []
     assert await store.get_session(session.id) == session
 
 

@@ -7,7 +7,8 @@ Writes before it don't count yet; any instance can repeat the writes after it:
   and detects a repeated ask. Then comes its first message, then the session. If the session's write is missing, the
   document doesn't count; an instance that has seen it until its writer must have given up removes it. If it counts, the
   checkpoint of an interrupted exchange before it is dropped. Even before that this checkpoint is no longer returned,
-  since its exchange is not the session's last one.
+  since its exchange is not the session's last one. An archived session is taken out of the archive in the
+  session's write; its family follows, and stays there if the process dies just then.
 - A checkpoint that comes with messages is written once they count. If the process dies in between, the exchange
   continues from the previous checkpoint, and repeats the steps since then.
 - The end writes the state and the last messages, then the session, which keeps it as `ended`. Then come the KPIs, and
@@ -278,6 +279,7 @@ async def _open_in(database: Database, exchange: ExchangeRecord, opening: Messag
         "user_id": exchange.user_id,
         "state": SessionState.ACTIVE.value,
         "active_exchange_id": None,
+        "archived": {"$ne": True},
     }
     # The caller has read the session before, so `started_at` is no earlier than its `updated_at`.
     at = max(now, exchange.started_at)
@@ -289,17 +291,31 @@ async def _open_in(database: Database, exchange: ExchangeRecord, opening: Messag
             next_rank=held["next_rank"],
             at=at,
         )
-        changes = {"active_exchange_id": exchange.id, "active_owner": exchange.owner, "updated_at": rfc3339(at)}
+        changes = {
+            "active_exchange_id": exchange.id,
+            "active_owner": exchange.owner,
+            "updated_at": rfc3339(at),
+            "archived": False,
+        }
         counted = await count_batch(database, held, messages, changes, begins=True)
         if counted is not None and (session := session_in(counted)) is not None:
             await _drop_checkpoint(database, counted, held["next_rank"])
+            if held["archived"] is True:
+                await _take_out(database, session)
             return Written(session, messages)
         found = await _open_session(database, exchange)
-        # The caller expected another rank, or the session's active exchange doesn't exist.
-        held |= {"next_rank": found.next_rank, "active_exchange_id": found.active_exchange_id}
+        # The caller expected another rank, the session's active exchange doesn't exist, or the session is archived.
+        archived = True if found.archived else {"$ne": True}
+        held |= {"next_rank": found.next_rank, "active_exchange_id": found.active_exchange_id, "archived": archived}
         at = max(at, found.updated_at)
         begins = {"first_rank": found.next_rank, "started_at": rfc3339(max(exchange.started_at, found.updated_at))}
         await database["exchanges"].update_one({"_id": exchange.id}, {"$set": begins})
+
+
+async def _take_out(database: Database, session: SessionRecord) -> None:
+    """Take the family of the session, which is out already, out of the archive."""
+    family = {"$or": [{"_id": session.family_id}, {"root_id": session.family_id}]}
+    await database["sessions"].update_many(family, {"$set": {"archived": False}})
 
 
 async def _open_with(

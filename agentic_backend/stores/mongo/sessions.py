@@ -64,9 +64,11 @@ class Sessions(Part):
         return await self.driver.run("list_sessions", lambda database: _page(database, query), late=late)
 
     @operation
-    async def name_session(self, database: Database, session_id: str, title: str) -> SessionRecord | None:
-        async with self.turn(session_id):
-            return await changed_session(database, {"_id": session_id, "unnamed": True}, _titled(title))
+    async def name_session(self, database: Database, session_id: str, title: str) -> list[SessionRecord]:
+        session = await session_with(database, session_id)
+        if session is None or not session.unnamed:
+            return []
+        return await self._change_family(database, session, _titled(title), {"unnamed": True})
 
     @operation
     async def change_session(self, database: Database, session_id: str, change: SessionChange) -> list[SessionRecord]:
@@ -77,14 +79,19 @@ class Sessions(Part):
         changes = {name: value for name, value in marks.items() if value is not None}
         if change.title is not None:
             changes |= _titled(change.title)
-        family_id = session.family_id
-        others = await database["sessions"].find({"root_id": family_id}, {"_id": 1}).to_list(None)
-        # Without repeats, the session itself first.
-        family = dict.fromkeys([session_id, family_id, *(other["_id"] for other in others)])
+        return await self._change_family(database, session, changes, {})
+
+    async def _change_family(
+        self, database: Database, session: SessionRecord, changes: Document, conditions: Document
+    ) -> list[SessionRecord]:
+        """Change those of the session's family that meet `conditions`; they as they are then, the session first."""
+        others = await database["sessions"].find({"root_id": session.family_id}, {"_id": 1}).to_list(None)
+        # Without repeats.
+        family = dict.fromkeys([session.id, session.family_id, *(other["_id"] for other in others)])
         changed = []
         for member in family:
             async with self.turn(member):
-                changed.append(await changed_session(database, {"_id": member}, changes))
+                changed.append(await changed_session(database, {"_id": member, **conditions}, changes))
         return [each for each in changed if each is not None]
 
     @operation

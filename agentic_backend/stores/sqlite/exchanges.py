@@ -40,10 +40,13 @@ from agentic_backend.stores.trail import TrailRecord, starts_background
 
 _ADMIT = f"""
     UPDATE sessions SET active_exchange_id = :exchange_id, active_owner = :owner, next_rank = next_rank + 1,
-        message_count = message_count + 1, turn_count = coalesce(turn_count, 0) + 1, updated_at = max(updated_at, :at)
+        message_count = message_count + 1, turn_count = coalesce(turn_count, 0) + 1, updated_at = max(updated_at, :at),
+        archived = FALSE
     WHERE id = :session_id AND user_id = :user_id AND state = 'active' AND active_exchange_id IS NULL
     RETURNING {columns(SESSIONS)}
 """
+
+_TAKE_OUT = "UPDATE sessions SET archived = FALSE WHERE id = :family_id OR root_id = :family_id"
 
 # IS also compares NULL: an exchange of an older schema has no owner.
 HELD = "id = :session_id AND active_exchange_id = :exchange_id AND active_owner IS :owner AND next_rank = :next_rank"
@@ -130,6 +133,8 @@ class Exchanges(Part):
             raise SessionNotFound
         started_at = max(exchange.started_at, before.updated_at)
         session = _admit(db, exchange, max(self.now(), started_at))
+        if before.archived:
+            db.execute(_TAKE_OUT, {"family_id": session.family_id})
         begun = replace(exchange, first_rank=before.next_rank, started_at=started_at)
         db.execute(_DROP_CHECKPOINTS, (session.id,))
         insert(db, EXCHANGES, [begun])

@@ -1,6 +1,7 @@
 """Sessions in SQLite."""
 
 import sqlite3
+from collections.abc import Mapping
 from datetime import datetime
 
 from agentic_backend.stores.base import PROOF_BYTES, Completion, SessionChange, SessionPage, SessionQuery
@@ -13,7 +14,8 @@ from agentic_backend.stores.tables import SESSIONS
 from agentic_backend.stores.trail import SummaryRecord
 
 _NAME = f"""
-    UPDATE sessions SET title = :title, search_title = :search_title, unnamed = FALSE WHERE id = :id AND unnamed
+    UPDATE sessions SET title = :title, search_title = :search_title, unnamed = FALSE
+    WHERE (id = :family_id OR root_id = :family_id) AND unnamed
     RETURNING {columns(SESSIONS)}
 """
 
@@ -71,9 +73,12 @@ class Sessions(Part):
         return await connection.read("list_sessions", lambda db: _page(db, query))
 
     @writes
-    def name_session(self, db: sqlite3.Connection, session_id: str, title: str) -> SessionRecord | None:
-        row = db.execute(_NAME, {"id": session_id, "title": title, "search_title": folded(title)}).fetchone()
-        return None if row is None else SESSIONS.record_of(row)
+    def name_session(self, db: sqlite3.Connection, session_id: str, title: str) -> list[SessionRecord]:
+        session = session_with(db, session_id)
+        if session is None or not session.unnamed:
+            return []
+        named = {"family_id": session.family_id, "title": title, "search_title": folded(title)}
+        return _changed(db, _NAME, named, session_id)
 
     @writes
     def change_session(self, db: sqlite3.Connection, session_id: str, change: SessionChange) -> list[SessionRecord]:
@@ -87,8 +92,7 @@ class Sessions(Part):
             "pinned": change.pinned,
             "archived": change.archived,
         }
-        family = [SESSIONS.record_of(row) for row in db.execute(_CHANGE, changed).fetchall()]
-        return sorted(family, key=lambda each: each.id != session_id)
+        return _changed(db, _CHANGE, changed, session_id)
 
     @writes
     def complete_session(
@@ -139,6 +143,12 @@ class Sessions(Part):
         # Fills some pages of a table that exists only for this, and belongs to no schema version.
         db.execute("CREATE TABLE IF NOT EXISTS write_proofs (id INTEGER PRIMARY KEY, filler BLOB NOT NULL) STRICT")
         db.execute("INSERT OR REPLACE INTO write_proofs VALUES (0, randomblob(?))", (PROOF_BYTES,))
+
+
+def _changed(db: sqlite3.Connection, sql: str, values: Mapping[str, object], first_id: str) -> list[SessionRecord]:
+    """The sessions that `sql` changes and returns, the one with `first_id` first."""
+    changed = [SESSIONS.record_of(row) for row in db.execute(sql, values).fetchall()]
+    return sorted(changed, key=lambda each: each.id != first_id)
 
 
 def _page(db: sqlite3.Connection, query: SessionQuery) -> SessionPage:

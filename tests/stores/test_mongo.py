@@ -18,6 +18,7 @@ from agentic_backend.stores.tables import MESSAGES
 from tests.stores.conftest import OpenMongo
 from tests.stores.faulty_database import at, make_faulty, once
 from tests.stores.samples import (
+    a_branch,
     a_kpi,
     a_session,
     an_end,
@@ -27,6 +28,7 @@ from tests.stores.samples import (
     begin,
     begin_new,
     fence_after,
+    fork,
     kpis_of,
     new_id,
     question,
@@ -301,6 +303,24 @@ async def test_a_deletion_that_broke_off_is_finished_at_the_next_start(open_mong
     await open_mongo()
     for name in ("sessions", "exchanges", "messages", "session_states"):
         assert await real[name].count_documents({}) == 0
+
+
+async def test_of_what_is_about_to_go_with_its_root_nothing_is_forked(open_mongo: OpenMongo) -> None:
+    """The deletion of the root has looked for what descends from it, and has not come to that yet."""
+    store = await open_mongo()
+    session = a_session()
+    await store.create_session(session)
+    await run_exchanges(store, session, 1)
+    branch = await fork(store, session.id, 2)
+    await run_exchanges(store, branch, 1)
+    before = await store.get_session(branch.id)
+    assert before is not None
+    real = make_faulty(store, once("sessions", "update_many", "refused"))
+    with pytest.raises(StoreUnavailable):
+        await store.delete_session(session.id)
+    twig = a_branch(before, 4)
+    assert await store.fork_session(twig, None) is None
+    assert await real["sessions"].find_one({"_id": twig.id}) is None
 
 
 async def test_only_states_of_counted_ends_are_kept(store: MongoStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
 """Branches in MongoDB.
 
-A branch is stored without a user, as if it were being deleted, until all that it starts from is there and its parent is
-seen to be there still. So a parent that goes meanwhile takes it along, and one that a dead process has begun is removed
-like a half deleted session.
+A branch is stored without a user, as if it were being deleted, until all that it starts from is there and all that it
+descends from is seen to be there still. So an ancestor that goes meanwhile takes it along, and one that a dead process
+has begun is removed like a half deleted session.
 """
 
 from dataclasses import replace
@@ -12,7 +12,7 @@ from agentic_backend.stores.lineage import spans_of
 from agentic_backend.stores.mongo.documents import Database, document, session_in, state_document
 from agentic_backend.stores.mongo.messages import within
 from agentic_backend.stores.mongo.operations import Part, operation
-from agentic_backend.stores.mongo.sessions import changed_session, delete, session_with, state_at
+from agentic_backend.stores.mongo.sessions import changed_session, delete, state_at
 from agentic_backend.stores.mongo.settling import exchange_with
 from agentic_backend.stores.mongo.trail import put_trail
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
@@ -39,7 +39,7 @@ class Branches(Part):
                 state_id = copied["_id"]
             await put_trail(database, [] if summary is None else [summary])
             await database["sessions"].insert_one({**document(SESSIONS, begun, state_id=state_id), "user_id": None})
-            if await session_with(database, parent.session_id) is None:
+            if not await _has_ancestors(database, branch):
                 await delete(database, branch.id)
                 return None
             return await changed_session(database, {"_id": branch.id}, {"user_id": branch.user_id})
@@ -58,3 +58,9 @@ class Branches(Part):
             if (exchange := await exchange_with(database, {"_id": row["_id"]})) is not None:
                 return exchange
         return None
+
+
+async def _has_ancestors(database: Database, branch: SessionRecord) -> bool:
+    """Whether none of them is being deleted: a deletion begins with the oldest of the sessions that it takes."""
+    ids = [ancestor.session_id for ancestor in branch.lineage]
+    return await database["sessions"].count_documents({"_id": {"$in": ids}, "user_id": {"$ne": None}}) == len(ids)

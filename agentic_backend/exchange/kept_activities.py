@@ -2,11 +2,12 @@
 
 Owned by the exchange's outbox, which stores them with the next messages. Kept are changes of the speaking agent,
 handoffs, compactions, and progress that says so with `kept`: true; other progress is shown while it lasts. They are
-bounded for each run of the exchange: what comes beyond that is shown live only.
+bounded for each exchange, over all of its runs: what comes beyond that is shown live only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any
 
 import orjson
 
@@ -17,21 +18,24 @@ from agentic_backend.stores.trail import ActivityRecord
 from agentic_backend.streaming.drafts import ActivityDraft
 
 BYTES_AT_MOST = 16_384
-"""Of all that is kept of a run, as JSON."""
+"""Of all that is kept of an exchange, as JSON."""
 
 
 class KeptActivities:
-    def __init__(self, exchange: ExchangeRecord, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, exchange: ExchangeRecord, now: Callable[[], datetime], kept: Sequence[ActivityRecord] = ()
+    ) -> None:
+        """`kept` are those of the exchange's earlier runs."""
         self._exchange = exchange
         self._now = now
-        self._count = 0
-        self._bytes = 0
+        self._count = len(kept)
+        self._bytes = sum(_size_of(activity.data) for activity in kept)
 
     def record_of(self, activity: ActivityDraft, seq: int, after_rank: int) -> ActivityRecord | None:
         """Its record, with the `seq` of its event and the rank of the message before it; None if it is not kept."""
         if activity.kind == "progress" and activity.data.get("kept") is not True:
             return None
-        size = len(orjson.dumps(activity.data, option=orjson.OPT_NON_STR_KEYS))
+        size = _size_of(activity.data)
         if self._count >= ACTIVITIES_PER_EXCHANGE or self._bytes + size > BYTES_AT_MOST:
             return None
         self._count += 1
@@ -51,4 +55,10 @@ class KeptActivities:
 
 def kept_activities_of(start: ExchangeStart, now: Callable[[], datetime]) -> KeptActivities | None:
     """Those of a run; None for a query, which stores nothing."""
-    return None if start.session is None else KeptActivities(start.record, now)
+    if start.session is None:
+        return None
+    return KeptActivities(start.record, now, () if start.resume_point is None else start.resume_point.activities)
+
+
+def _size_of(data: dict[str, Any]) -> int:
+    return len(orjson.dumps(data, option=orjson.OPT_NON_STR_KEYS))

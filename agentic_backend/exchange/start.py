@@ -8,13 +8,15 @@ from agentic_backend.policy.effective import Effective
 from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.protocol.messages import TokenUsage
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageRecord, SessionRecord
+from agentic_backend.stores.trail import ActivityRecord
 
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
     """Where a run continues: the packed checkpoints, and people's decisions on its requests.
 
-    `stored` are the exchange's messages so far. Blocks are numbered from `first_block`; `usage` is the usage so far.
+    `stored` are the exchange's messages so far, `activities` those that are kept of it. Blocks are numbered from
+    `first_block`; `usage` is the usage so far.
     """
 
     state: bytes = field(repr=False)
@@ -22,6 +24,7 @@ class ResumePoint:
     stored: Sequence[MessageRecord] = field(repr=False)
     first_block: int
     usage: TokenUsage
+    activities: Sequence[ActivityRecord] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,6 +193,7 @@ class WaitingExchanges:
             stored=messages,
             first_block=waiting.last_seq,
             usage=waiting.usage,
+            activities=await self._store.activities_of([waiting.id]),
         )
         return ExchangeStart(
             replace(waiting, owner=self._instance.id),

@@ -38,3 +38,10 @@ def test_a_run_keeps_only_so_many(kept: KeptActivities) -> None:
 def test_a_run_keeps_only_so_much(kept: KeptActivities) -> None:
     assert count_kept(kept, step(kept=True, text="x" * 5_000), 10) == BYTES_AT_MOST // 5_040
     assert kept.record_of(step(kept=True), 99, 0) is not None
+
+
+def test_a_run_after_a_pause_goes_on_counting(kept: KeptActivities) -> None:
+    before = [kept.record_of(step(kept=True, text="x" * 5_000), seq, 0) for seq in range(2)]
+    later = KeptActivities(an_exchange(a_session()), utc_now, [one for one in before if one is not None])
+    assert count_kept(later, step(kept=True, text="x" * 5_000), 10) == BYTES_AT_MOST // 5_040 - 2
+    assert count_kept(later, ActivityDraft("handoff", {}), 1_000) == ACTIVITIES_PER_EXCHANGE - 3

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.config import get_stream_writer
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import interrupt
 from support.chat_client import check_exchange, final_text
@@ -21,7 +22,9 @@ from agentic_backend.errors import ApprovalNotFound, BadFrame, ExchangeNotFound,
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.stores.exchange_pages import ACTIVITIES_PER_EXCHANGE
 from agentic_backend.stores.records import CheckpointKind, ExchangeRecord
+from agentic_backend.stores.trail import ActivityRecord, TrailQuery
 
 
 class State(TypedDict):
@@ -64,10 +67,32 @@ def inquiring_graph() -> CompiledGraph:
     return graph.compile()
 
 
+def reporting_graph() -> CompiledGraph:
+    """Tells many steps that stay, asks, and tells as many again."""
+
+    async def report(state: State) -> dict[str, Any]:
+        for number in range(60):
+            get_stream_writer()({"step": f"Step {number}", "kept": True})
+        return {}
+
+    async def ask(state: State) -> dict[str, Any]:
+        return {"messages": [AIMessage(f"{interrupt('Go on?')}")]}
+
+    graph = StateGraph(State)
+    graph.add_node("before", report)
+    graph.add_node("ask", ask)
+    graph.add_node("after", report)
+    graph.add_edge(START, "before")
+    graph.add_edge("before", "ask")
+    graph.add_edge("ask", "after")
+    return graph.compile()
+
+
 AGENTS = {
     "asking": asking_graph("Left or right?"),
     "asking-twice": asking_graph("Left or right?", "Why?"),
     "inquiring": inquiring_graph(),
+    "reporting": reporting_graph(),
 }
 
 
@@ -93,6 +118,14 @@ async def record_of(sessions: Sessions, log: ExchangeLog) -> ExchangeRecord:
     record = await sessions.store.real.get_exchange(log.exchange_id)
     assert record is not None
     return record
+
+
+async def test_activities_are_bounded_over_all_runs_of_an_exchange(sessions: Sessions) -> None:
+    log, [question] = await waiting(sessions, "reporting")
+    await decide(sessions, log, {question: "yes"})
+    await events_of(log)
+    kept = await sessions.store.real.trail(TrailQuery(ActivityRecord, limit=1_000))
+    assert len(kept.records) == ACTIVITIES_PER_EXCHANGE
 
 
 async def test_an_answer_lets_the_exchange_go_on(sessions: Sessions) -> None:

@@ -67,6 +67,9 @@ class Kpi:
         self._refused = self._counter("chat_sockets_refused", "WebSockets that were refused.", "reason")
         self._closed = self._counter("chat_sockets_closed", "WebSockets that were closed.", "code")
         self._dropped = self._counter("chat_connections_dropped", "TCP connections that were dropped.", "reason")
+        self._list_followers = self._gauge(
+            "chat_session_list_followers", "Clients that follow all sessions of their user."
+        )
         self._follows = self._counter("chat_follows", "Follows of an exchange.", "outcome")
         self._cache = self._counter("chat_agent_cache", "Agents asked of the cache.", "outcome")
         self._evictions = self._counter("chat_agent_evictions", "Agents evicted from the cache.")
@@ -185,6 +188,10 @@ class Kpi:
     def connection_dropped(self, reason: str) -> None:
         """A TCP connection was dropped before it sent a request."""
         self._dropped.labels(reason).inc()
+
+    def list_followers(self, count: Callable[[], int]) -> None:
+        """`count` tells how many clients follow the sessions of their user now."""
+        self._list_followers.set_function(count)
 
     def followed(self, outcome: str) -> None:
         """`replayed`: from the log; `reset`: the place is no longer in the log; `live`: nothing to replay."""

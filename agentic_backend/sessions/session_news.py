@@ -70,6 +70,11 @@ class SessionNews:
             except StoreUnavailable:
                 self._wanted.set()
                 await asyncio.sleep(next(delays))
+            except Exception as error:
+                # If the loop ended, nobody would be told of anything any more.
+                log.error("news of sessions can't be told", exc_info=error)
+                self._unread.clear()
+                self._followers.missed()
 
     async def _tell_some(self) -> None:
         some = dict(islice(self._unread.items(), _AT_ONCE))

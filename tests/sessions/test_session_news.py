@@ -58,6 +58,20 @@ async def test_an_outage_of_the_store_delays_what_is_told(sessions: Sessions, fo
     assert (last.session.title, last.status) == ("Third", ExchangeStatus.ERROR)
 
 
+async def test_a_failure_costs_one_look_at_the_list_and_no_later_news(
+    sessions: Sessions, follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(session_news, "statuses_of", None)
+        session = await sessions.service.open(USER, "echo", "First", None)
+        await eventually(lambda: follower.misses)
+    assert follower.told == []
+    await sessions.store.real.change_session(session.id, SessionChange(title="Second"))
+    sessions.relay.session_news(USER.id, session.id)
+    await eventually(lambda: follower.told)
+    assert follower.titles == ["Second"]
+
+
 async def test_a_session_that_is_anothers_is_told_as_gone(sessions: Sessions, follower: Follower) -> None:
     """A message between instances names the user; the store decides whose a session is."""
     session = await sessions.service.open(USER, "echo", "Mine", None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.approval_agents import ENTRIES as APPROVAL_ENTRIES
 from support.chat_client import PATIENCE_S, ChatClient, Event, chat
-from support.rest_client import error_of, rest, sse_events
+from support.rest_client import error_of, metric_at, rest, sse_events
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 
@@ -50,6 +50,12 @@ async def test_each_change_of_a_session_is_told_whoever_makes_it(server: Running
         await told(page, session_id, state="completed")
         await http.delete(f"/sessions/{session_id}")
         assert await page.until("session_deleted") == {"type": "session_deleted", "session_id": session_id}
+
+
+async def test_how_many_follow_is_a_metric(server: RunningServer) -> None:
+    assert await metric_at(server.internal, "chat_session_list_followers") == 0
+    async with following(server), following(server):
+        assert await metric_at(server.internal, "chat_session_list_followers") == 2
 
 
 async def test_what_runs_waits_and_goes_on_is_told_and_listed(server: RunningServer) -> None:

@@ -5,6 +5,7 @@ to do; CPU is that of the page's main thread, from Chromium's traces.
 """
 
 import asyncio
+import os
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
@@ -114,7 +115,7 @@ async def measure(parts: Sequence[str]) -> list[Figure]:
     return found
 
 
-def page(figures: Sequence[Figure], version: str) -> str:
+def page(figures: Sequence[Figure], version: str, load: float) -> str:
     """PAGE.md."""
     lines = "\n".join(figure.line() for figure in figures)
     loads, sessions = page_loading.ROUNDS, page_sessions.ROUNDS
@@ -122,8 +123,9 @@ def page(figures: Sequence[Figure], version: str) -> str:
 
 `make bench-page` on {datetime.now(UTC):%Y-%m-%d}, Chromium {version}, the server and the browser on one machine.
 Medians of {loads} loads and of {sessions} sessions that are opened. Cold is a profile that has never seen the page,
-warm one that has. All requests count: the document, files and REST calls. CPU is that of the page's main
-thread, from Chromium's traces.
+warm one that has. The machine has {os.cpu_count()} cores, and its load was {load:.1f} when this began: with more than
+1 or 2, other work was measured too. All requests count: the document, files and REST calls. CPU is that of the page's
+main thread, from Chromium's traces.
 
 | figure | target | got | reached |
 |---|---|---|---|
@@ -137,11 +139,12 @@ async def _version() -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
+    load = os.getloadavg()[0]
     figures = asyncio.run(measure(arguments or list(PARTS)))
     for figure in figures:
         print(figure.line())
     if not arguments:
-        (HERE / "PAGE.md").write_text(page(figures, asyncio.run(_version())))
+        (HERE / "PAGE.md").write_text(page(figures, asyncio.run(_version()), load))
 
 
 if __name__ == "__main__":

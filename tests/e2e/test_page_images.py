@@ -52,14 +52,17 @@ async def page(browser: Browser, outside: ImageHost, tmp_path: Path) -> AsyncIte
 async def test_no_text_asks_anything_of_another_host(page: ChatPage, outside: ImageHost) -> None:
     address = outside.url(SECRET)
     texts = [form.format(*[address] * form.count("{}")) for form in FORMS]
+    offered = 0
     for index, text in enumerate(texts, start=1):
         await page.ask(f"repeat after me: {text}")
         await page.ended(exchanges=index)
-    for link in await page.answers.locator("a, button").all():
-        await link.hover(force=True)
+        # The page keeps only what is near: each answer is looked at while it is.
+        for link in await page.answers.last.locator("a, button").all():
+            await link.hover(force=True)
+        offered += await page.answers.last.get_by_role("button", name="Show image").count()
     await page.tab.reload()
     await page.ended(exchanges=len(texts))
-    await expect(page.answers.get_by_role("button", name="Show image")).to_have_count(6)
+    assert offered == 6
     assert (outside.connections, outside.requests) == (0, [])
     print(f"figure: {len(FORMS)} forms of texts, {outside.connections} connections")
 

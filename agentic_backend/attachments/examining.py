@@ -6,6 +6,7 @@ What takes time runs in a thread or, for a PDF, in a process of its own; the eve
 import asyncio
 import json
 import sys
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +20,6 @@ MOST_PAGES = 500
 
 PDF_TIMEOUT_S = 30.0
 _PDF_CPU_S = 15
-_PDFS_AT_ONCE = 2
 _PROGRAM = Path(__file__).with_name("pdf_text.py")
 _PIECE = 1024 * 1024
 
@@ -43,18 +43,18 @@ class Examined:
 
 
 class Examiner:
-    """One per process: it bounds how many PDFs are read at once."""
-
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._pdfs = asyncio.Semaphore(_PDFS_AT_ONCE)
 
-    async def examine(self, file: BinaryIO) -> Examined:
-        """What `file` is, one of the operating system. Raises BadFrame, which says why it is not taken."""
+    async def examine(self, file: BinaryIO, room: AbstractAsyncContextManager[None]) -> Examined:
+        """What `file` is, one of the operating system; a PDF is read once there is `room` for a process.
+
+        Raises BadFrame, which says why it is not taken, and what `room` raises.
+        """
         found = await asyncio.to_thread(self._examine, file)
         if found.mime != PDF:
             return found
-        async with self._pdfs:
+        async with room:
             text = await self._pdf_text(file)
         return Examined(found.mime, found.size, found.sha256, text)
 
@@ -76,9 +76,7 @@ class Examiner:
             return Examined(image.mime, size, digest.hexdigest())
         if is_pdf(head):
             return Examined(PDF, size, digest.hexdigest())
-        text = text_of(file)
-        if len(text) > self._bounds.characters:
-            raise BadFrame(f"file: the text has {len(text):,} characters; at most {self._bounds.characters:,} are read")
+        text = text_of(file, self._bounds.characters)
         return Examined(TEXT, size, digest.hexdigest(), text)
 
     async def _pdf_text(self, file: BinaryIO) -> str:

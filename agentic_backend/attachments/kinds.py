@@ -57,15 +57,18 @@ def is_pdf(head: bytes) -> bool:
     return b"%PDF-" in head[:_PDF_BEGINS_BY]
 
 
-def text_of(file: BinaryIO) -> str:
-    """The whole file as text. Raises BadFrame if it is none in UTF-8."""
+def text_of(file: BinaryIO, most: int) -> str:
+    """The whole file as text. Raises BadFrame if it is none in UTF-8, or has more than `most` characters."""
     file.seek(0)
     try:
         text = file.read().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise BadFrame(f"file: {_REFUSED}") from None
-    if _CONTROLS.search(text):
+    # No further: a search holds up all threads of the process.
+    if _CONTROLS.search(text, 0, most):
         raise BadFrame(f"file: {_REFUSED}")
+    if len(text) > most:
+        raise BadFrame(f"file: the text has {len(text):,} characters; at most {most:,} are read")
     return text
 
 

@@ -36,7 +36,6 @@ from agentic_backend.protocol.views import (
 
 PREFIX = "/agentic/v1"
 _CALL_TIMEOUT_S = 30
-_EXPORT_TIMEOUT_S = 600
 _UPLOAD_TIMEOUT_S = 300
 _BODY_BYTES_AT_MOST = 64 * 1024 * 1024
 
@@ -192,7 +191,8 @@ class Rest:
     async def export_session(self, session_id: str, format: Literal["md", "json"] = "md") -> AsyncIterator[bytes]:
         """The session as a file, piece by piece. Raises Unreachable if it breaks off."""
         path = f"/sessions/{_segment(session_id)}/export"
-        async with self._answered("GET", path, timeout_s=_EXPORT_TIMEOUT_S, params={"format": format}) as response:
+        # Each piece has its own time: one for all of them would run, and end, in what its reader does between them.
+        async with self._answered("GET", path, timeout_s=None, params={"format": format}) as response:
             async for piece in response.aiter_bytes():
                 yield piece
 
@@ -241,7 +241,7 @@ class Rest:
 
     @asynccontextmanager
     async def _answered(
-        self, method: str, path: str, *, timeout_s: float = _CALL_TIMEOUT_S, **options: Any
+        self, method: str, path: str, *, timeout_s: float | None = _CALL_TIMEOUT_S, **options: Any
     ) -> AsyncIterator[httpx.Response]:
         """The answer to a call, whose body has not been read. Raises Refused and Unreachable."""
         try:

@@ -33,7 +33,10 @@ UNFINISHED_H = 1.0
 
 _PIECE = 256 * 1024
 _UPLOAD_WAIT_S = 30.0
-_PAGE = 100
+# Each is a process of its own, and may take a while.
+_PDFS, _PDF_WAIT_S = 2, 120.0
+# Rows have the texts of files.
+_PAGE = 20
 
 
 class Attachments:
@@ -49,6 +52,12 @@ class Attachments:
             wait_s=_UPLOAD_WAIT_S,
             content="Too many of your files are uploaded at once; wait until some are there.",
         )
+        self._pdfs = Bulkhead(
+            per_user=None if limits.uploads_per_user is None else 1,
+            in_all=_PDFS,
+            wait_s=_PDF_WAIT_S,
+            content="Too many PDFs are read at the moment; try again soon.",
+        )
 
     @asynccontextmanager
     async def uploading(self, user: User) -> AsyncIterator[None]:
@@ -60,9 +69,10 @@ class Attachments:
     async def add(self, user: User, name: str, file: BinaryIO) -> AttachmentRecord:
         """Keep `file`, one of the operating system, as an attachment.
 
-        Raises BadFrame if it is of no kind that is taken, LimitReached if the user has too much, and StoreUnavailable.
+        Raises BadFrame if it is of no kind that is taken, RateLimited if too many PDFs are read, LimitReached if the
+        user has too much, and StoreUnavailable.
         """
-        examined = await self._examiner.examine(file)
+        examined = await self._examiner.examine(file, self._pdfs.entered(user.id))
         attachment = AttachmentRecord(
             id=uuid4().hex,
             user_id=user.id,

@@ -80,6 +80,9 @@ class _Reading:
         self._most_bytes = most_bytes
         self._name: str | None = None
         self._size = 0
+        """The bytes of the file so far."""
+        self._taken = 0
+        """The bytes of the body so far."""
         self._head: list[list[bytearray]] = []
         """The names and values of the part's headers."""
         self._head_bytes = 0
@@ -97,6 +100,10 @@ class _Reading:
         self.file: BinaryIO = TemporaryFile()
 
     def take(self, piece: bytes) -> None:
+        self._taken += len(piece)
+        if self._taken > self._most_bytes + _BESIDE_FILE:
+            # The parser skips what is before the file and after it, however much that is.
+            raise _too_large(self._field, self._most_bytes)
         self._parser.write(piece)
 
     def result(self) -> Upload:

@@ -127,6 +127,22 @@ async def test_a_body_of_another_form_is_refused(kind: str, server: RunningServe
     assert refused.status_code == 400 and error_of(refused)["code"] == "bad_frame"
 
 
+@pytest.mark.parametrize("beside", ["before", "after"])
+async def test_what_a_body_has_beside_its_file_is_bounded(beside: str, tmp_path: Path) -> None:
+    rubbish, whole = b"\r\n" * 20_000, part(b"x") + END
+    body = rubbish + whole if beside == "before" else whole + rubbish
+
+    async def in_chunks() -> AsyncIterator[bytes]:
+        """A body that doesn't tell its length."""
+        yield body
+
+    async with running_server(tmp_path, settings={"limits": {"attachment_bytes": 1_024}}) as server:
+        async with plain_http() as http:
+            head = {"content-type": f"multipart/form-data; boundary={BOUNDARY}"}
+            refused = await http.post(f"{server.address}{PREFIX}/attachments", content=in_chunks(), headers=head)
+    assert (refused.status_code, error_of(refused)["code"]) == (413, "message_too_large")
+
+
 async def test_bodies_that_are_hard_to_parse_hold_nobody_up(tmp_path: Path) -> None:
     pieces = [b"\r", b"\r\n", b"\r\n--", b"\r\n--" + b"x" * 69, b"-", b"\0"]
     bodies = [part(piece * (LARGE // len(piece))) + END for piece in pieces]
@@ -170,6 +186,18 @@ async def test_pdfs_that_are_made_to_harm_end_soon_and_hold_nobody_up(tmp_path: 
             assert not taken
             assert (await upload(http, a_pdf("fine"), "b.pdf")).status_code == 201
     assert felt.waited_at_most(1.0), felt.slowest_s
+
+
+async def test_pdfs_of_one_user_leave_room_for_those_of_others(tmp_path: Path) -> None:
+    slow = await asyncio.to_thread(a_pdf, stream=b"BT (x) Tj ET\n" * 20_000)
+    async with running_server(tmp_path, settings={"limits": {"uploads_per_user": 4}}) as server:
+        async with rest(server, "dev:ann") as ann, rest(server, "dev:bob") as bob:
+            hers = [asyncio.create_task(upload(ann, slow, "a.pdf")) for _ in range(4)]
+            # Then the others have arrived.
+            await asyncio.wait(hers, return_when=asyncio.FIRST_COMPLETED)
+            assert (await upload(bob, a_pdf("fine"), "b.pdf")).status_code == 201
+            assert sum(task.done() for task in hers) < 3
+            assert [answer.status_code for answer in await asyncio.gather(*hers)] == [201] * 4
 
 
 @pytest.mark.parametrize("sides", [(2**31 - 1, 2**31 - 1), (50_000_001, 1), (65_535, 65_535)])

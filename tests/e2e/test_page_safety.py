@@ -104,12 +104,12 @@ async def test_hostile_markdown_runs_nothing_and_asks_nothing_of_another_host(
     for index, text in enumerate(HOSTILE, start=1):
         await page.ask(f"repeat after me: {text}")
         await page.ended(exchanges=index)
+        # The page keeps only what is near: each answer is looked at while it is.
+        for link in await page.answers.last.locator("a").all():
+            await link.hover()
+        await assert_harmless(page, chat_server)
     await page.asked("repeat after me: " + "\n\n".join(HOSTILE))
-    await expect(page.answers).to_have_count(len(HOSTILE) + 1)
-    await expect(page.answers.first).to_contain_text(f"<script>{RUN}</script>")
-    await assert_harmless(page, chat_server)
-    for link in await page.answers.locator("a").all():
-        await link.hover()
+    await expect(page.answers.last).to_contain_text(f"<script>{RUN}</script>")
     await assert_harmless(page, chat_server)
 
     await page.tab.reload()

@@ -105,12 +105,16 @@ function ToolLink({ tool: { name, call_id: callId } }) {
   </button>`;
 }
 
+const frame = () => new Promise(requestAnimationFrame);
+
 /** Brings the card of a tool call into view: that of the same exchange, or of the one that it goes on from. */
 async function showCall(button, callId) {
   const folded = button.closest(".exchange").querySelector('.run-head[aria-expanded="false"]');
   if (folded) {
     folded.click();
-    await new Promise(requestAnimationFrame);
+    // In the second frame the view has taken in how far the run has grown, and no longer holds its place.
+    await frame();
+    await frame();
   }
   const within = (root) => [...root.querySelectorAll("[data-call]")].findLast(({ dataset }) => dataset.call === callId);
   const card = within(button.closest(".exchange")) ?? within(document);

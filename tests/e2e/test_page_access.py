@@ -170,7 +170,9 @@ async def test_nothing_is_wider_than_a_phone(browser: Browser, chat_server: Runn
 
 async def test_the_list_is_a_drawer_on_a_phone(browser: Browser, chat_server: RunningServer) -> None:
     async with chat_page(browser, chat_server.address, **PHONE) as page:
-        await page.asked("my name is Zorblax")
+        await page.composer.fill("my name is Zorblax")
+        await page.by("send").tap()
+        await page.ended()
         menu = page.tab.get_by_role("button", name="Conversations")
         await expect(page.by("new-chat")).not_to_be_in_viewport()
         await menu.tap()

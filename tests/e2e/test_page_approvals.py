@@ -320,13 +320,15 @@ async def test_what_waits_can_be_decided_after_a_restart_of_the_server(
 async def test_stop_ends_what_waits_and_the_next_ask_works(page: ChatPage, notes: Path) -> None:
     await ask(page, "approving", calls(EMAIL))
     await expect(page.by("composer-hint")).to_contain_text("waits for your decision")
-    await page.composer.fill("something else")
-    await page.composer.press("Enter")
-    await expect(page.composer).to_have_value("something else")
+    await page.ask("something else")
+    await expect(page.by("queued-text")).to_have_text("something else")
     await expect(page.exchanges).to_have_count(1)
 
     await page.by("stop").click()
     await page.ended("stopped")
+    # It waited for an answer that has not ended well.
+    await expect(page.by("queued-send")).to_be_visible()
+    await page.by("queued-remove").click()
     await expect(page.by("approval")).to_have_count(0)
     await page.unfold()
     await expect(page.by("tool-card")).to_have_attribute("data-state", "failed")

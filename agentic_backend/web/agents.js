@@ -16,11 +16,6 @@ export class Agents {
 
   constructor(api, store, owner) {
     Object.assign(this, { api, store });
-    this.belongTo(owner);
-  }
-
-  /** Another user's from here on. */
-  belongTo(owner) {
     this.#owner = owner;
     this.store.set({ agentId: localStorage.getItem(this.#key("agent")), favourites: this.#favourites() });
   }

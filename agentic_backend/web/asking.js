@@ -13,8 +13,8 @@ import { outcome } from "./timeline.js";
 
 export class Asking {
   #asks;
-  /** The files of the asks that are not acknowledged, by the exchange's id. */
-  #files = new Map();
+  /** The id of what was sent before its conversation was there to ask it in. */
+  #dueId = null;
 
   /** `onBack` is called when an ask of the open conversation has come back. */
   constructor({ state, store, drafts, send, owner, onBack }) {
@@ -22,20 +22,24 @@ export class Asking {
     this.#asks = new KeptAsks(send, owner);
   }
 
-  /** Asks with the draft's attachments or those `given`, or queues what can't be asked yet; false if neither can be. */
+  /**
+   * Asks with the draft's attachments or those `given`, or queues what can't be asked yet: while something runs, and
+   * before the conversation is there. False if neither can be.
+   */
   ask(text, given = null) {
     const { sessionId, transcript, loading, loadError } = this.state.now;
     const draft = this.drafts.of(sessionId);
     const attachments = given ?? draft.attachments ?? [];
     const whole = given ? text : wholeText({ ...draft, text });
-    if (!whole.trim() || loading || loadError) return false;
+    if (!whole.trim() || loadError) return false;
     const message = { id: randomId(), text: whole, attachments };
-    const isQueued = Boolean(ongoing(transcript));
+    const isQueued = loading || Boolean(ongoing(transcript));
     if (isQueued && (draft.queued || this.#isQuery(draft))) return false;
     this.drafts.change(sessionId, {
       ...(draft.text === text && { text: "" }),
       ...(!given && { attachments: [], pasted: undefined }),
     });
+    if (loading) this.#dueId = message.id;
     if (isQueued) this.drafts.change(sessionId, { queued: message });
     else this.#send(message);
     return true;
@@ -45,10 +49,13 @@ export class Asking {
   askQueued({ now = false } = {}) {
     const { sessionId, transcript, loading, loadError } = this.state.now;
     const { queued } = this.drafts.of(sessionId);
+    if (!queued || loading || loadError) return;
+    const isDue = now || queued.id === this.#dueId;
+    this.#dueId = null;
+    if (ongoing(transcript)) return;
     const last = transcript.exchanges.at(-1);
-    if (!queued || loading || loadError || ongoing(transcript)) return;
     const isComplete = missingAfter(transcript) === null && last && outcome(last) === "ok";
-    if (!now && !isComplete) return;
+    if (!isDue && !isComplete) return;
     this.drafts.change(sessionId, { queued: undefined });
     this.#send(queued);
   }
@@ -85,7 +92,7 @@ export class Asking {
   /** What was left unacknowledged by the page before this one, or by a tab that is gone. */
   async takeOver() {
     const { sent, stale } = await this.#asks.takeOver();
-    for (const { session_id: sessionId = null, message } of stale) this.drafts.putBack(sessionId, message);
+    for (const { frame, files } of stale) this.drafts.putBack(frame.session_id ?? null, frame.message, files);
     if (sent.length) this.show();
   }
 
@@ -107,7 +114,7 @@ export class Asking {
     for (const { client_exchange_id: id, session_id: sessionId = null, message } of this.#asks.frames) {
       const isOfSession =
         sessionId === event.session_id || (!sessionId && (open === null || event.session_id !== open));
-      if (isOfSession && begins({ clientExchangeId: id, asked: message }, event)) this.#forget(id);
+      if (isOfSession && begins({ clientExchangeId: id, asked: message }, event)) this.#asks.forget(id);
     }
   }
 
@@ -143,24 +150,17 @@ export class Asking {
     if (draft.chatProfile) frame.chat_profile = draft.chatProfile;
     if (attachments.length) frame.attachments = attachments.map((attachment) => attachment.id);
     this.state.set({ transcript: asked(transcript, id, text), isQuery, refusal: null });
-    this.#files.set(id, attachments);
-    this.#asks.add(frame);
-  }
-
-  #forget(id) {
-    this.#asks.forget(id);
-    this.#files.delete(id);
+    this.#asks.add(frame, attachments);
   }
 
   #isQuery({ mode }) {
     return !this.state.now.sessionId && mode === "query";
   }
 
-  /** The text goes back to where it was written. */
+  /** The text goes back to where it was written; into a new conversation where that is gone. */
   #comeBack({ client_exchange_id: id, session_id: sessionId = null, message }, error) {
-    const files = this.#files.get(id);
-    this.#forget(id);
-    this.drafts.putBack(sessionId, message, files);
+    const files = this.#asks.forget(id);
+    this.drafts.putBack(error?.code === "session_not_found" ? null : sessionId, message, files);
     if (sessionId !== this.state.now.sessionId) return;
     this.state.set({ transcript: refused(this.state.now.transcript, id), refusal: error });
     this.onBack();

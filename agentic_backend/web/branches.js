@@ -17,14 +17,17 @@ export class Branches {
     Object.assign(this, { api, store });
   }
 
+  /** A new session is open now, which has no branches yet. */
+  begin(session) {
+    this.#enter(session, noBranches.family);
+  }
+
   /** The session is open now. */
   async show(session) {
     const rootId = familyOf(session);
-    const isKnown = this.#now.rootId === rootId && this.#now.family.some(({ id }) => id === session.id);
-    if (!isKnown) this.store.set({ branches: { rootId, family: [session] } });
-    else this.#learn(session);
-    this.#open.set(rootId, { id: session.id, usedAt: this.#usedAt });
-    if (isKnown) return;
+    const { family } = this.#now.rootId === rootId ? this.#now : noBranches;
+    this.#enter(session, family);
+    if (family.some(({ id }) => id === session.id)) return;
     try {
       const { branches } = await this.api.branches(session.id);
       if (this.#now.rootId !== rootId) return;
@@ -48,6 +51,12 @@ export class Branches {
   lastOpen(listed) {
     const last = this.#open.get(familyOf(listed));
     return last && last.usedAt >= listed.updated_at ? last.id : listed.id;
+  }
+
+  #enter(session, family) {
+    const rootId = familyOf(session);
+    this.store.set({ branches: { rootId, family: merged(family, [session]) } });
+    this.#open.set(rootId, { id: session.id, usedAt: this.#usedAt });
   }
 
   #learn(session) {

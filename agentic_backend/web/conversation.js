@@ -13,8 +13,10 @@ import { Asking } from "./asking.js";
 import { TOO_LARGE } from "./client/connection.js";
 import { Decisions } from "./decisions.js";
 import { errorText } from "./error-words.js";
+import { Forking } from "./forking.js";
 import { Gaps } from "./gaps.js";
 import { LEAP, PAGE, readHistory } from "./history.js";
+import { Queries } from "./queries.js";
 import { questionOf } from "./questions.js";
 import { sessionInAddress, showSessionInAddress, takeRankInAddress } from "./location.js";
 import { OpenState, nothingOpen } from "./open-state.js";
@@ -29,7 +31,6 @@ import {
   stopping,
   stored,
   summarised,
-  withExchange,
 } from "./client/transcript.js";
 
 export class Conversation {
@@ -37,26 +38,23 @@ export class Conversation {
   #asking;
   #decisions;
   #gaps;
+  #forking;
+  #queries;
   #followsSession = false;
   #followedExchange = null;
 
   /** `owner` names the user. */
-  constructor({ api, store, sessions, branches, drafts, owner }) {
-    Object.assign(this, { api, store, sessions, branches, drafts });
+  constructor({ api, store, sessions, branches, drafts, feedback, owner }) {
+    Object.assign(this, { api, sessions, branches, drafts, feedback });
     /** Set once by the composition root: the connection needs this object's callbacks first. */
     this.connection = null;
     this.#state = new OpenState(store);
-    this.#decisions = new Decisions(this.#state, (frame) => this.connection.send(frame));
-    this.#gaps = new Gaps(this.#state, api, () => this.#goOn());
-    this.belongTo(owner);
-  }
-
-  /** Asks as another user from here on. */
-  belongTo(owner) {
-    this.#asking?.close();
     const send = (frame) => this.connection?.send(frame);
-    const { store, drafts } = this;
-    this.#asking = new Asking({ state: this.#state, store, drafts, send, owner, onBack: () => this.#follow() });
+    this.#decisions = new Decisions(this.#state, send);
+    this.#forking = new Forking({ state: this.#state, store, api });
+    this.#queries = new Queries(this.#state, send);
+    this.#gaps = new Gaps(this.#state, api, () => this.#goOn());
+    this.#asking = new Asking({ state: this.#state, store, drafts, send, owner, onBack: () => this.#cameBack() });
     this.#asking.takeOver();
   }
 
@@ -162,8 +160,8 @@ export class Conversation {
   }
 
   /** Goes on with a completed session, in a branch that has all of it. */
-  goOnInBranch() {
-    return this.#fork(this.#open.session.next_rank);
+  async goOnInBranch() {
+    if (await this.#fork(this.#open.session.next_rank)) this.#follow();
   }
 
   /** Opens another variant of the question at `rank`; the user has turned `way`, previous or next. */
@@ -231,7 +229,7 @@ export class Conversation {
   connected() {
     this.#followsSession = false;
     this.#followedExchange = null;
-    if (this.#open.isQuery) this.#queryEnded();
+    this.#queries.end();
     this.#asking.sendAll();
     this.#decisions.sendFirst();
     if (this.#open.loadError) this.open(this.#open.sessionId);
@@ -249,9 +247,10 @@ export class Conversation {
 
   received(event) {
     if (event.session) this.#learn(event.session);
+    if (event.type === "session_deleted") return this.#deleted(event.session_id);
     if (event.refused) return this.#frameRefused(event);
     if (event.exchange_id) this.#asking.acknowledge(event);
-    if (!event.session_id) return this.#receivedOfQuery(event);
+    if (!event.session_id) return this.#queries.received(event);
     if (this.#open.sessionId === null && answersAsk(this.#open.transcript, event)) this.#named(event);
     if (event.session_id === this.#open.sessionId) this.#open.loading || this.#apply(event);
     else if (event.type === "started") this.connection.send({ type: "unfollow", session_id: event.session_id });
@@ -275,31 +274,19 @@ export class Conversation {
     this.#asking.askQueued();
   }
 
-  #receivedOfQuery(event) {
-    if (!event.exchange_id) return;
-    const { isQuery, transcript } = this.#open;
-    if (isQuery && (this.#state.exchange(event.exchange_id) || answersAsk(transcript, event))) {
-      this.#set({ transcript: applyEvent(transcript, event) });
-      if (event.type === "started" && ongoing(this.#open.transcript)?.stopping) this.#sendStop();
-    } else if (event.type === "started") {
-      // Nobody looks at it any more, and nothing of it is kept.
-      this.connection.send({ type: "stop", exchange_id: event.exchange_id });
-    }
-  }
-
-  /** A query that runs has ended with its socket. */
-  #queryEnded() {
-    const running = ongoing(this.#open.transcript);
-    if (!running || running.status === "sending") return;
-    const ended = (exchange) => ({ ...exchange, status: "stopped", blocks: [], progress: null });
-    this.#set({ transcript: withExchange(this.#open.transcript, running.id, ended) });
-  }
-
   /** The new conversation has got its session. */
   #named({ session_id: sessionId, session = null }) {
     this.#set({ sessionId, session });
+    if (session) this.branches.begin(session);
     this.drafts.name(sessionId);
     showSessionInAddress(sessionId, { replace: true });
+  }
+
+  /** A session is gone, by whatever window. What is written in the open one is not. */
+  #deleted(sessionId) {
+    const isOpen = sessionId === this.#open.sessionId;
+    this.drafts.drop(sessionId, { saved: isOpen });
+    if (isOpen) this.startNew({ replace: true });
   }
 
   #frameRefused(error) {
@@ -321,31 +308,26 @@ export class Conversation {
 
   /** Opens a new branch that begins at `rank`; false, and the page says why, if there can be none. */
   async #fork(rank) {
-    const { sessionId, transcript, forking } = this.#open;
-    const { opening } = this.#state;
-    if (forking) return false;
-    this.#set({ forking: true, refusal: null });
-    try {
-      const session = await this.api.fork(sessionId, rank);
-      if (opening !== this.#state.opening) {
-        // The user has gone elsewhere: nobody has asked for a branch without a question.
-        await this.api.remove(session.id);
-        return false;
-      }
-      this.#leave();
-      this.drafts.move(sessionId, session.id);
-      this.#set({ ...nothingOpen, sessionId: session.id, session, transcript: below(transcript, rank) });
-      showSessionInAddress(session.id);
-      this.sessions.learn(session);
-      this.branches.show(session);
-      return true;
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      if (opening === this.#state.opening) {
-        this.#set({ forking: false, refusal: { code: error.code, content: error.content } });
-      }
-      return false;
-    }
+    const session = await this.#forking.begin(rank);
+    if (!session) return false;
+    const { sessionId: from, transcript } = this.#open;
+    this.#leave();
+    this.drafts.move(from, session.id);
+    this.#set({ ...nothingOpen, sessionId: session.id, session, transcript: below(transcript, rank) });
+    showSessionInAddress(session.id);
+    this.sessions.learn(session);
+    this.branches.show(session);
+    return true;
+  }
+
+  /** An ask has come back, with a refusal or without. Nobody needs a branch that was made for it. */
+  #cameBack() {
+    const { sessionId, refusal } = this.#open;
+    const other = this.#forking.giveUp();
+    if (!other) return this.#follow();
+    this.drafts.move(sessionId, other);
+    showSessionInAddress(other, { replace: true });
+    this.open(other, { refusal });
   }
 
   #goOn() {
@@ -373,17 +355,15 @@ export class Conversation {
     this.#decisions.leave();
     this.#gaps.leave();
     if (this.#open.sessionId) this.connection?.send({ type: "unfollow", session_id: this.#open.sessionId });
-    if (this.#open.isQuery) this.#sendStop();
+    this.#queries.stop();
     this.#followsSession = false;
     this.#followedExchange = null;
   }
 
   #sendStop() {
-    const { sessionId, isQuery, transcript } = this.#open;
+    const { sessionId } = this.#open;
     if (sessionId) this.connection.send({ type: "stop", session_id: sessionId });
-    else if (isQuery && ongoing(transcript)?.seq) {
-      this.connection.send({ type: "stop", exchange_id: ongoing(transcript).id });
-    }
+    else this.#queries.stop();
   }
 
   #learn(session) {

@@ -37,20 +37,10 @@ export class Drafts {
     this.store = store;
     addEventListener("pagehide", () => this.flush());
     document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && this.flush());
-    this.belongTo(owner);
-  }
-
-  /** Another user's from here on: those of the last one leave the page, and stay kept. */
-  async belongTo(owner) {
-    this.flush();
-    this.#rows?.close();
-    const rows = new KeptRows("drafts", owner, BOUNDS, (id, draft) => this.#changedElsewhere(id, draft));
-    this.#rows = rows;
-    const own = rows.all().filter(([id]) => !id.startsWith(TAB));
+    this.#rows = new KeptRows("drafts", owner, BOUNDS, (id, draft) => this.#changedElsewhere(id, draft));
+    const own = this.#rows.all().filter(([id]) => !id.startsWith(TAB));
     this.store.set({ drafts: Object.fromEntries(own.map(([id, draft]) => [id, draft])) });
-    this.#tab ??= await tabId();
-    const isGone = await goneTabs();
-    if (this.#rows === rows) this.#takeOver(isGone);
+    this.#takeOver();
   }
 
   /** The draft of a session; null: of a new conversation. */
@@ -79,6 +69,22 @@ export class Drafts {
     const { queued, ...written } = this.of(from);
     this.change(to, written);
     this.change(from, { ...EMPTY, queued, pasted: undefined, attachments: undefined });
+  }
+
+  /** The session is gone, and with it what was written there; `saved`: that goes on in a new conversation. */
+  drop(sessionId, { saved = false } = {}) {
+    const draft = this.of(sessionId);
+    if (draft === EMPTY) return;
+    if (saved) {
+      const { queued, attachments = [] } = draft;
+      const files = [...(queued?.attachments ?? []), ...attachments];
+      this.putBack(null, joined(queued?.text ?? "", wholeText(draft)), files);
+    }
+    const { [sessionId]: _, ...drafts } = this.store.state.drafts;
+    this.store.set({ drafts });
+    this.#changed.add(sessionId);
+    // Another window in which it is open has to hear of its end first, to save what is written.
+    this.#timer ??= setTimeout(() => this.flush(), KEPT_AFTER_MS);
   }
 
   /** Puts a text before what is written, and files before those that are attached. */
@@ -113,7 +119,9 @@ export class Drafts {
     this.#rows.close();
   }
 
-  #takeOver(isGone) {
+  async #takeOver() {
+    this.#tab = await tabId();
+    const isGone = await goneTabs();
     const rows = this.#rows.all().filter(([id]) => id.startsWith(TAB));
     const own = rows.find(([id]) => id === TAB + this.#tab);
     const found = own ?? rows.findLast(([id]) => isGone(id.slice(TAB.length)));

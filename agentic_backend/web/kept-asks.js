@@ -15,6 +15,8 @@ const SENT_AGAIN_WITHIN_MS = 86_400_000;
 
 export class KeptAsks {
   #asks;
+  /** What is attached to each, by id. */
+  #files = new Map();
   #rows;
   #tab = tabId();
 
@@ -41,33 +43,40 @@ export class KeptAsks {
     this.#asks.sendAll();
   }
 
-  async add(frame) {
+  /** `files` are what the frame's attachments show of themselves. */
+  async add(frame, files = []) {
+    const { client_exchange_id: id, mode } = frame;
+    this.#files.set(id, files);
     this.#asks.add(frame);
-    if (frame.mode === "query") return;
-    this.#rows.set(frame.client_exchange_id, { frame });
+    if (mode === "query") return;
+    this.#rows.set(id, { frame, files });
     const tab = await this.#tab;
-    if (this.find(frame.client_exchange_id)) this.#rows.set(frame.client_exchange_id, { frame, tab });
+    if (this.find(id)) this.#rows.set(id, { frame, files, tab });
   }
 
+  /** What was attached to it. */
   forget(id) {
+    const files = this.#files.get(id) ?? [];
+    this.#files.delete(id);
     this.#asks.forget(id);
     if (id) this.#rows.delete(id);
+    return files;
   }
 
   /**
    * Takes over what this tab had not got through before it was loaded, and what tabs left that are gone: `{sent, stale}`,
-   * both frames, of which the stale are too old to be sent by themselves and are no longer kept.
+   * both `{frame, files}`, of which the stale are too old to be sent by themselves and are no longer kept.
    */
   async takeOver() {
     const [tab, isGone] = [await this.#tab, await goneTabs()];
     const sent = [];
     const stale = [];
-    for (const [id, { frame, tab: owner = tab }, age] of this.#rows.all()) {
+    for (const [id, { frame, files, tab: owner = tab }, age] of this.#rows.all()) {
       if (this.find(id) || (owner !== tab && !isGone(owner))) continue;
-      (age > SENT_AGAIN_WITHIN_MS ? stale : sent).push(frame);
+      (age > SENT_AGAIN_WITHIN_MS ? stale : sent).push({ frame, files });
     }
-    for (const { client_exchange_id: id } of stale) this.#rows.delete(id);
-    for (const frame of sent) this.add(frame);
+    for (const { frame } of stale) this.#rows.delete(frame.client_exchange_id);
+    for (const { frame, files } of sent) this.add(frame, files);
     return { sent, stale };
   }
 

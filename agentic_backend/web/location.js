@@ -22,6 +22,9 @@ export function adoptToken() {
   return token;
 }
 
+/** Whether the address brings a token, which is adopted when the page is loaded. */
+export const isTokenInAddress = () => fragment().has("token");
+
 /** Takes the answer to a sign-in out of the address: its parameters, or null if there is none. */
 export function takeSignInResponse() {
   const parameters = fragment();

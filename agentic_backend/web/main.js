@@ -50,8 +50,28 @@ async function openShare(signIn, secret) {
 }
 
 function openChat(signIn) {
-  const store = new Store({
-    user: signIn.user,
+  const { user, owner } = signIn;
+  const store = new Store({ ...nothingKnown(), user });
+  const api = new Api(root, () => signIn.tokens());
+  const chat = chatOf({ api, store, owner });
+  chat.conversation.connection = connectionOf({ signIn, api, store, ...chat });
+  if (sessionInAddress()) chat.conversation.openAddressed();
+  const actions = actionsOf({ signIn, api, store, ...chat });
+  new Costs(api, store);
+  new Notifications(store, (unseen) => store.set({ unseen }));
+  followAddress(signIn, chat.conversation);
+  store.subscribe((state) =>
+    render(
+      html`<${KnownAgents.Provider} value=${state.agents}><${Page} state=${state} actions=${actions} /><//>`,
+      page,
+    ),
+  );
+  actions.connect();
+  readMore({ api, store, ...chat });
+}
+
+function nothingKnown() {
+  return {
     ...noAgents,
     limits: null,
     sharing: null,
@@ -68,22 +88,29 @@ function openChat(signIn) {
     unseen: 0,
     uploads: [],
     connection: { phase: "connecting", notice: null },
-  });
-
-  const api = new Api(root, () => signIn.tokens());
-  const unread = new Unread(store, signIn.owner);
-  const sessions = new Sessions(api, store, unread);
-  const agents = new Agents(api, store, signIn.owner);
-  const drafts = new Drafts(store, signIn.owner);
-  const attachments = new Attachments(api, store, drafts);
-  const branches = new Branches(api, store);
-  const conversation = new Conversation({ api, store, sessions, branches, drafts, owner: signIn.owner });
-  const undo = new Undo(store);
-  let wasOpen = false;
-  const readMore = () => {
-    agents.read();
-    if (!store.state.limits) readLimits(api, store);
   };
+}
+
+/** What keeps the state; `owner` names the user. */
+function chatOf({ api, store, owner }) {
+  const unread = new Unread(store, owner);
+  const sessions = new Sessions(api, store, unread);
+  const branches = new Branches(api, store);
+  const drafts = new Drafts(store, owner);
+  const feedback = new Feedback(api, store);
+  return {
+    unread,
+    sessions,
+    branches,
+    drafts,
+    agents: new Agents(api, store, owner),
+    attachments: new Attachments(api, store, drafts),
+    conversation: new Conversation({ api, store, sessions, branches, drafts, feedback, owner }),
+    undo: new Undo(store),
+  };
+}
+
+function connectionOf({ signIn, api, store, sessions, branches, conversation, agents }) {
   const connection = new Connection({
     url: socketUrl(new URL(".", document.baseURI)),
     tokens: (wanted) => signIn.tokens(wanted),
@@ -91,48 +118,48 @@ function openChat(signIn) {
       conversation.connected();
       // Its answer says when to read the list.
       connection.send({ type: "follow_sessions" });
-      // What has been read since the page began is as new as this.
-      if (wasOpen || store.state.agentsError) readMore();
-      wasOpen = true;
+      readMore({ api, store, agents });
     },
     onEvent(event) {
       sessions.received(event);
       branches.received(event);
       conversation.received(event);
-      // Deleted in another window.
-      const { sessionId } = store.state.conversation;
-      if (event.type === "session_deleted" && event.session_id === sessionId) conversation.startNew({ replace: true });
     },
     onState(state) {
       store.set({ connection: { phase: state.phase, notice: noticeOf(state, signIn) } });
       if (state.phase === "refused") conversation.connectionRefused(state.code);
     },
   });
-  conversation.connection = connection;
-  window.addEventListener("online", () => connection.wake());
-  window.addEventListener("offline", () => connection.offline());
-  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && connection.wake());
   signIn.onRenewed = (tokens) => connection.authenticate(tokens);
+  addEventListener("online", () => connection.wake());
+  addEventListener("offline", () => connection.offline());
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && connection.wake());
+  return connection;
+}
 
-  window.addEventListener("hashchange", () => {
-    if (shareInAddress()) return location.reload();
-    if (signIn.adoptAnother?.()) {
-      store.set({ sessions: noSessions, search: noSearch });
-      unread.belongTo(signIn.owner);
-      agents.belongTo(signIn.owner);
-      drafts.belongTo(signIn.owner);
-      conversation.belongTo(signIn.owner);
-      connection.connect();
-    }
-    conversation.openAddressed();
+function followAddress(signIn, conversation) {
+  addEventListener("hashchange", () => {
+    // What somebody shares is another page, and nothing that is in this one is for another user.
+    if (shareInAddress() || signIn.isSucceeded?.()) location.reload();
+    else conversation.openAddressed();
   });
+}
 
-  const actions = {
-    ...actionsOn({ api, store, sessions, conversation, undo }),
-    branches,
-    attachments,
-    connect: () => connection.connect(),
-    agents,
+/** What the page's components do to these. */
+function actionsOf({ signIn, api, store, unread, drafts, ...chat }) {
+  const { sessions, attachments, conversation, undo } = chat;
+  return {
+    ...chat,
+    state: () => store.state,
+    entries: new Entries({ store, sessions, conversation, undo }),
+    search: new SessionSearch(api, store),
+    sidebar: new SidebarView(store),
+    connect: () => conversation.connection.connect(),
+    /** Opens a session, at the message of that rank if one is given. */
+    openSession(id, rank = null) {
+      if (id !== store.state.conversation.sessionId) conversation.open(id, { rank });
+      else if (rank !== null) conversation.showRank(rank);
+    },
     signOut() {
       undo.dismiss();
       drafts.close();
@@ -143,37 +170,12 @@ function openChat(signIn) {
       signIn.signOut();
     },
   };
-  conversation.feedback = new Feedback(api, store);
-  new Costs(api, store);
-  new Notifications(store, (unseen) => store.set({ unseen }));
-  store.subscribe((state) =>
-    render(
-      html`<${KnownAgents.Provider} value=${state.agents}><${Page} state=${state} actions=${actions} /><//>`,
-      page,
-    ),
-  );
-
-  connection.connect();
-  readMore();
-  if (sessionInAddress()) conversation.openAddressed();
 }
 
-/** What the page's components do to these. */
-function actionsOn({ api, store, sessions, conversation, undo }) {
-  return {
-    state: () => store.state,
-    sessions,
-    conversation,
-    undo,
-    entries: new Entries({ store, sessions, conversation, undo }),
-    search: new SessionSearch(api, store),
-    sidebar: new SidebarView(store),
-    /** Opens a session, at the message of that rank if one is given. */
-    openSession(id, rank = null) {
-      if (id !== store.state.conversation.sessionId) conversation.open(id, { rank });
-      else if (rank !== null) conversation.showRank(rank);
-    },
-  };
+/** What is not known yet, or may have changed while the server could not be reached. */
+function readMore({ api, store, agents }) {
+  agents.read();
+  if (!store.state.limits) readLimits(api, store);
 }
 
 async function readLimits(api, store) {

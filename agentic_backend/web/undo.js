@@ -42,8 +42,9 @@ export class Undo {
     await this.#tried(offer?.undo);
   }
 
+  /** It is not taken back: what it waited for happens now, also if the page is left meanwhile. */
   dismiss() {
-    this.#settle();
+    this.#settle({ keepalive: true });
   }
 
   /** Tells that something failed, for as long. */

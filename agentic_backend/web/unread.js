@@ -10,24 +10,22 @@ const MOST = 200;
 export class Unread {
   #key;
   #active = new Set();
+  #isForgotten = false;
 
   /** `owner` names the user. */
   constructor(store, owner) {
     this.store = store;
-    this.belongTo(owner);
+    this.#key = `chat.unread/${encodeURIComponent(owner)}`;
+    this.#load();
     addEventListener("storage", ({ key }) => key === this.#key && this.#load());
     document.addEventListener("visibilitychange", () => this.#look());
     store.subscribe(() => this.#look());
   }
 
-  belongTo(owner) {
-    this.#key = `chat.unread/${encodeURIComponent(owner)}`;
-    this.#load();
-  }
-
-  /** The user signs out: nothing of theirs stays. */
+  /** The user signs out: nothing of theirs stays, whatever is still told. */
   forget() {
     localStorage.removeItem(this.#key);
+    this.#isForgotten = true;
   }
 
   /** The server has told of this session, with the status of what is active or has just ended in it. */
@@ -75,7 +73,7 @@ export class Unread {
   #keep(unread) {
     const kept = JSON.stringify({ active: [...this.#active].slice(-MOST), unread: [...unread].slice(-MOST) });
     if (unread !== this.store.state.unread) this.store.set({ unread });
-    if (localStorage.getItem(this.#key) === kept) return;
+    if (this.#isForgotten || localStorage.getItem(this.#key) === kept) return;
     try {
       localStorage.setItem(this.#key, kept);
     } catch {

@@ -32,6 +32,17 @@ export function variantsOf(family, sessionId) {
   return found;
 }
 
+/**
+ * Where to go back to from a branch that has nothing of its own: of the other ways on from where it begins, the last
+ * used one. Null where there is none, and for other sessions.
+ */
+export function besideEmpty(family, session) {
+  if (!session?.parent || session.next_rank > session.parent.rank) return null;
+  const ids = variantsOf(family, session.id).get(session.parent.rank)?.ids ?? [];
+  const others = family.filter(({ id }) => id !== session.id && ids.includes(id));
+  return others.toSorted((one, other) => (one.updated_at < other.updated_at ? 1 : -1))[0] ?? null;
+}
+
 const byAge = (one, other) => (one.created_at < other.created_at ? -1 : 1);
 
 /** Of a session and what descends from it behind `rank`: the last used one that says something itself. */

@@ -1,9 +1,10 @@
 """The chat page: asking again and editing make branches, between whose variants the user turns; none is ever lost."""
 
+import json
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, WebSocketRoute, expect
 from support.chat_page import ChatPage
 from support.paced_agent import Pace
 from support.rest_client import rest
@@ -256,6 +257,47 @@ async def test_a_branch_that_can_not_be_made_says_why_and_loses_nothing(page: Ch
     await edit(page, 0, "two")
     await expect(page.by("error-notice")).to_contain_text("Nothing was saved.")
     await expect(page.by("edited-question")).to_have_value("two")
+
+
+class Refusing:
+    """Passes on what sockets carry, but for asks in branches of which it says that they come too often."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def route(self, socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+
+        def from_page(message: str | bytes) -> None:
+            frame = json.loads(message)
+            if frame["type"] != "ask" or frame.get("session_id") == self._root:
+                return server.send(message)
+            ids = {name: frame[name] for name in ("session_id", "client_exchange_id")}
+            why = {"code": "rate_limited", "content": "Not now.", "retryable": True, "request_id": "r"}
+            socket.send(json.dumps({"type": "error", "refused": "ask", "whose": "user", **why, **ids}))
+
+        socket.on_message(from_page)
+
+
+async def test_a_branch_whose_question_is_refused_is_given_up_and_the_question_is_not(
+    page: ChatPage, chat_server: RunningServer
+) -> None:
+    await page.choose_agent("echo")
+    await page.asked("one")
+    await page.asked("two")
+    root, before = page.session_id, await page.shown()
+    await page.tab.route_web_socket("**/ws", Refusing(root).route)
+    await page.tab.reload()
+    await page.ended(exchanges=2)
+    await page.composer.fill("written already")
+    await edit(page, 0, "another")
+    await expect(page.by("error-notice")).to_contain_text("Not now.")
+    await page.ended(exchanges=2)
+    assert page.session_id == root and await page.shown() == before
+    await expect(page.composer).to_have_value("another\n\nwritten already")
+    await expect(page.by("variant-place")).to_have_count(0)
+    assert [one["id"] for one in await family(chat_server, root)] == [root]
+    await page.asked("three")
 
 
 async def test_where_branches_differ_is_computed_from_the_family(page: ChatPage) -> None:

@@ -1,9 +1,12 @@
 """The chat page's composer: what is typed outlasts everything, the queue of one, keys, and limits."""
 
+import asyncio
+
 import pytest
-from playwright.async_api import Browser, WebSocketRoute, expect
+from playwright.async_api import Browser, Route, WebSocketRoute, expect
 from support.chat_page import ChatPage, chat_page
 from support.paced_agent import Pace
+from support.rest_client import rest
 from support.running_server import RunningServer
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
@@ -141,6 +144,45 @@ async def test_what_is_sent_while_an_answer_is_written_is_asked_when_that_has_en
     await page.ended(exchanges=2)
     await expect(page.by("message-user").last).to_contain_text("write 22 words")
     await expect(page.by("queued")).to_have_count(0)
+
+
+async def test_what_is_sent_before_its_conversation_is_there_is_asked_in_it(page: ChatPage) -> None:
+    await page.asked("my name is Zorblax")
+    session_id = page.session_id
+    opened = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await opened.wait()
+        await route.continue_()
+
+    await page.tab.route(f"**/sessions/{session_id}", hold)
+    await page.tab.reload()
+    await page.ask("what is my name?")
+    await expect(page.by("queued-text")).to_have_text("what is my name?")
+    await expect(page.by("queued-send")).to_have_count(0)
+    await expect(page.composer).to_have_value("")
+    opened.set()
+    await page.ended(exchanges=2)
+    await expect(page.by("queued")).to_have_count(0)
+    await expect(page.answers.last).to_contain_text("Zorblax")
+
+
+async def test_what_is_written_outlasts_the_deletion_of_its_conversation_elsewhere(
+    page: ChatPage, chat_server: RunningServer
+) -> None:
+    await page.asked("my name is Zorblax")
+    await page.composer.fill("half a question")
+    await is_kept(page, "half a question")
+    other = await page.another_tab()
+    async with rest(chat_server) as client:
+        await client.delete(f"/sessions/{page.session_id}")
+    await expect(page.exchanges).to_have_count(0)
+    await expect(page.composer).to_have_value("half a question")
+    await expect(other.by("session-item")).to_have_count(0)
+    # Nothing is kept of a conversation that is gone.
+    await page.tab.wait_for_function(f"() => ({KEPT})('chat.draft').length === 1")
+    await page.tab.reload()
+    await expect(page.composer).to_have_value("half a question")
 
 
 async def test_what_is_queued_stays_when_the_answer_is_stopped(page: ChatPage, pace: Pace) -> None:

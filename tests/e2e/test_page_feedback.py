@@ -48,6 +48,17 @@ async def test_an_answer_is_rated_with_a_comment_which_stays(page: ChatPage, cha
     assert await said(chat_server, page) == []
 
 
+async def test_what_is_said_of_an_answer_is_not_shown_at_those_of_another_conversation(page: ChatPage) -> None:
+    await page.asked("hello")
+    await page.by("rate-up").click()
+    await expect(page.by("rate-up")).to_have_attribute("aria-pressed", "true")
+    page.provokes("Failed to load")
+    await page.tab.route("**/feedback", lambda route: route.abort())
+    await page.by("new-chat").click()
+    await page.asked("hello again")
+    await expect(page.by("rate-up")).to_have_attribute("aria-pressed", "false")
+
+
 async def test_feedback_that_fails_says_why(page: ChatPage) -> None:
     await page.asked("hello")
     page.provokes("503|status of 503|Failed to load")

@@ -40,7 +40,11 @@ async def test_a_token_leaves_the_address_at_once_and_lasts_as_long_as_its_tab(
 ) -> None:
     async with chat_page(browser, chat_server.address, "#token=dev:alice") as page:
         assert "token" not in page.tab.url
-        await expect(page.by("account")).to_have_count(0)
+        # Who brings a token has nowhere to sign out.
+        await page.by("account-menu").click()
+        await expect(page.by("open-settings")).to_be_visible()
+        await expect(page.by("sign-out")).to_have_count(0)
+        await page.tab.keyboard.press("Escape")
         await page.asked("my name is Alice")
         await page.tab.reload()
         await expect(page.by("session-item")).to_have_text("Name Alice")
@@ -69,7 +73,13 @@ async def test_a_token_of_somebody_else_shows_their_conversations_only(
     async with chat_page(browser, chat_server.address, "#token=dev:alice") as page:
         await page.asked("my name is Alice")
         await expect(page.by("session-item")).to_have_text("Name Alice")
-        await page.tab.evaluate("location.hash = '#token=dev:bob'")
+        await page.composer.fill("a secret of Alice")
+        page.provokes(NOT_FOUND)
+        await page.tab.evaluate("location.hash += '&token=dev:bob'")
+        await expect(page.tab.get_by_role("alert")).to_be_visible()
+        await expect(page.composer).to_have_value("")
+        await expect(page.tab.get_by_text("Alice")).to_have_count(0)
+        await page.by("new-chat").click()
         await expect(page.by("session-list")).to_have_text("Your conversations will be listed here.")
         await expect(page.exchanges).to_have_count(0)
         await page.asked("my name is Bob")

@@ -18,12 +18,12 @@ const ABOUT_A_LINE = 80;
 const isTouched = () => matchMedia("(hover: none) and (pointer: coarse)").matches;
 
 /**
- * `running`, `stopping` and `waiting` say how the open conversation stands, `answers` that what is written answers what
+ * `loading`, `running`, `stopping` and `waiting` say how the open conversation stands, `answers` that what is written answers what
  * waits, `isQuery` that nothing of it is kept; `limits` are the server's, null while they are not known; `uploads` are
  * the files on their way.
  */
 export function Composer(properties) {
-  const { draft, running, stopping, waiting, answers, isQuery, refusal, limits, uploads, sessionId, actions } =
+  const { draft, loading, running, stopping, waiting, answers, isQuery, refusal, limits, uploads, sessionId, actions } =
     properties;
   const { conversation, attachments } = actions;
   const limit = limits?.message_bytes ?? null;
@@ -84,7 +84,7 @@ export function Composer(properties) {
       conversation=${conversation}
     />
     ${draft.pasted && html`<${PastedText} text=${draft.pasted} onRemove=${() => conversation.draft({ pasted: undefined })} />`}
-    ${draft.queued && html`<${Queued} queued=${draft.queued} running=${running} conversation=${conversation} />`}
+    ${draft.queued && html`<${Queued} queued=${draft.queued} running=${running || loading} conversation=${conversation} />`}
     ${attaching && html`<${AttachmentTray} attached=${draft.attachments ?? []} uploads=${uploads} ...${attaching} />`}
     ${attaching && html`<${DropArea} ...${attaching} />`}
     <div class=${isQuery ? "composer query" : "composer"}>

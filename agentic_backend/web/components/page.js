@@ -5,6 +5,7 @@ import { nextAgentId } from "../agents.js";
 import { brand } from "../brand.js";
 import { ongoing } from "../client/transcript.js";
 import { EMPTY, NEW } from "../drafts.js";
+import { noFeedback } from "../feedback.js";
 import { t } from "../i18n.js";
 import { familyOf } from "../sessions.js";
 import { shortcutOf } from "../shortcuts.js";
@@ -131,7 +132,7 @@ function Body({ state, actions, agentName }) {
       open=${open}
       family=${branches.family}
       costs=${costs.byExchange}
-      said=${feedback.byRank}
+      said=${feedback.sessionId === open.sessionId ? feedback.byRank : noFeedback.byRank}
       isHeard=${connection.phase === "open"}
       agentName=${agentName}
       actions=${actions}
@@ -159,6 +160,7 @@ function Foot({ state: { conversation: open, drafts, uploads, limits }, actions 
   const running = ongoing(open.transcript);
   return html`<${Composer}
     draft=${drafts[open.sessionId ?? NEW] ?? EMPTY}
+    loading=${open.loading}
     running=${Boolean(running)}
     stopping=${Boolean(running?.stopping)}
     waiting=${running?.status === "awaiting_human"}

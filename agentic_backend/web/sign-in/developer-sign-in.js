@@ -1,6 +1,6 @@
 /** Developer mode: a client without a token is the configured developer, `#token=dev:NAME` makes it somebody else. */
 
-import { adoptToken } from "../location.js";
+import { adoptToken, isTokenInAddress } from "../location.js";
 
 export class DeveloperSignIn {
   user = null;
@@ -15,10 +15,8 @@ export class DeveloperSignIn {
     return renew || !this.#token ? null : { access_token: this.#token };
   }
 
-  /** Whether the address brings another token than the one in use; it is taken. */
-  adoptAnother() {
-    const before = this.#token;
-    this.#token = adoptToken();
-    return this.#token !== before;
+  /** Whether the address names somebody, who is signed in when the page is loaded anew. */
+  isSucceeded() {
+    return isTokenInAddress();
   }
 }

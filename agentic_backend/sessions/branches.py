@@ -115,7 +115,9 @@ class Branches:
             return None
         query = TrailQuery(SummaryRecord, {"id": session.summary_id}, limit=1)
         if following is not None:
-            shared = lineage_at(session, following.first_rank)[-1].session_id
-            query = TrailQuery(SummaryRecord, {"session_id": shared}, until=following.started_at, limit=1)
+            # Of the session that began it: a branch has a summary of its own from its fork on, and what it shares
+            # with may have got one since that stands for more.
+            own = {"session_id": following.session_id}
+            query = TrailQuery(SummaryRecord, own, until=following.started_at, limit=1)
         page = await self._store.trail(query)
         return next((one for one in page.records if one.from_rank >= (session.reset_rank or 0)), None)

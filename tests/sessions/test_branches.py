@@ -115,6 +115,21 @@ async def test_a_branch_begins_with_the_summary_that_held_there(tmp_path: Path) 
         assert "first" in given.last[0] and given.last[1:] == turns(3, 5) and activities(events) == []
 
 
+async def test_no_summary_is_taken_of_what_an_ancestor_was_told_later(tmp_path: Path) -> None:
+    """The first answer of a branch is asked for anew, whose parent was compacted before the branch went on."""
+    given = Given()
+    async with compacting(tmp_path, summariser("of the root", "of the branch"), given) as sessions:
+        root = await begun(sessions, 5)
+        await compacted(sessions, root)
+        branch = await fork(sessions, root, 4)
+        await asked(sessions, branch.id, "n2", "n3", "n4")
+        await compacted(sessions, branch.id)
+        again = await fork(sessions, branch.id, 4)
+        assert (again.summary_id, await summaries(sessions, again.id)) == (None, [])
+        await asked(sessions, again.id, "new")
+        assert given.last == turns(0, 1)
+
+
 async def test_a_fork_is_a_session_of_its_own_that_keeps_what_holds_for_both(serve: Serve) -> None:
     async with serve({"echo": echoing_graph()}) as sessions:
         _, root_id = await say(sessions, "hi", chat_profile="default")

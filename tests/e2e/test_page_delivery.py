@@ -128,6 +128,22 @@ async def test_name_logo_and_accent_are_those_of_the_settings(browser: Browser, 
         assert (manifest["name"], [icon["src"] for icon in manifest["icons"]]) == (NAME, ["logo"])
 
 
+async def test_what_is_loaded_later_is_asked_for_again_while_the_server_is_away(page: ChatPage) -> None:
+    page.provokes("ERR_")
+    asked: list[str] = []
+
+    async def fail_twice(route: Route) -> None:
+        asked.append(route.request.url)
+        await (route.abort() if len(asked) <= 2 else route.continue_())
+
+    await page.tab.route("**/components/shortcuts-dialog.js*", fail_twice)
+    await page.tab.reload()
+    await page.by("session-menu").click()
+    await page.by("show-shortcuts").click()
+    await expect(page.tab.get_by_role("dialog")).to_be_visible()
+    assert len(set(asked)) == 3
+
+
 async def test_linked_modules_run_as_they_would_alone(browser: Browser) -> None:
     linker = Linker({path: source.encode() for path, source in MODULES.items()}, "main.js")
 

@@ -6,6 +6,8 @@ that is loaded later finds there what runs already, so no module runs twice. It 
 esbuild or Rollup when something is committed: the result in the repository would be a merge conflict for each two
 changes, and Node would be needed to change the page.
 
+A browser never asks again for an address that it once failed to import from, so each further attempt has another query.
+
 Two things are not as in a browser's own linking: a name that is imported keeps the value that it has when its module
 has run, and only what belongs to the entry may await outside functions.
 """
@@ -19,10 +21,11 @@ from agentic_backend.transports.page.source_map import Origin, source_map
 _BEGIN = f"""\
 const {MODULES} = {{}};
 const __loads = {{}};
+const __failures = {{}};
 const {LOAD} = (path) =>
-(__loads[path] ??= import(`./${{path}}`).then(
+(__loads[path] ??= import(`./${{path}}${{__failures[path] ? `?${{__failures[path]}}` : ""}}`).then(
 ({{ default: link }}) => link({MODULES}, {LOAD}),
-(error) => {{ delete __loads[path]; throw error; }},
+(error) => {{ delete __loads[path]; __failures[path] = (__failures[path] ?? 0) + 1; throw error; }},
 ));
 """
 

@@ -49,5 +49,5 @@ const SENTENCES = {
 export function errorText({ code, content }) {
   const sentence = SENTENCES[code] ?? SENTENCES.internal;
   if (language === "en") return content || sentence;
-  return content && code !== "unreachable" ? `${t(sentence)} (${content})` : t(sentence);
+  return content && content !== sentence && code !== "unreachable" ? `${t(sentence)} (${content})` : t(sentence);
 }

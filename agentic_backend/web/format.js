@@ -9,11 +9,14 @@ export const formatCount = (value) => count.format(value);
 
 export const formatTime = (timestamp) => time.format(new Date(timestamp));
 
+const tenths = new Intl.NumberFormat(language, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
+/** How long something took: in milliseconds, tenths of a second, or as `formatElapsed` says it. */
 export function formatDuration(milliseconds) {
-  if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`;
-  const seconds = milliseconds / 1_000;
-  if (seconds < 60) return `${seconds.toFixed(1)} s`;
-  return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
+  const rounded = Math.round(milliseconds);
+  if (rounded < 1_000) return `${rounded} ms`;
+  if (rounded < 59_950) return `${tenths.format(rounded / 1_000)} s`;
+  return formatElapsed(Math.max(rounded, 60_000));
 }
 
 const UNIT_NAMES = ["byte", "kilobyte", "megabyte", "gigabyte"];
@@ -43,7 +46,9 @@ export function formatBytes(bytes, than = null) {
 /** How long something has gone on, in whole seconds. */
 export function formatElapsed(milliseconds) {
   const seconds = Math.floor(milliseconds / 1_000);
-  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes === 0) return `${seconds} s`;
+  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 /** A cost in each of its currencies, as in "$0.0012"; "" without any. */

@@ -24,6 +24,19 @@ export function sourcesOf({ messages }, { parts, metadata, streaming }) {
   return numbered([...cited, ...found.filter(({ number }) => !isNamed || named.has(number))]);
 }
 
+/** The items of a timeline in which tools no longer give what is listed below an answer. */
+export function withoutListed(exchange, items) {
+  const answers = items.filter(({ kind }) => kind === "final");
+  const listed = new Set(answers.flatMap((item) => sourcesOf(exchange, item)).map(keyOf));
+  if (!listed.size) return items;
+  const isListed = (part) => isCitation(part) && listed.has(keyOf(fromLink(part)));
+  return items.map((item) =>
+    item.kind === "tool" && item.parts?.some(isListed)
+      ? { ...item, parts: item.parts.filter((part) => !isListed(part)) }
+      : item,
+  );
+}
+
 export const isCitation = ({ type, kind }) => type === "link" && kind === "citation";
 
 const fromMetadata = ({ number, title, name, file_name: fileName, url, href, cited_text: text }) => ({
@@ -39,12 +52,14 @@ const fromLink = ({ source_id: id, title, file_name: fileName, href }) => ({
   href,
 });
 
+const keyOf = ({ href, title }) => JSON.stringify([href, title]);
+
 /** Each source once; one without a number of its own gets the next that is free. */
 function numbered(sources) {
   const known = new Map();
   const taken = new Set();
   for (const source of sources) {
-    const key = JSON.stringify([source.href, source.title]);
+    const key = keyOf(source);
     const number = Number.isInteger(source.number) && !taken.has(source.number) ? source.number : undefined;
     if (known.has(key)) continue;
     if (number !== undefined) taken.add(number);

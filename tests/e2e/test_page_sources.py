@@ -36,6 +36,11 @@ async def test_the_shipped_documentation_agent_cites_what_opens(page: ChatPage) 
     await expect(sources.last.get_by_role("link")).to_be_focused()
     assert "#s=" in page.tab.url
 
+    await page.unfold()
+    await page.by("tool-card").get_by_role("button").click()
+    await expect(page.by("tool-result")).to_be_visible()
+    await expect(page.by("tool-card").locator(".chip")).to_have_count(0)
+
     link = sources.first.get_by_role("link")
     await expect(link).to_have_attribute("rel", "noopener noreferrer")
     async with page.tab.context.expect_page() as opened:

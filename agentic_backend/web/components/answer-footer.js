@@ -15,10 +15,10 @@ const CUT_SHORT = {
 };
 
 /**
- * `conversation` is null where nothing can be said of the answer: in a query, and in what somebody else shares.
+ * `cost` is that of the exchange, as a text. `conversation` is null where nothing can be said of the answer: in a query, and in what somebody else shares.
  * `onRegenerate` (null: it can't be) asks its question again.
  */
-export function AnswerFooter({ message, said, conversation, onRegenerate }) {
+export function AnswerFooter({ message, said, cost, conversation, onRegenerate }) {
   const { parts, rank, session_id: sessionId, exchange_id: exchangeId } = message;
   const metadata = message.metadata ?? {};
   const { feedback } = conversation ?? {};
@@ -43,22 +43,28 @@ export function AnswerFooter({ message, said, conversation, onRegenerate }) {
         onWithdraw=${() => feedback.withdraw(rank)}
       />`
     }
-    <${Took} metadata=${metadata} load=${isKept ? () => conversation.api.usage({ exchangeId }) : null} />
+    <${Took} metadata=${metadata} cost=${cost} load=${isKept ? () => conversation.api.usage({ exchangeId }) : null} />
     ${reason && html`<span class="muted" data-testid="cut-short">${reason}</span>`}
   </footer>`;
 }
 
-function Took({ metadata: { token_usage: tokens, latency_ms: latency, model }, load }) {
+/** Models and tokens are known of the last call only; `load` gives them of all calls. */
+function Took({ metadata: { token_usage: tokens, latency_ms: latency, model }, cost, load }) {
   const duration = latency == null ? null : formatDuration(latency);
-  const shown = [duration, model].filter(Boolean).join(" · ");
-  const facts = [
+  const shown = [duration, model, cost && html`<span data-testid="cost">${cost}</span>`].filter(Boolean);
+  const ofLastCall = [
     model && [t("Model"), model],
-    duration && [t("Time of the model"), duration],
     tokens?.input_tokens != null && [t("Tokens in"), formatCount(tokens.input_tokens)],
     tokens?.output_tokens != null && [t("Tokens out"), formatCount(tokens.output_tokens)],
-  ].filter(Boolean);
-  if (!facts.length) return null;
-  return html`<${Usage} label=${t("What the answer took")} facts=${facts} load=${load} testId="usage">
-    ${shown || t("Tokens")}
+  ];
+  const facts = [duration && [t("Time of the model"), duration], ...ofLastCall].filter(Boolean);
+  if (!facts.length && !cost) return null;
+  return html`<${Usage}
+    label=${t("What the answer took")}
+    facts=${load ? facts.slice(0, duration ? 1 : 0) : facts}
+    load=${load}
+    testId="usage"
+  >
+    ${shown.length ? shown.map((each, index) => [index > 0 && " · ", each]) : t("Tokens")}
   <//>`;
 }

@@ -10,7 +10,7 @@ import { Parts } from "./parts.js";
 import { Sources } from "./sources.js";
 
 export function Answer(properties) {
-  const { message, parts, metadata, streaming, sources, said, agentId, conversation, onRegenerate } = properties;
+  const { message, parts, streaming, sources, said, cost, agentId, conversation, onRegenerate } = properties;
   const saysNothing = !streaming && parts.every(({ type, text }) => type === "text" && !text);
   const id = useId();
   const idOf = (number) => `${id}-source-${number}`;
@@ -30,6 +30,7 @@ export function Answer(properties) {
       html`<${AnswerFooter}
         message=${message}
         said=${said}
+        cost=${cost}
         conversation=${conversation}
         onRegenerate=${onRegenerate}
       />`

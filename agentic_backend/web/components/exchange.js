@@ -5,7 +5,7 @@ import { formatCosts } from "../format.js";
 import { t } from "../i18n.js";
 import { rankOf } from "../questions.js";
 import { runOf } from "../run.js";
-import { sourcesOf } from "../sources.js";
+import { sourcesOf, withoutListed } from "../sources.js";
 import { askedText, hasGrounds, isSilent, outcome, timeline } from "../timeline.js";
 import { Answer } from "./answer.js";
 import { html, memo } from "./html.js";
@@ -28,11 +28,15 @@ const Trust = lazy(async () => (await import("./trust.js")).Trust);
  */
 export const Exchange = memo((given) => {
   const { exchange, costs, said, isLast, isHeard, editing, variants, turned, agentName, conversation } = given;
-  const { before, run, after } = runOf(exchange, timeline(exchange));
+  const items = timeline(exchange);
+  const { before, run, after } = runOf(exchange, withoutListed(exchange, items));
   const ending = outcome(exchange);
   const mayGoOn = isLast && ending && askedText(exchange);
   const mayBranch = ending && conversation?.branch && rankOf(exchange) !== null;
-  const shown = { exchange, ending, said, mayGoOn, mayBranch, editing, variants, turned, agentName, conversation };
+  const cost = formatCosts(costs ?? []);
+  const costly = items.findLast(({ kind }) => kind === "final")?.key;
+  const costOf = (key) => (key === costly ? cost : "");
+  const shown = { exchange, ending, said, mayGoOn, mayBranch, editing, variants, turned, costOf, agentName, conversation };
   const isWorking = Boolean(exchange.progress) || isSilent(exchange);
   // The run's line says that it works, unless there is more to say.
   const runSaysIt = run && isHeard && !exchange.stopping && !exchange.kept;
@@ -49,7 +53,7 @@ export const Exchange = memo((given) => {
     ${isWorking && !runSaysIt && html`<${Working} exchange=${exchange} isHeard=${isHeard} agentName=${agentName} />`}
     <${Ending} ending=${ending} />
     ${conversation && ending && hasGrounds(exchange, ending) && html`<${Trust} load=${() => conversation.trust(exchange)} />`}
-    ${costs?.length > 0 && html`<p class="cost" data-testid="cost">${formatCosts(costs)}</p>`}
+    ${cost && !costly && html`<p class="cost" data-testid="cost">${cost}</p>`}
   </section>`;
 });
 
@@ -73,6 +77,7 @@ function Item({ item, shown }) {
         ...${item}
         sources=${sourcesOf(exchange, item)}
         said=${said}
+        cost=${shown.costOf(item.key)}
         agentId=${item.metadata.agent_id ?? exchange.agentId}
         conversation=${conversation}
         onRegenerate=${mayBranch ? () => conversation.branch(exchange) : null}

@@ -32,9 +32,13 @@ export function usePopover({ align = "start", onShown } = {}) {
     panel.current.showPopover();
     place();
     onShown?.(panel.current);
+    // What it shows may come later.
+    const grown = new MutationObserver(place);
+    grown.observe(panel.current, { childList: true, subtree: true, characterData: true });
     addEventListener("resize", place);
     addEventListener("scroll", place, { capture: true, passive: true });
     return () => {
+      grown.disconnect();
       removeEventListener("resize", place);
       removeEventListener("scroll", place, { capture: true });
     };

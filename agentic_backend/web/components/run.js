@@ -1,7 +1,7 @@
 /** The run of an exchange: one line that tells what was done, and unfolds into the tree of agents and their steps. */
 
 import { useFold } from "../folds.js";
-import { formatDuration, formatElapsed } from "../format.js";
+import { formatDuration } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { friendly } from "../run.js";
 import { html, useId } from "./html.js";
@@ -10,7 +10,7 @@ import { Activity, activityText } from "./notices.js";
 import { Parts } from "./parts.js";
 import { Thought } from "./thought.js";
 import { ToolCard } from "./tool-card.js";
-import { useElapsed } from "./working.js";
+import { Elapsed } from "./working.js";
 
 /** `isWorking`: whether nothing but the run shows that the exchange goes on. */
 export function Run({ run, exchange, isWorking, agentName }) {
@@ -43,12 +43,11 @@ export function Run({ run, exchange, isWorking, agentName }) {
 }
 
 function Working({ run: { running }, exchange, agentName }) {
-  const elapsed = useElapsed(exchange);
   const doing = running ? friendly(running.call.name) : null;
   const told = exchange.progress ? activityText("progress", exchange.progress, agentName) : null;
   return html`<span data-testid="working">${t("Working…")}</span>
     ${(told ?? doing) && html`<span class="run-doing" data-testid=${told ? "activity" : "doing"}>${told ?? doing}</span>`}
-    ${elapsed >= 1_000 && html`<span class="muted" aria-hidden="true">· ${formatElapsed(elapsed)}</span>`}`;
+    <${Elapsed} since=${exchange.messages[0]?.timestamp} sign="· " />`;
 }
 
 function Done({ run: { tools, experts, steps, startedAt, endedAt, waitedMs }, agentName }) {

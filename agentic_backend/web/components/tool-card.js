@@ -10,9 +10,13 @@ import { html, memo, useId } from "./html.js";
 import { Icon } from "./icons.js";
 import { Parts } from "./parts.js";
 import { Result } from "./result.js";
+import { Elapsed } from "./working.js";
+
+/** How many characters a line can show on the widest screens. */
+const LINE = 500;
 
 /** `title` and `icon` stand for the tool's name and the mark of one that succeeded. */
-export const ToolCard = memo(({ call, result, parts = [], state, decision, foldKey, title, icon }) => {
+export const ToolCard = memo(({ call, result, parts = [], state, decision, at, foldKey, title, icon }) => {
   const [unfolded, setUnfolded] = useFold(foldKey);
   const open = Boolean(unfolded);
   const body = useId();
@@ -27,15 +31,16 @@ export const ToolCard = memo(({ call, result, parts = [], state, decision, foldK
     >
       <${Mark} state=${state} icon=${icon} />
       <span class="tool-name" title=${call.name}>${visible(title ?? friendly(call.name))}</span>
-      ${!open && html`<span class="tool-preview">${formatEntries(call.args)}</span>`}
+      ${!open && html`<span class="tool-preview">${formatEntries(call.args).slice(0, LINE)}</span>`}
       <span class="spacer" />
       ${decision && html`<span class="tag" data-testid="decision">${DECISIONS[decision.action]?.done}</span>`}
+      ${state === "running" && html`<${Elapsed} since=${decision?.at ?? at} />`}
       ${result?.latency_ms != null && html`<span class="muted">${formatDuration(result.latency_ms)}</span>`}
       <${Icon} name="chevron" />
     </button>
     <div id=${body} class="card-body">
       ${open && html`<${Details} call=${call} result=${result} decision=${decision} />`}
-      ${!open && result && html`<p class="one-line" data-testid="tool-result">${result.content}</p>`}
+      ${!open && result && html`<p class="one-line" data-testid="tool-result">${result.content.slice(0, LINE)}</p>`}
       ${open && html`<${Parts} parts=${parts.filter((part) => !isMedia(part))} />`}
       ${state === "missing" && html`<p class="muted">${t("No result")}</p>`}
     </div>

@@ -26,7 +26,7 @@ export function Trust({ load }) {
   };
   return html`<section class=${`card trust ${open ? "open" : ""}`} data-testid="trust">
     <button type="button" class="card-head" aria-expanded=${String(open)} aria-controls=${body} onClick=${toggle}>
-      <span class="mark"><${Icon} name="link" /></span>
+      <span class="mark"><${Icon} name="search" /></span>
       <span>${t("What this rests on")}</span>
       <span class="spacer" />
       <${Icon} name="chevron" />

@@ -19,22 +19,17 @@ export function Working({ exchange, isHeard, agentName }) {
   }
   if (stopping) return html`<${Line} testId="working" text=${t("Stopping…")} />`;
   const text = progress ? activityText("progress", progress, agentName) : t("Working…");
-  return html`<${Timed} testId=${progress ? "activity" : "working"} text=${text} exchange=${exchange} />`;
+  const elapsed = html`<${Elapsed} since=${exchange.messages[0]?.timestamp} />`;
+  return html`<${Line} testId=${progress ? "activity" : "working"} text=${text} more=${elapsed} />`;
 }
 
-/** How long the exchange has gone on, in milliseconds; anew every second. */
-export function useElapsed({ messages }) {
+/** How long something has gone on that began at the time `since`, after a `sign`; not read aloud every second. */
+export function Elapsed({ since, sign = "" }) {
   const now = useNow(1_000);
   const [seenAt] = useState(now);
-  const askedAt = Date.parse(messages[0]?.timestamp);
-  return now - (seenAt - askedAt < LONGEST_MS ? Math.min(askedAt, seenAt) : seenAt);
-}
-
-/** How long is not read aloud every second. */
-function Timed({ testId, text, exchange }) {
-  const elapsed = useElapsed(exchange);
-  const told = elapsed >= 1_000 && html`<span class="muted" aria-hidden="true">${formatElapsed(elapsed)}</span>`;
-  return html`<${Line} testId=${testId} text=${text} more=${told} />`;
+  const begunAt = Date.parse(since);
+  const elapsed = now - (seenAt - begunAt < LONGEST_MS ? Math.min(begunAt, seenAt) : seenAt);
+  return elapsed >= 1_000 && html`<span class="muted" aria-hidden="true">${sign}${formatElapsed(elapsed)}</span>`;
 }
 
 function Line({ testId, text, more }) {

@@ -35,7 +35,7 @@ export class Entries {
     const wasOpen = session && familyIds.includes(familyOf(session)) ? sessionId : null;
     this.sessions.hide(familyIds);
     if (wasOpen) this.conversation.startNew({ replace: true });
-    this.undo.offer({
+    const say = this.undo.offer({
       text: deletedText(familyIds.length, title, branches),
       undo: () => {
         this.sessions.bringBack(familyIds);
@@ -43,6 +43,13 @@ export class Entries {
       },
       commit: (options) => this.sessions.remove(familyIds, options),
     });
+    if (title) this.#countAll(familyIds[0], branches, (count) => say(deletedText(1, title, count)));
+  }
+
+  /** `branches` are those that are listed; there may be more of them. */
+  async #countAll(familyId, branches, tell) {
+    const count = await this.sessions.countBranches(familyId).catch(() => branches);
+    if (count !== branches) tell(count);
   }
 }
 

@@ -39,6 +39,11 @@ export class Sessions {
     return this.#list.items.filter((session) => familyOf(session) === familyId);
   }
 
+  /** How many branches a family has, listed or not. Raises ApiError. */
+  async countBranches(familyId) {
+    return (await this.api.branches(familyId)).branches.length - 1;
+  }
+
   received(event) {
     if (event.type === "following_sessions") this.refresh();
     else if (event.type === "session_deleted") this.#gone(event.session_id);

@@ -18,12 +18,18 @@ export class Undo {
     addEventListener("pagehide", () => this.#settle({ keepalive: true }));
   }
 
-  /** `undo` takes back what was done; `commit`, if there is one, does it for good. Both may fail with an ApiError. */
+  /**
+   * `undo` takes back what was done; `commit`, if there is one, does it for good. Both may fail with an ApiError.
+   * Returns what says another text while this is offered.
+   */
   offer({ text, undo, commit }) {
     this.#settle();
-    this.#offer = { undo, commit };
-    this.store.set({ undo: { text, canUndo: true } });
+    const offer = { undo, commit };
+    const say = (words) => this.#offer === offer && this.store.set({ undo: { text: words, canUndo: true } });
+    this.#offer = offer;
+    say(text);
     this.release();
+    return say;
   }
 
   /** Somebody is about to decide: the time stands still until `release`. */

@@ -179,6 +179,26 @@ async def test_the_list_has_one_entry_that_opens_what_was_open_last(page: ChatPa
     await other.tab.close()
 
 
+async def test_a_deletion_says_how_many_variants_go_though_few_are_listed(
+    page: ChatPage, chat_server: RunningServer
+) -> None:
+    await page.choose_agent("echo")
+    await page.asked("one")
+    async with rest(chat_server) as http:
+        forks = [await http.post(f"/sessions/{page.session_id}/fork", json={"rank": 0}) for _ in range(2)]
+        for _ in range(90):
+            await http.post("/sessions", json={"agent_id": "echo"})
+        await http.post(f"/sessions/{forks[0].json()['id']}/fork", json={"rank": 0})
+    await page.tab.reload()
+    entry = page.by("session-item").filter(has_text="one").first
+    await entry.hover()
+    await entry.get_by_test_id("item-menu").click()
+    await page.by("delete-session").click()
+    await expect(page.by("undo-notice")).to_contain_text("deleted with 3 variants")
+    await page.by("undo").click()
+    await expect(entry).to_be_visible()
+
+
 async def test_a_branch_is_used_while_another_one_runs(page: ChatPage, pace: Pace, chat_server: RunningServer) -> None:
     await page.choose_agent("paced")
     await page.ask("write 2 words")

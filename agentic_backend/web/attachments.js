@@ -26,8 +26,10 @@ export class Attachments {
 
   /** Uploads the files, to be attached to what is written in the open conversation. */
   add(files) {
+    // One beyond the limit says what the limit is; of a whole folder there may be thousands.
+    const most = this.store.state.limits.attachments_per_ask + 1;
     // However long each takes, they stay in the order in which they were chosen.
-    [...files].forEach((file, index) => this.#add(file, Date.now() + index / 1_000));
+    [...files].slice(0, most).forEach((file, index) => this.#add(file, Date.now() + index / 1_000));
   }
 
   /** Ends an upload, or takes its error off the page. */

@@ -62,7 +62,8 @@ const commands = {
   },
   async fork({ as, session_id, rank }) {
     const options = { tokens: tokens.length ? { access_token: tokens[0] } : null };
-    const branch = await fork(process.argv[2], session_id, rank, options).catch((error) => ({ failed: error.code }));
+    const refused = ({ name, code }) => ({ failed: code ?? name });
+    const branch = await fork(process.argv[2], session_id, rank, options).catch(refused);
     tell({ from: as, ...branch });
   },
   follow_exchange({ as, session_id, exchange_id, seq }) {

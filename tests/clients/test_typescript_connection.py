@@ -137,6 +137,20 @@ async def test_what_a_later_version_may_send_is_ignored(consumer: Consumer) -> N
         assert client.phases == ["open"]
 
 
+async def test_a_call_that_something_else_answers_fails_by_its_own_error(consumer: Consumer) -> None:
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 10\r\nConnection: close\r\n\r\n<h1>Oh</h1>")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as server:
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with typescript_client(consumer, address) as client:
+            branch = await client.answer("fork", **{"as": "branch", "session_id": "s", "rank": 0})
+            assert branch["failed"] == "Unreadable"
+
+
 async def test_what_comes_again_is_dropped_and_a_reset_shows_the_exchange_anew(consumer: Consumer) -> None:
     async def repeating(socket: ServerConnection) -> None:
         frame = await received(socket, "ask")

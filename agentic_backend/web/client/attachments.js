@@ -1,10 +1,8 @@
 /** Uploads files, so that an ask may name them in `attachments`. */
 
-/** @import { FrameRefused } from "@agentic-backend/client/protocol" */
-/** @import { Tokens } from "./connection.js" */
+/** @import { CallOptions } from "./call.js" */
 
-import { Refused } from "./errors.js";
-import { serverUrl } from "./server-url.js";
+import { call } from "./call.js";
 
 /**
  * A file on the server. `mime` is what its content tells, `text_chars` how much text a model reads of it.
@@ -21,28 +19,15 @@ import { serverUrl } from "./server-url.js";
  */
 
 /**
- * Uploads a file to the server at this address: an image, a PDF, or text in UTF-8. Throws Refused if the server does
- * not take it, and what `fetch` throws.
+ * Uploads a file to the server at this address: an image, a PDF, or text in UTF-8. Throws what `call` throws.
  *
  * @param {string | URL} server  as in `connect`
  * @param {Blob} content
- * @param {{ name: string, tokens?: Tokens | null, signal?: AbortSignal }} options
+ * @param {CallOptions & { name: string }} options
  * @returns {Promise<Attachment>}
  */
-export async function upload(server, content, { name, tokens = null, signal }) {
-  const body = new FormData();
-  body.append("file", content, name);
-  /** @type {Record<string, string>} */
-  const headers = tokens ? { Authorization: `Bearer ${tokens.access_token}` } : {};
-  const response = await fetch(serverUrl(server, "attachments"), {
-    method: "POST",
-    headers,
-    body,
-    signal: signal ?? null,
-  });
-  const answer = await response.json();
-  if (response.ok) return answer;
-  /** @type {{ error: FrameRefused }} */
-  const { error } = answer;
-  throw new Refused(error);
+export async function upload(server, content, { name, ...options }) {
+  const form = new FormData();
+  form.append("file", content, name);
+  return (await call(server, "POST", "attachments", options, form)).json();
 }

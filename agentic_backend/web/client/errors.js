@@ -21,9 +21,9 @@ export class Refused extends Error {
   }
 }
 
-/** The server has sent an event that is not of the protocol. */
+/** What came is not of the protocol: an event of the server's, or an answer that something before it gave. */
 export class Unreadable extends Error {
-  /** @param {string} type  of the event */
+  /** @param {string} type  of the event, or the status of the answer */
   constructor(type) {
     super(`the server sent a ${type} that can't be read`);
     this.name = "Unreadable";

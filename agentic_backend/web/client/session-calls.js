@@ -1,16 +1,9 @@
 /** Calls about one session: what its user says of answers, its export, and the links by which it is shared. */
 
-/** @import { ChatMessage, FrameRefused } from "@agentic-backend/client/protocol" */
-/** @import { Tokens } from "./connection.js" */
+/** @import { ChatMessage } from "@agentic-backend/client/protocol" */
+/** @import { CallOptions } from "./call.js" */
 
-import { Refused } from "./errors.js";
-import { serverUrl } from "./server-url.js";
-
-/**
- * @typedef {object} CallOptions
- * @property {Tokens | null} [tokens]
- * @property {AbortSignal} [signal]
- */
+import { call } from "./call.js";
 
 /**
  * A link to a session. Only a new one has a `secret`, and the `path` of the chat page that shows it.
@@ -40,7 +33,7 @@ import { serverUrl } from "./server-url.js";
 /**
  * Says what the answer at `rank` was like, instead of what was said before; `said` null takes it back.
  *
- * As each of these calls it throws Refused if the server refuses it, and what `fetch` throws.
+ * As each of these calls it throws what `call` throws.
  *
  * @param {string | URL} server  as in `connect`
  * @param {string} sessionId
@@ -118,27 +111,4 @@ export async function revokeShare(server, sessionId, shareId, options) {
 export async function shared(server, secret, options = {}) {
   const path = `shares/${encodeURIComponent(secret)}?after_rank=${options.afterRank ?? -1}`;
   return (await call(server, "GET", path, options)).json();
-}
-
-/**
- * @param {string | URL} server
- * @param {string} method
- * @param {string} path
- * @param {CallOptions} [options]
- * @param {object | null} [body]
- */
-async function call(server, method, path, { tokens = null, signal } = {}, body = null) {
-  /** @type {Record<string, string>} */
-  const headers = tokens ? { Authorization: `Bearer ${tokens.access_token}` } : {};
-  if (body) headers["Content-Type"] = "application/json";
-  const response = await fetch(serverUrl(server, path), {
-    method,
-    headers,
-    body: body && JSON.stringify(body),
-    signal: signal ?? null,
-  });
-  if (response.ok) return response;
-  /** @type {{ error: FrameRefused }} */
-  const { error } = await response.json();
-  throw new Refused(error);
 }

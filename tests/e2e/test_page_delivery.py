@@ -129,19 +129,32 @@ async def test_name_logo_and_accent_are_those_of_the_settings(browser: Browser, 
 
 
 async def test_what_is_loaded_later_is_asked_for_again_while_the_server_is_away(page: ChatPage) -> None:
-    page.provokes("ERR_")
-    asked: list[str] = []
-
-    async def fail_twice(route: Route) -> None:
-        asked.append(route.request.url)
-        await (route.abort() if len(asked) <= 2 else route.continue_())
-
-    await page.tab.route("**/components/shortcuts-dialog.js*", fail_twice)
-    await page.tab.reload()
+    asked = await fails_twice(page, "components/shortcuts-dialog.js")
     await page.by("session-menu").click()
     await page.by("show-shortcuts").click()
     await expect(page.tab.get_by_role("dialog")).to_be_visible()
     assert len(set(asked)) == 3
+
+
+async def test_an_answer_is_shown_once_what_renders_it_could_be_loaded(page: ChatPage) -> None:
+    asked = await fails_twice(page, "growing-text.js")
+    await page.asked("What is 17 * 23?")
+    await expect(page.answers).to_contain_text("391")
+    assert len(set(asked)) == 3
+
+
+async def fails_twice(page: ChatPage, file: str) -> list[str]:
+    """Loads the page anew where the first two requests for `file` fail; what is requested for it."""
+    page.provokes("ERR_")
+    asked: list[str] = []
+
+    async def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        await (route.abort() if len(asked) <= 2 else route.continue_())
+
+    await page.tab.route(f"**/{file}*", answer)
+    await page.tab.reload()
+    return asked
 
 
 async def test_linked_modules_run_as_they_would_alone(browser: Browser) -> None:

@@ -2,6 +2,7 @@
 
 import { formatBytes } from "../format.js";
 import { t } from "../i18n.js";
+import { isTouched } from "../touch.js";
 import { AttachButton, AttachmentTray, DropArea } from "./attaching.js";
 import { isLong, wholeText } from "../drafts.js";
 import { ComposerHints, LIMIT_ID, HINT_ID } from "./composer-hints.js";
@@ -14,8 +15,6 @@ import { Queued } from "./queued.js";
 const GROWS = CSS.supports("field-sizing", "content");
 const MOST_ROWS = 12;
 const ABOUT_A_LINE = 80;
-
-const isTouched = () => matchMedia("(hover: none) and (pointer: coarse)").matches;
 
 /**
  * `loading`, `running`, `stopping` and `waiting` say how the open conversation stands, `answers` that what is written answers what

@@ -1,8 +1,7 @@
 /** Components that are loaded when they are first shown, so that a visit that never needs them doesn't wait for them. */
 
+import { persistently } from "../persistently.js";
 import { html, useEffect, useState } from "./html.js";
-
-const RETRY_MS = 2_000;
 
 /** The component that `load` resolves to. Until it is there nothing is shown; a failure is tried again. */
 export function lazy(load) {
@@ -19,14 +18,4 @@ export function lazy(load) {
     }, []);
     return View && html`<${View} ...${properties} />`;
   };
-}
-
-async function persistently(load) {
-  for (;;) {
-    try {
-      return await load();
-    } catch {
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-    }
-  }
 }

@@ -1,9 +1,8 @@
 /** A question that is being written anew, in its place. What is sent becomes a branch. */
 
 import { t } from "../i18n.js";
+import { isTouched } from "../touch.js";
 import { html, useId, useLayoutEffect, useRef } from "./html.js";
-
-const isTouched = () => matchMedia("(hover: none) and (pointer: coarse)").matches;
 
 /** `hasFiles`: with files it needs no text. */
 export function QuestionEditor({ text, hasFiles, onSend, onClose }) {

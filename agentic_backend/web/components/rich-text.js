@@ -6,10 +6,13 @@
 import { codeClicked } from "../code-blocks.js";
 import { showImage } from "../images.js";
 import { painted } from "../painted.js";
+import { persistently } from "../persistently.js";
 import { html, memo, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 
 const loaded = { GrowingText: null };
-const loading = painted.then(() => import("../growing-text.js")).then(({ GrowingText }) => (loaded.GrowingText = GrowingText));
+const loading = painted
+  .then(() => persistently(() => import("../growing-text.js")))
+  .then(({ GrowingText }) => (loaded.GrowingText = GrowingText));
 
 export const RichText = memo(({ text, streaming = false, onShown = null }) => {
   const root = useRef(null);

@@ -26,8 +26,9 @@ from agentic_backend.stores.cursors import cursor_at, place_of
 from agentic_backend.stores.exchange_pages import ExchangePageStore
 from agentic_backend.stores.instances import InstanceStore
 from agentic_backend.stores.items import ItemStore
-from agentic_backend.stores.kpi_figures import KpiBucket, KpiQuery
+from agentic_backend.stores.kpi_figures import KpiStore
 from agentic_backend.stores.message_search import MessageSearchStore
+from agentic_backend.stores.messages import MessageStore
 from agentic_backend.stores.records import (
     CheckpointRecord,
     ExchangeRecord,
@@ -192,11 +193,13 @@ class Store(
     InstanceStore,
     ItemStore,
     AttachmentStore,
+    MessageStore,
     MessageSearchStore,
     ExchangePageStore,
     SessionSearchStore,
     TrailStore,
     UsageStore,
+    KpiStore,
     ChoreStore,
     UserStore,
     BranchStore,
@@ -387,46 +390,6 @@ class Store(
 
     async def count_empty_sessions(self, user_id: str) -> int:
         """The number of the user's sessions without a message."""
-        ...
-
-    async def exchange_messages(self, exchange_id: str, max_bytes: int | None = None) -> list[MessageRecord]:
-        """All messages of one exchange, by rank.
-
-        With `max_bytes`, only the first one and as many of the last ones as fit, at least one.
-        """
-        ...
-
-    async def messages_after(
-        self, session_id: str, after_rank: int, limit: int, max_bytes: int | None = None
-    ) -> list[MessageRecord]:
-        """At most `limit` messages with a rank above `after_rank` (-1: from the first), by rank, shared ones too.
-
-        With `max_bytes`, as many of these as fit, at least one; the store reads little more than that.
-        """
-        ...
-
-    async def last_exchanges(self, session_id: str, count: int, max_bytes: int | None = None) -> list[MessageRecord]:
-        """The messages of the last `count` ended exchanges, by rank, shared ones too.
-
-        The cost doesn't depend on the session's length.
-
-        With `max_bytes`, only as many complete exchanges as fit, the last ones.
-        """
-        ...
-
-    async def record_kpi(self, record: KpiRecord) -> None:
-        """Store the KPIs of an exchange that stores nothing else (query mode)."""
-        ...
-
-    async def kpi_record(self, exchange_id: str) -> KpiRecord | None:
-        """The KPIs of an exchange that has ended."""
-        ...
-
-    async def kpi_figures(self, query: KpiQuery) -> list[KpiBucket]:
-        """The first `query.limit` buckets of figures over KPI records, by time and group.
-
-        Raises RateLimited if this exceeds the timeout of an operation; the store then stops it.
-        """
         ...
 
     async def prove_write(self) -> None:

@@ -1,4 +1,4 @@
-"""Figures over KPI records: the query, its result, and their computation for a database that can't compute them."""
+"""KpiStore, and figures over KPI records: the query, its result, and their computation where a database can't."""
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from statistics import fmean
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic_core import from_json
+
+from agentic_backend.stores.records import KpiRecord
 
 _Record = Mapping[str, Any]
 
@@ -130,3 +132,22 @@ def _figure(values: Sequence[float], operation: str) -> float | None:
     if not values:
         return 0 if operation == "count" else None
     return OPERATIONS[operation](values)
+
+
+class KpiStore(Protocol):
+    """The operations of a Store on KPI records; those of sessions are written with their exchange's end."""
+
+    async def record_kpi(self, record: KpiRecord) -> None:
+        """Store the KPIs of an exchange that stores nothing else (query mode)."""
+        ...
+
+    async def kpi_record(self, exchange_id: str) -> KpiRecord | None:
+        """The KPIs of an exchange that has ended."""
+        ...
+
+    async def kpi_figures(self, query: KpiQuery) -> list[KpiBucket]:
+        """The first `query.limit` buckets of figures over KPI records, by time and group.
+
+        Raises RateLimited if this exceeds the timeout of an operation; the store then stops it.
+        """
+        ...

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from agentic_backend.stores.columns import Column
 from agentic_backend.stores.sqlite.connection import SqliteConnection
-from agentic_backend.stores.tables import TABLES, Column, Table
+from agentic_backend.stores.tables import TABLES, Table
 
 _FIRST = (
     """

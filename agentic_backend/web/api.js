@@ -155,19 +155,19 @@ export class Api {
 
   /** Uploads a file: the attachment. `onProgress` gets the part that was sent, from 0 to 1. */
   async upload(file, { onProgress, signal }) {
-    const tokens = await this.tokens();
+    const headers = await this.#headers();
     const body = new FormData();
     body.append("file", file);
     return new Promise((resolve, reject) => {
       // fetch doesn't tell how much was sent.
       const request = new XMLHttpRequest();
       request.open("POST", this.#url("attachments", {}));
-      if (tokens) request.setRequestHeader("Authorization", `Bearer ${tokens.access_token}`);
+      for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
       request.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0);
       request.onload = () => {
         const isJson = request.getResponseHeader("Content-Type")?.includes("json");
-        const answer = isJson ? parseExactly(request.responseText) : null;
-        if (request.status === 201) resolve(answer);
+        const answer = isJson ? parsed(request.responseText) : null;
+        if (request.status === 201 && answer) resolve(answer);
         else reject(apiError(request.status, answer));
       };
       request.onerror = request.onabort = () => reject(new ApiError());
@@ -196,8 +196,7 @@ export class Api {
 
   /** The response to a GET of what is no JSON to read. */
   async #fetched(path, query = {}) {
-    const tokens = await this.tokens();
-    const headers = tokens ? { Authorization: `Bearer ${tokens.access_token}` } : {};
+    const headers = await this.#headers();
     const response = await fetch(this.#url(path, query), { headers }).catch(() => {
       throw new ApiError();
     });
@@ -213,10 +212,16 @@ export class Api {
     return url;
   }
 
+  /** Without tokens, because whoever gives them can't be reached, there is no call. */
+  async #headers() {
+    const tokens = await this.tokens().catch(() => {
+      throw new ApiError();
+    });
+    return tokens ? { Authorization: `Bearer ${tokens.access_token}` } : {};
+  }
+
   async #fetch(method, url, { body, keepalive }) {
-    const headers = { Accept: "application/json" };
-    const tokens = await this.tokens();
-    if (tokens) headers.Authorization = `Bearer ${tokens.access_token}`;
+    const headers = { Accept: "application/json", ...(await this.#headers()) };
     if (body) headers["Content-Type"] = "application/json";
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const response = await fetch(url, { method, headers, signal, keepalive, body: body && JSON.stringify(body) });
@@ -227,6 +232,15 @@ export class Api {
     }
     const text = await response.text();
     return { response, answer: text ? parseExactly(text) : null };
+  }
+}
+
+/** What is no JSON, although it says so, comes from something between here and the server. */
+function parsed(text) {
+  try {
+    return parseExactly(text);
+  } catch {
+    return null;
   }
 }
 

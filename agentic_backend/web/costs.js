@@ -11,7 +11,7 @@ export const noCosts = { sessionId: null, byExchange: {}, total: [] };
 
 export class Costs {
   #isPriced = true;
-  /** What the costs were read for last: the session, and how many of its exchanges had ended. */
+  /** What the costs were read for last: the session, and the last of its exchanges that had ended. */
   #read = null;
 
   constructor(api, store) {
@@ -21,9 +21,9 @@ export class Costs {
   }
 
   #follow({ sessionId, transcript: { exchanges } }) {
-    const ended = exchanges.filter((exchange) => !isOngoing(exchange)).length;
-    const wanted = `${sessionId} ${ended}`;
-    if (!this.#isPriced || !sessionId || ended === 0 || wanted === this.#read) return;
+    const ended = exchanges.findLast((exchange) => !isOngoing(exchange));
+    const wanted = `${sessionId} ${ended?.id}`;
+    if (!this.#isPriced || !sessionId || !ended || wanted === this.#read) return;
     this.#read = wanted;
     this.#refresh(sessionId, wanted);
   }

@@ -26,10 +26,14 @@ export class Attachments {
 
   /** Uploads the files, to be attached to what is written in the open conversation. */
   add(files) {
-    // One beyond the limit says what the limit is; of a whole folder there may be thousands.
-    const most = this.store.state.limits.attachments_per_ask + 1;
-    // However long each takes, they stay in the order in which they were chosen.
-    [...files].slice(0, most).forEach((file, index) => this.#add(file, Date.now() + index / 1_000));
+    let index = 0;
+    for (const file of files) {
+      const isFull = this.#count() >= this.store.state.limits.attachments_per_ask;
+      // However long each takes, they stay in the order in which they were chosen.
+      this.#add(file, Date.now() + index++ / 1_000);
+      // It says of all that follow that they are too many.
+      if (isFull) break;
+    }
   }
 
   /** Ends an upload, or takes its error off the page. */
@@ -87,8 +91,7 @@ export class Attachments {
   async #add(file, at) {
     const { sessionId } = this.store.state.conversation;
     const { limits } = this.store.state;
-    const under = this.store.state.uploads.filter((upload) => upload.sessionId === sessionId && !upload.error);
-    const error = misfit(file, this.#attached(sessionId).length + under.length, limits);
+    const error = misfit(file, this.#count(), limits);
     const key = randomId();
     const preview = !error && isImage({ mime: file.type }) ? URL.createObjectURL(file) : null;
     const upload = { key, sessionId, name: file.name, size: file.size, progress: 0, error, preview };
@@ -100,8 +103,10 @@ export class Attachments {
       const onProgress = (progress) => this.#change(key, { progress });
       const { id, name, mime, size } = await this.api.upload(file, { onProgress, signal: abort.signal });
       if (abort.signal.aborted) return void this.api.removeAttachment(id).catch(() => {});
-      const attachments = [...this.#attached(sessionId), { id, name, mime, size, at }];
-      this.drafts.change(sessionId, { attachments: attachments.sort((one, other) => (one.at ?? 0) - (other.at ?? 0)) });
+      // What is written may have got a session meanwhile, or have gone on in a branch.
+      const place = this.#upload(key).sessionId;
+      const attachments = [...this.#attached(place), { id, name, mime, size, at }];
+      this.drafts.change(place, { attachments: attachments.sort((one, other) => (one.at ?? 0) - (other.at ?? 0)) });
       this.#drop(key);
     } catch (failure) {
       if (abort.signal.aborted) return;
@@ -116,8 +121,19 @@ export class Attachments {
     return URL.createObjectURL(content);
   }
 
+  /** How many files belong to what is written in the open conversation, or are on their way to it. */
+  #count() {
+    const { sessionId } = this.store.state.conversation;
+    const under = this.store.state.uploads.filter((upload) => upload.sessionId === sessionId && !upload.error);
+    return this.#attached(sessionId).length + under.length;
+  }
+
   #attached(sessionId) {
     return this.drafts.of(sessionId).attachments ?? [];
+  }
+
+  #upload(key) {
+    return this.store.state.uploads.find((upload) => upload.key === key);
   }
 
   #change(key, patch) {
@@ -126,7 +142,7 @@ export class Attachments {
   }
 
   #drop(key) {
-    const { preview } = this.store.state.uploads.find((upload) => upload.key === key) ?? {};
+    const { preview } = this.#upload(key) ?? {};
     if (preview) URL.revokeObjectURL(preview);
     this.store.set({ uploads: this.store.state.uploads.filter((upload) => upload.key !== key) });
   }

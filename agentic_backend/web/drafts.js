@@ -61,6 +61,7 @@ export class Drafts {
     this.change(sessionId, { text, pasted, queued, attachments });
     this.store.set({ drafts: { ...this.store.state.drafts, [NEW]: EMPTY } });
     this.#changed.add(NEW);
+    this.#moveUploads(null, sessionId);
     this.flush();
   }
 
@@ -69,6 +70,13 @@ export class Drafts {
     const { queued, ...written } = this.of(from);
     this.change(to, written);
     this.change(from, { ...EMPTY, queued, pasted: undefined, attachments: undefined });
+    this.#moveUploads(from, to);
+  }
+
+  /** What is on its way to a draft is attached where that has gone. */
+  #moveUploads(from, to) {
+    const moved = (upload) => (upload.sessionId === from ? { ...upload, sessionId: to } : upload);
+    this.store.set({ uploads: this.store.state.uploads.map(moved) });
   }
 
   /** The session is gone, and with it what was written there; `saved`: that goes on in a new conversation. */

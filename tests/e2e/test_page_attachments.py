@@ -1,13 +1,14 @@
 """Attachments on the page: chosen, pasted and dropped; with progress, errors and limits; shown, opened and saved."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, FilePayload, Route, expect
+from playwright.async_api import Browser, FilePayload, Route, WebSocketRoute, expect
 from support.attached_files import a_pdf, a_png
 from support.chat_page import ChatPage, chat_page
 from support.running_server import RunningServer, running_server
@@ -117,9 +118,10 @@ async def test_each_file_that_does_not_fit_says_why(page: ChatPage) -> None:
     for _ in range(3):
         await failed.first.get_by_role("button").click()
     await expect(failed).to_have_count(0)
-    await choose(page, *[a_file(f"{number}.txt", b"x") for number in range(3)])
+    await choose(page, *[a_file(f"{number}.txt", b"x") for number in range(30)])
     await expect(page.by("attached")).to_have_count(3)
-    await expect(failed).to_contain_text("A message takes at most 3 files.")
+    # One says it for all.
+    await expect(failed).to_have_text(["2.txt A message takes at most 3 files."], use_inner_text=True)
 
 
 async def test_an_upload_shows_its_progress_and_can_be_given_up(page: ChatPage, server: RunningServer) -> None:
@@ -160,6 +162,36 @@ async def test_what_is_attached_outlasts_a_reload_and_can_be_removed(page: ChatP
     await expect(page.composer).to_be_focused()
     await page.asked("what is this?")
     await expect(page.answers.last).to_contain_text("I see an image")
+
+
+async def test_what_is_attached_comes_back_with_an_ask_that_is_refused_after_a_reload(page: ChatPage) -> None:
+    def swallow(socket: WebSocketRoute) -> None:
+        pass
+
+    def refuse(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+
+        def from_page(message: str | bytes) -> None:
+            frame = json.loads(message)
+            if frame["type"] != "ask":
+                return server.send(message)
+            why = {"code": "budget_exceeded", "content": "No more.", "retryable": False, "request_id": "r"}
+            ids = {"refused": "ask", "client_exchange_id": frame["client_exchange_id"]}
+            socket.send(json.dumps({"type": "error", "whose": "user", **why, **ids}))
+
+        socket.on_message(from_page)
+
+    await page.tab.route_web_socket("**/ws", swallow)
+    await page.tab.reload()
+    await choose(page, a_file("notes.txt", b"x"))
+    await expect(page.by("attached")).to_have_count(1)
+    await page.ask("what is this?")
+    await expect(page.exchanges).to_have_attribute("data-status", "sending")
+    await page.tab.route_web_socket("**/ws", refuse)
+    await page.tab.reload()
+    await expect(page.by("error-notice")).to_contain_text("No more.")
+    await expect(page.composer).to_have_value("what is this?")
+    await expect(page.by("attached")).to_contain_text(["notes.txt"])
 
 
 async def test_hostile_names_and_contents_are_nothing_but_text(page: ChatPage) -> None:

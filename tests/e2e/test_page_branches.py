@@ -263,9 +263,14 @@ async def test_a_completed_conversation_goes_on_in_a_branch(page: ChatPage, chat
         await http.post(f"/sessions/{root}/complete")
     await page.by("go-on-in-branch").click()
     await expect(page.composer).to_be_editable()
-    await page.asked("two")
     assert page.session_id != root
-    assert [text for kind, text in await page.shown() if kind == "asked"] == ["one", "two"]
+    # What is asked there in another window is heard of.
+    other = await page.another_tab(f"#s={page.session_id}")
+    await other.ended()
+    await other.asked("two")
+    await page.ended(exchanges=2)
+    await page.asked("three")
+    assert [text for kind, text in await page.shown() if kind == "asked"] == ["one", "two", "three"]
 
 
 async def test_a_branch_that_can_not_be_made_says_why_and_loses_nothing(page: ChatPage) -> None:

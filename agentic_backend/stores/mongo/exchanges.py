@@ -48,7 +48,7 @@ from agentic_backend.stores.mongo.documents import (
 from agentic_backend.stores.mongo.driver import inserted
 from agentic_backend.stores.mongo.messages import messages_between
 from agentic_backend.stores.mongo.operations import Part, operation
-from agentic_backend.stores.mongo.sessions import session_with
+from agentic_backend.stores.mongo.sessions import change_family, session_with
 from agentic_backend.stores.mongo.settling import (
     HalfBegun,
     exchange_with,
@@ -89,12 +89,15 @@ class Exchanges(Part):
                 await put_trail(database, trail)
                 if new_session is not None:
                     return await _open_with(database, exchange, opening, new_session, self.now())
-                return await _open_in(database, exchange, opening, self.now())
+                written, was_archived = await _open_in(database, exchange, opening, self.now())
             except (SessionNotFound, SessionCompleted, SessionBusy, ValueError):
                 # ValueError: the message's text can't be stored.
                 await remove_trail(database, trail)
                 await database["exchanges"].delete_one({"_id": exchange.id})
                 raise
+        if was_archived:
+            await change_family(self, database, written.session, {"archived": False}, {"archived": True})
+        return written
 
     @operation
     async def append(
@@ -271,8 +274,10 @@ async def _refuse_busy(database: Database, session: SessionRecord) -> None:
         raise SessionBusy
 
 
-async def _open_in(database: Database, exchange: ExchangeRecord, opening: MessageDraft, now: datetime) -> Written:
-    """Insert the exchange's first message, and put the exchange into its session."""
+async def _open_in(
+    database: Database, exchange: ExchangeRecord, opening: MessageDraft, now: datetime
+) -> tuple[Written, bool]:
+    """Insert the exchange's first message, and put the exchange into its session; and whether that was archived."""
     held: Document = {
         "_id": exchange.session_id,
         "next_rank": exchange.first_rank,
@@ -300,9 +305,7 @@ async def _open_in(database: Database, exchange: ExchangeRecord, opening: Messag
         counted = await count_batch(database, held, messages, changes, begins=True)
         if counted is not None and (session := session_in(counted)) is not None:
             await _drop_checkpoint(database, counted, held["next_rank"])
-            if held["archived"] is True:
-                await _take_out(database, session)
-            return Written(session, messages)
+            return Written(session, messages), held["archived"] is True
         found = await _open_session(database, exchange)
         # The caller expected another rank, the session's active exchange doesn't exist, or the session is archived.
         archived = True if found.archived else {"$ne": True}
@@ -310,12 +313,6 @@ async def _open_in(database: Database, exchange: ExchangeRecord, opening: Messag
         at = max(at, found.updated_at)
         begins = {"first_rank": found.next_rank, "started_at": rfc3339(max(exchange.started_at, found.updated_at))}
         await database["exchanges"].update_one({"_id": exchange.id}, {"$set": begins})
-
-
-async def _take_out(database: Database, session: SessionRecord) -> None:
-    """Take the family of the session, which is out already, out of the archive."""
-    family = {"$or": [{"_id": session.family_id}, {"root_id": session.family_id}]}
-    await database["sessions"].update_many(family, {"$set": {"archived": False}})
 
 
 async def _open_with(

@@ -68,7 +68,7 @@ class Sessions(Part):
         session = await session_with(database, session_id)
         if session is None or not session.unnamed:
             return []
-        return await self._change_family(database, session, _titled(title), {"unnamed": True})
+        return await change_family(self, database, session, _titled(title), {"unnamed": True})
 
     @operation
     async def change_session(self, database: Database, session_id: str, change: SessionChange) -> list[SessionRecord]:
@@ -79,20 +79,7 @@ class Sessions(Part):
         changes = {name: value for name, value in marks.items() if value is not None}
         if change.title is not None:
             changes |= _titled(change.title)
-        return await self._change_family(database, session, changes, {})
-
-    async def _change_family(
-        self, database: Database, session: SessionRecord, changes: Document, conditions: Document
-    ) -> list[SessionRecord]:
-        """Change those of the session's family that meet `conditions`; they as they are then, the session first."""
-        others = await database["sessions"].find({"root_id": session.family_id}, {"_id": 1}).to_list(None)
-        # Without repeats.
-        family = dict.fromkeys([session.id, session.family_id, *(other["_id"] for other in others)])
-        changed = []
-        for member in family:
-            async with self.turn(member):
-                changed.append(await changed_session(database, {"_id": member, **conditions}, changes))
-        return [each for each in changed if each is not None]
+        return await change_family(self, database, session, changes, {})
 
     @operation
     async def complete_session(
@@ -161,6 +148,23 @@ class Sessions(Part):
         # Changes a document that exists only for this.
         proof = {"$set": {"proof": os.urandom(PROOF_BYTES)}}
         await database["write_proofs"].update_one({"_id": "proof"}, proof, upsert=True)
+
+
+async def change_family(
+    part: Part, database: Database, session: SessionRecord, changes: Document, conditions: Document
+) -> list[SessionRecord]:
+    """Change those of the session's family that meet `conditions`; they as they are then, the session first.
+
+    Each in its turn, so the caller may have none.
+    """
+    others = await database["sessions"].find({"root_id": session.family_id, **conditions}, {"_id": 1}).to_list(None)
+    # Without repeats.
+    family = dict.fromkeys([session.id, session.family_id, *(other["_id"] for other in others)])
+    changed = []
+    for member in family:
+        async with part.turn(member):
+            changed.append(await changed_session(database, {"_id": member, **conditions}, changes))
+    return [each for each in changed if each is not None]
 
 
 async def delete(database: Database, session_id: str) -> None:

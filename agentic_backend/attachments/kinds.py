@@ -4,6 +4,7 @@ Only a header is read of an image, so that one whose pixels take gigabytes costs
 """
 
 import re
+from codecs import getincrementaldecoder
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -58,17 +59,22 @@ def is_pdf(head: bytes) -> bool:
 
 
 def text_of(file: BinaryIO, most: int) -> str:
-    """The whole file as text. Raises BadFrame if it is none in UTF-8, or has more than `most` characters."""
+    """The file as text. Raises BadFrame if it is none in UTF-8, or has more than `most` characters."""
     file.seek(0)
+    # A character has four bytes at most, and a mark may precede them; how much more there is doesn't matter.
+    largest = 4 * most + 3
+    data = file.read(largest + 1)
+    is_whole = len(data) <= largest
     try:
-        text = file.read().decode("utf-8-sig")
+        text = getincrementaldecoder("utf-8-sig")().decode(data, final=is_whole)
     except UnicodeDecodeError:
         raise BadFrame(f"file: {_REFUSED}") from None
     # No further: a search holds up all threads of the process.
     if _CONTROLS.search(text, 0, most):
         raise BadFrame(f"file: {_REFUSED}")
     if len(text) > most:
-        raise BadFrame(f"file: the text has {len(text):,} characters; at most {most:,} are read")
+        count = f"{len(text):,}" if is_whole else f"more than {most:,}"
+        raise BadFrame(f"file: the text has {count} characters; at most {most:,} are read")
     return text
 
 

@@ -66,7 +66,7 @@ class LimitsSettings(Section):
     attachment_request_bytes: Bytes = Field(
         20_971_520,
         description="Most bytes of attached images that a model is shown at once, the last ones first; it is told the "
-        "names of the others.",
+        "names of the others. Each exchange that runs holds so many in memory, and a third more.",
     )
     attachments_per_user_bytes: Annotated[int, Field(ge=1024, le=2**50)] = Field(
         1_073_741_824, description="Most bytes of all attachments of one user."

@@ -1,0 +1,34 @@
+"""What a text is, whatever its bytes: refused as none, or as too long, without reading all of it."""
+
+import io
+
+import pytest
+
+from agentic_backend.attachments.kinds import text_of
+from agentic_backend.errors import BadFrame
+
+
+@pytest.mark.parametrize("text", ["", "x" * 10, "ö" * 10, "😀" * 10])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_text_is_read_with_all_its_characters(mark: bytes, text: str) -> None:
+    assert text_of(io.BytesIO(mark + text.encode()), 10) == text
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"x" * 11, "has 11 characters; at most 10"),
+        ("😀".encode() * 11, "has more than 10 characters; at most 10"),
+        ("ö".encode() * 1_000_000, "has more than 10 characters; at most 10"),
+        (b"x\xff", "neither an image"),
+        (b"x" * 100 + b"\xff", "has more than 10 characters"),
+        (b"\0" * 100, "neither an image"),
+        # Cut in a character.
+        ("ö".encode()[:1], "neither an image"),
+    ],
+)
+def test_what_is_no_text_or_too_long_is_refused(content: bytes, words: str) -> None:
+    file = io.BytesIO(content)
+    with pytest.raises(BadFrame, match=words):
+        text_of(file, 10)
+    assert file.tell() <= 44

@@ -1,0 +1,42 @@
+"""The chat page in Firefox: what people do most, by keys and mouse."""
+
+from pathlib import Path
+
+import pytest
+from support import approval_agents
+from support.approval_agents import NOTES_VARIABLE
+from support.firefox import firefox
+from support.running_server import running_server
+
+pytestmark = pytest.mark.firefox
+
+ANSWERED = "document.querySelectorAll('section.exchange[data-status=ok]').length === {}"
+SHOWN = "document.querySelector('[data-testid={}]')"
+
+
+async def test_people_chat_in_firefox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NOTES_VARIABLE, str(tmp_path / "notes.txt"))
+    async with running_server(tmp_path, agents=approval_agents.ENTRIES) as server, firefox(tmp_path) as tab:
+        await tab.open(server.address)
+        await tab.until("document.activeElement?.id === 'composer'")
+        await tab.type("show me some markdown\n")
+        await tab.until(ANSWERED.format(1))
+        await tab.until("document.querySelectorAll('.answer tbody tr').length === 3")
+        await tab.until("document.querySelector('.answer pre code').textContent.includes('def greet')")
+
+        await tab.click("[data-testid=regenerate]")
+        await tab.until(f"{SHOWN.format('variant-place')}?.textContent.includes('2')")
+        await tab.until(ANSWERED.format(1))
+
+        await tab.click("#composer")
+        await tab.type("What time is it in Tokyo?\n")
+        await tab.until(ANSWERED.format(2))
+        await tab.reload()
+        await tab.until(ANSWERED.format(2))
+        assert "Tokyo" in await tab.evaluate("document.querySelector('[data-testid=messages]').textContent")
+
+        await tab.click("[data-testid=session-menu]")
+        await tab.until("document.querySelector('[role=menu]')?.matches(':popover-open')")
+        await tab.type("\ue00c")
+        await tab.until("!document.querySelector('[role=menu]')")
+        assert tab.problems == []

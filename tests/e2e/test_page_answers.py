@@ -128,3 +128,27 @@ async def test_a_tool_that_fails_says_so_on_its_card(page: ChatPage) -> None:
     await expect(card.get_by_role("img", name="Failed")).to_be_visible()
     await expect(page.by("tool-result")).to_have_text("Nothing can be divided by zero.")
     await expect(page.answers).to_contain_text("failed")
+
+
+UNDER = """(button) => {
+  const middle = (element) => {
+    const { x, y, width, height } = element.getBoundingClientRect();
+    return [x + width / 2, y + height / 2];
+  };
+  const view = document.querySelector("[data-testid=messages]");
+  view.scrollTop += middle(document.querySelector(".code-head"))[1] - middle(button)[1];
+  return button.contains(document.elementFromPoint(...middle(button)));
+}"""
+
+
+async def test_the_button_to_the_latest_is_above_all_that_is_read(page: ChatPage) -> None:
+    await page.tab.set_viewport_size({"width": 700, "height": 420})
+    await page.asked("show me some markdown")
+    await page.asked("show me some markdown")
+    await page.by("messages").evaluate("(view) => view.scrollTo(0, 0)")
+    button = page.by("jump-to-latest")
+    await expect(button).to_be_visible()
+    assert await button.evaluate(UNDER)
+    await button.click()
+    await expect(button).to_have_count(0)
+    await expect(page.by("usage").last).to_be_in_viewport()

@@ -7,6 +7,8 @@
  * load of the page on.
  */
 
+import { persistently } from "./persistently.js";
+
 const CHOICES = { language: "chat.language", direction: "chat.direction" };
 const RIGHT_TO_LEFT = new Set(["ar", "arc", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi"]);
 
@@ -33,7 +35,7 @@ const direction = chosen("direction") ?? (RIGHT_TO_LEFT.has(browsers) && !chosen
 document.documentElement.lang = language;
 document.documentElement.dir = direction;
 
-const words = language === "en" ? {} : (await import(`./locales/${language}.js`)).default;
+const words = language === "en" ? {} : (await persistently(() => import(`./locales/${language}.js`))).default;
 const forms = new Intl.PluralRules(language);
 
 /** `text` in the page's language, with the `values` of its `{name}` places. */

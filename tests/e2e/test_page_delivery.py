@@ -143,6 +143,13 @@ async def test_an_answer_is_shown_once_what_renders_it_could_be_loaded(page: Cha
     assert len(set(asked)) == 3
 
 
+async def test_the_page_waits_for_its_words(browser: Browser, chat_server: RunningServer) -> None:
+    async with chat_page(browser, chat_server.address, locale="fr") as page:
+        asked = await fails_twice(page, "locales/fr.js")
+        await expect(page.composer).to_have_attribute("placeholder", "Écrire un message")
+        assert len(set(asked)) == 3
+
+
 async def fails_twice(page: ChatPage, file: str) -> list[str]:
     """Loads the page anew where the first two requests for `file` fail; what is requested for it."""
     page.provokes("ERR_")

@@ -47,15 +47,15 @@ export class SessionSearch {
 
   async #read(cursor) {
     const request = ++this.#request;
+    const before = cursor ? this.#search.found : [];
     this.#set({ loading: true });
     try {
       const page = await this.api.search({ query: this.#search.query.trim(), cursor, limit: PAGE });
       if (request !== this.#request) return;
-      const before = cursor ? this.#search.found : [];
       const found = [...before, ...page.found];
       this.#set({ found, cursor: page.next_cursor ?? null, loading: false, error: null });
     } catch (error) {
-      if (request === this.#request) this.#set({ found: [], cursor: null, loading: false, error: errorText(error) });
+      if (request === this.#request) this.#set({ found: before, cursor, loading: false, error: errorText(error) });
     }
   }
 }

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, Route, expect
 from support.chat_client import chat
 from support.chat_page import ChatPage
 from support.large_sessions import fill
@@ -91,6 +91,25 @@ async def test_search_shows_where_the_words_are_and_opens_it_by_keys(page: ChatP
     await expect(search).to_have_value("")
     await expect(page.by("session-item")).to_have_count(2)
     await page.tab.keyboard.press("Escape")
+
+
+async def test_what_was_found_stays_when_more_of_it_can_not_be_read(page: ChatPage) -> None:
+    await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
+
+    async def break_off(route: Route) -> None:
+        if "cursor=" in route.request.url:
+            return await route.abort()
+        response = await route.fetch()
+        await route.fulfill(response=response, json=await response.json() | {"next_cursor": "next"})
+
+    page.provokes("Failed to load")
+    await page.tab.route("**/search?*", break_off)
+    await page.by("session-search").fill("zorbl")
+    await expect(page.by("search-result")).to_have_count(1)
+    await page.by("more-found").click()
+    await expect(page.by("search-state")).to_contain_text("can't be reached")
+    await expect(page.by("search-result")).to_have_count(1)
+    await expect(page.by("more-found")).to_be_visible()
 
 
 async def test_what_is_found_is_never_more_than_text(page: ChatPage, chat_server: RunningServer) -> None:

@@ -3,16 +3,24 @@
 import { dayGroup } from "./format.js";
 import { t } from "./i18n.js";
 import { familyOf } from "./sessions.js";
+import { hasOwn } from "./variants.js";
 
 /**
- * The entries of `items`, which are newest first: `{familyId, session, members, state}`. `session` is the one that was
- * used last; `state` is `waiting`, `running`, `unread` or null, of whichever of the members.
+ * The entries of `items`, both newest first: `{familyId, session, members, state}`. `session` is the one that was used
+ * last, but no branch in which nothing was asked; `state` is `waiting`, `running`, `unread` or null, of whichever of the
+ * members.
  */
 export function entriesOf(items, going, unread) {
   const families = Map.groupBy(items, familyOf);
   return [...families]
     .filter(([familyId]) => !going.has(familyId))
-    .map(([familyId, members]) => ({ familyId, session: members[0], members, state: stateOf(members, unread) }));
+    .map(([familyId, members]) => ({
+      familyId,
+      session: members.find(hasOwn) ?? members[0],
+      members,
+      state: stateOf(members, unread),
+    }))
+    .sort(({ session: one }, { session: other }) => (one.updated_at < other.updated_at ? 1 : -1));
 }
 
 function stateOf(members, unread) {

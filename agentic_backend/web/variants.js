@@ -32,12 +32,15 @@ export function variantsOf(family, sessionId) {
   return found;
 }
 
+/** Whether a session says something itself: a branch may have nothing but what it shares. */
+export const hasOwn = ({ parent, next_rank: nextRank }) => !parent || nextRank > parent.rank;
+
 /**
  * Where to go back to from a branch that has nothing of its own: of the other ways on from where it begins, the last
  * used one. Null where there is none, and for other sessions.
  */
 export function besideEmpty(family, session) {
-  if (!session?.parent || session.next_rank > session.parent.rank) return null;
+  if (!session || hasOwn(session)) return null;
   const ids = variantsOf(family, session.id).get(session.parent.rank)?.ids ?? [];
   const others = family.filter(({ id }) => id !== session.id && ids.includes(id));
   return others.toSorted((one, other) => (one.updated_at < other.updated_at ? 1 : -1))[0] ?? null;
@@ -48,6 +51,6 @@ const byAge = (one, other) => (one.created_at < other.created_at ? -1 : 1);
 /** Of a session and what descends from it behind `rank`: the last used one that says something itself. */
 function lastUsed(session, branches, rank) {
   const later = (branches.get(session.id) ?? []).filter(({ parent }) => parent.rank > rank);
-  const found = later.map((branch) => lastUsed(branch, branches, -1)).filter((one) => one.next_rank > one.parent.rank);
+  const found = later.map((branch) => lastUsed(branch, branches, -1)).filter(hasOwn);
   return [session, ...found].reduce((last, one) => (one.updated_at > last.updated_at ? one : last));
 }

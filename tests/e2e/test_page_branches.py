@@ -284,6 +284,22 @@ async def test_a_branch_that_can_not_be_made_says_why_and_loses_nothing(page: Ch
     await expect(page.by("edited-question")).to_have_value("two")
 
 
+async def test_a_branch_in_which_nothing_was_asked_hides_no_other(page: ChatPage, chat_server: RunningServer) -> None:
+    await page.choose_agent("echo")
+    await page.asked("one")
+    await page.asked("two")
+    root = page.session_id
+    async with rest(chat_server) as http:
+        forked = await http.post(f"/sessions/{root}/fork", json={"rank": 0})
+    assert forked.status_code == 201
+    await page.by("new-chat").click()
+    await page.tab.reload()
+    await page.by("session-item").get_by_role("button").first.click()
+    await page.ended(exchanges=2)
+    assert page.session_id == root
+    await expect(page.by("variant-place")).to_have_count(0)
+
+
 class Refusing:
     """Passes on what sockets carry, but for asks in branches of which it says that they come too often."""
 

@@ -62,11 +62,11 @@ export function askedFiles(exchange) {
   return message ? attachedTo(message.parts) : [];
 }
 
-/** True when the exchange works on something of which nothing visible moves yet. */
-export function isSilent(exchange) {
+/** True when the exchange, whose timeline has these items, works on something of which nothing visible moves yet. */
+export function isSilent(exchange, items) {
   if (exchange.status !== "running" && exchange.status !== "sending") return false;
   const written = openBlocks(exchange).some(({ text }) => text.trim());
-  return !written && !timeline(exchange).some((item) => item.kind === "tool" && item.state === "running");
+  return !written && !items.some((item) => item.kind === "tool" && item.state === "running");
 }
 
 export const textOf = (parts) =>

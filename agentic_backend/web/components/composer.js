@@ -6,7 +6,7 @@ import { isTouched } from "../touch.js";
 import { AttachButton, AttachmentTray, DropArea } from "./attaching.js";
 import { isLong, wholeText } from "../drafts.js";
 import { ComposerHints, LIMIT_ID, HINT_ID } from "./composer-hints.js";
-import { html, useEffect, useRef } from "./html.js";
+import { html, memo, useEffect, useRef } from "./html.js";
 import { Icon } from "./icons.js";
 import { PastedText } from "./pasted-text.js";
 import { Queued } from "./queued.js";
@@ -19,11 +19,11 @@ const ABOUT_A_LINE = 80;
 /**
  * `loading`, `running`, `stopping` and `waiting` say how the open conversation stands, `answers` that what is written answers what
  * waits, `isQuery` that nothing of it is kept; `limits` are the server's, null while they are not known; `uploads` are
- * the files on their way.
+ * the files on their way, of all sessions.
  */
-export function Composer(properties) {
-  const { draft, loading, running, stopping, waiting, answers, isQuery, refusal, limits, uploads, sessionId, actions } =
-    properties;
+export const Composer = memo((properties) => {
+  const { draft, loading, running, stopping, waiting, answers, isQuery, refusal, limits, sessionId, actions } = properties;
+  const uploads = properties.uploads.filter((upload) => upload.sessionId === sessionId);
   const { conversation, attachments } = actions;
   const limit = limits?.message_bytes ?? null;
   const attaching = limits?.attachment_bytes && !isQuery ? { limits, attachments } : null;
@@ -124,7 +124,7 @@ export function Composer(properties) {
       }
     </div>
   </div>`;
-}
+});
 
 function RoundButton({ kind, label, ...rest }) {
   return html`<button

@@ -37,7 +37,7 @@ export const Exchange = memo((given) => {
   const costly = items.findLast(({ kind }) => kind === "final")?.key;
   const costOf = (key) => (key === costly ? cost : "");
   const shown = { exchange, ending, said, mayGoOn, mayBranch, editing, variants, turned, costOf, agentName, conversation };
-  const isWorking = Boolean(exchange.progress) || isSilent(exchange);
+  const isWorking = Boolean(exchange.progress) || isSilent(exchange, items);
   // The run's line says that it works, unless there is more to say.
   const runSaysIt = run && isHeard && !exchange.stopping && !exchange.kept;
   const isAtWork = exchange.status === "running" && (isWorking || Boolean(run?.running));

@@ -18,8 +18,9 @@ export const useId = () => useState(() => `id-${(ids += 1)}`)[0];
 export function memo(View) {
   return class extends Component {
     shouldComponentUpdate(next) {
-      const names = new Set([...Object.keys(next), ...Object.keys(this.props)]);
-      return [...names].some((name) => next[name] !== this.props[name]);
+      for (const name in next) if (next[name] !== this.props[name]) return true;
+      for (const name in this.props) if (!(name in next)) return true;
+      return false;
     }
 
     render(properties) {

@@ -28,6 +28,7 @@ export function Page({ state, actions: given }) {
   const [shortcuts, setShortcuts] = useState(false);
   const actions = useMemo(() => ({ ...given, showShortcuts: () => setShortcuts(true) }), [given]);
   const { agents, conversation: open, sidebar, connection, unseen } = state;
+  const draft = state.drafts[open.sessionId ?? NEW] ?? EMPTY;
   const agentName = useCallback((id) => agents.find((agent) => agent.id === id)?.name ?? id, [agents]);
   const title = open.session?.title ?? "";
 
@@ -71,10 +72,23 @@ export function Page({ state, actions: given }) {
       />
       <div class="backdrop" onClick=${() => actions.sidebar.closeDrawer()} />
       <main>
-        <${Head} state=${state} actions=${actions} />
+        <${Head}
+          sessionId=${open.sessionId}
+          session=${open.session}
+          isQuery=${open.isQuery}
+          draft=${draft}
+          nextAgentId=${mayAskAnother(open) ? nextAgentId(state, draft) : null}
+          agents=${agents}
+          favourites=${state.favourites}
+          chatProfiles=${state.chatProfiles}
+          sharing=${state.sharing}
+          costs=${state.costs}
+          isDrawerOpen=${sidebar.drawer}
+          actions=${actions}
+        />
         <${ConnectionNotice} connection=${connection} onConnect=${actions.connect} />
-        <${Body} state=${state} actions=${actions} agentName=${agentName} />
-        <${Foot} state=${state} actions=${actions} />
+        <${Body} state=${state} draft=${draft} actions=${actions} agentName=${agentName} />
+        <${Foot} state=${state} draft=${draft} actions=${actions} />
       </main>
       ${shortcuts && html`<${ShortcutsDialog} onClose=${() => setShortcuts(false)} />`}
       <${UndoNotice} offer=${state.undo} undo=${actions.undo} /></div
@@ -82,6 +96,8 @@ export function Page({ state, actions: given }) {
 }
 
 const classes = (...names) => names.filter(Boolean).join(" ");
+
+const mayAskAnother = ({ session, loading, loadError }) => !loading && !loadError && session?.state !== "completed";
 
 const isRunning = ({ conversation: { transcript } }) => ongoing(transcript) && !ongoing(transcript).stopping;
 
@@ -104,8 +120,8 @@ function useSidebarFocus(sidebar, actions) {
   }, [folded, drawer, searches]);
 }
 
-function Body({ state, actions, agentName }) {
-  const { conversation: open, branches, connection, costs, feedback, agents, agentsError, drafts } = state;
+function Body({ state, draft, actions, agentName }) {
+  const { conversation: open, branches, connection, costs, feedback, agents, agentsError } = state;
   if (open.loadError) {
     return html`<div class="center" role="alert">
       <p>${open.loadError}</p>
@@ -117,7 +133,6 @@ function Body({ state, actions, agentName }) {
   if (open.loading && !open.transcript.exchanges.length)
     return html`<div class="center"><span class="spinner large" role="img" aria-label=${t("Loading")} /></div>`;
   if (open.transcript.exchanges.length === 0) {
-    const draft = drafts[open.sessionId ?? NEW] ?? EMPTY;
     return html`<${Welcome}
       agents=${agents}
       agentId=${nextAgentId(state, draft)}
@@ -140,7 +155,7 @@ function Body({ state, actions, agentName }) {
   </div>`;
 }
 
-function Foot({ state: { conversation: open, drafts, uploads, limits }, actions }) {
+function Foot({ state: { conversation: open, drafts, uploads, limits }, draft, actions }) {
   if (open.session?.state === "completed") {
     return html`<${ComposerHints} refusal=${open.refusal} conversation=${actions.conversation} />
       <div class="composer-area completed">
@@ -159,7 +174,7 @@ function Foot({ state: { conversation: open, drafts, uploads, limits }, actions 
   }
   const running = ongoing(open.transcript);
   return html`<${Composer}
-    draft=${drafts[open.sessionId ?? NEW] ?? EMPTY}
+    draft=${draft}
     loading=${open.loading}
     running=${Boolean(running)}
     stopping=${Boolean(running?.stopping)}
@@ -168,7 +183,7 @@ function Foot({ state: { conversation: open, drafts, uploads, limits }, actions 
     refusal=${open.refusal}
     isQuery=${open.isQuery || (!open.sessionId && drafts[NEW]?.mode === "query")}
     limits=${limits}
-    uploads=${uploads.filter(({ sessionId }) => sessionId === open.sessionId)}
+    uploads=${uploads}
     sessionId=${open.sessionId}
     actions=${actions}
   />`;

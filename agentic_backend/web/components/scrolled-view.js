@@ -43,7 +43,7 @@ export function useScrolledView(sessionId, question, turned) {
       else if (element.scrollTop < lastTop.current) follows.current = false;
       lastTop.current = element.scrollTop;
       setAtEnd(near || follows.current);
-      anchor.current.drop();
+      if (!follows.current) anchor.current.drop();
     };
     const resized = new ResizeObserver(() => {
       if (follows.current) element.scrollTop = element.scrollHeight;
@@ -53,6 +53,8 @@ export function useScrolledView(sessionId, question, turned) {
     resized.observe(content.current);
     resized.observe(element);
     const clicked = ({ target }) => {
+      // What the click changes may end the following, and then this is to be held.
+      anchor.current.drop();
       if (target.closest(READS_ON)) follows.current = false;
     };
     element.addEventListener("click", clicked, { capture: true });

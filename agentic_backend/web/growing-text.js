@@ -7,6 +7,9 @@
  *
  * Link definitions and footnotes reach back into closed blocks. While the text grows they do not; once it is whole, a
  * text that has any is compared block by block with itself rendered at once. So the end is always what the text says.
+ *
+ * A paragraph, a quotation or an item is rendered whole. A long one is rendered less often: it must not keep the page
+ * busy, however long it gets.
  */
 
 import { colourCode, foldCode } from "./code-blocks.js";
@@ -17,6 +20,10 @@ import { steadyCode, steadyLines } from "./steady.js";
 
 /** Blocks stand in groups of so many: what is out of sight is left out of a frame group by group. */
 const GROUP = 16;
+
+/** An open block of more characters than this rests after each rendering, so many times as long as that took. */
+const LONG = 8_000;
+const RESTS = 4;
 
 let texts = 0;
 
@@ -37,13 +44,28 @@ export class GrowingText {
   #references = {};
   /** The numbers of footnotes by their label, in the order in which the text names them. */
   #notes = new Map();
+  /** When a long open block may be rendered again. */
+  #restsUntil = 0;
+  #afterRest = null;
 
   constructor(root) {
     this.#root = root;
   }
 
-  /** Shows `text`; `streaming` says that more of it may follow. */
+  /** Shows `text`, at once or soon; `streaming` says that more of it may follow. */
   show(text, streaming) {
+    clearTimeout(this.#afterRest);
+    const begun = performance.now();
+    if (streaming && text.length - this.#start > LONG && begun < this.#restsUntil) {
+      this.#afterRest = setTimeout(() => this.show(text, true), this.#restsUntil - begun);
+      return;
+    }
+    this.#render(text, streaming);
+    const ended = performance.now();
+    this.#restsUntil = ended + RESTS * (ended - begun);
+  }
+
+  #render(text, streaming) {
     if (!text.startsWith(this.#shown.slice(0, this.#start))) this.#reopen();
     this.#shown = text;
     const context = this.#part?.context ?? "";
@@ -77,7 +99,7 @@ export class GrowingText {
     for (const { element } of this.#blocks.slice(this.#closed)) colourCode(element, true);
     this.#reopen();
     this.#notes = new Map();
-    if (reachesBack) this.show(this.#shown, false);
+    if (reachesBack) this.#render(this.#shown, false);
   }
 
   /** Brings the open elements to these blocks. */

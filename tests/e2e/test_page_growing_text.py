@@ -80,3 +80,28 @@ FLASHES = """async (text) => {
 
 async def test_no_mark_is_shown_while_its_text_is_written(page: ChatPage) -> None:
     assert await page.tab.evaluate(FLASHES, EVERY_MARK) == []
+
+
+RESTS = """async (text) => {
+  const { GrowingText } = await import("/static/growing-text.js");
+  const root = document.createElement("div");
+  document.body.append(root);
+  const growing = new GrowingText(root);
+  let renderings = 0;
+  const observer = new MutationObserver(() => (renderings += 1));
+  observer.observe(root, { characterData: true, childList: true, subtree: true });
+  for (let end = text.length - 200; end < text.length; end += 1) {
+    growing.show(text.slice(0, end), true);
+    await null;
+  }
+  const before = renderings;
+  growing.show(text, true);
+  while (root.textContent !== text) await new Promise(requestAnimationFrame);
+  observer.disconnect();
+  root.remove();
+  return before;
+}"""
+
+
+async def test_a_very_long_paragraph_is_not_rendered_with_each_word_and_is_shown_to_its_end(page: ChatPage) -> None:
+    assert await page.tab.evaluate(RESTS, "word " * 20_000 + "end") < 100

@@ -1,6 +1,7 @@
 /**
  * Untrusted Markdown. The renderer is loaded after the first paint; from then on the text is not preact's: what its
- * reader has selected, focused, scrolled or clicked in it stays while it grows.
+ * reader has selected, focused, scrolled or clicked in it stays while it grows. While it can't be loaded, the text is
+ * shown as it was written.
  */
 
 import { codeClicked } from "../code-blocks.js";
@@ -10,16 +11,19 @@ import { persistently } from "../persistently.js";
 import { html, memo, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 
 const loaded = { GrowingText: null };
-const loading = painted
-  .then(() => persistently(() => import("../growing-text.js")))
-  .then(({ GrowingText }) => (loaded.GrowingText = GrowingText));
+const load = () => import("../growing-text.js");
+const first = painted.then(load);
+const loading = first.catch(() => persistently(load)).then(({ GrowingText }) => (loaded.GrowingText = GrowingText));
 
 export const RichText = memo(({ text, streaming = false, onShown = null }) => {
   const root = useRef(null);
   const shown = useRef(null);
-  const [isReady, setReady] = useState(loaded.GrowingText !== null);
+  /** Null until the renderer is there, or could not be loaded for once. */
+  const [isReady, setReady] = useState(loaded.GrowingText !== null || null);
   useEffect(() => {
-    if (!isReady) loading.then(() => setReady(true));
+    if (isReady) return;
+    first.catch(() => setReady((known) => known ?? false));
+    loading.then(() => setReady(true));
   }, []);
   useLayoutEffect(() => {
     if (!isReady) return;
@@ -27,7 +31,8 @@ export const RichText = memo(({ text, streaming = false, onShown = null }) => {
     shown.current.show(text, streaming);
     if (!streaming) onShown?.(root.current);
   }, [isReady, text, streaming]);
-  return html`<div class=${streaming ? "rich-text streaming" : "rich-text"} ref=${root} onClick=${clicked} />`;
+  if (isReady === false) return html`<div key="plain" class="rich-text plain" dir="auto">${text}</div>`;
+  return html`<div key="rich" class=${streaming ? "rich-text streaming" : "rich-text"} ref=${root} onClick=${clicked} />`;
 });
 
 /** The buttons and the links to notes are the renderer's own. */

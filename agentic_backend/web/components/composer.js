@@ -17,9 +17,9 @@ const MOST_ROWS = 12;
 const ABOUT_A_LINE = 80;
 
 /**
- * `loading`, `running`, `stopping` and `waiting` say how the open conversation stands, `answers` that what is written answers what
- * waits, `isQuery` that nothing of it is kept; `limits` are the server's, null while they are not known; `uploads` are
- * the files on their way, of all sessions.
+ * `loading`, `running`, `stopping` and `waiting` say how the open conversation stands, `answers` that what is written
+ * answers what waits, `isQuery` that nothing of it is kept; `limits` are the server's, null while they are not known;
+ * `uploads` are the files on their way, of all sessions.
  */
 export const Composer = memo((properties) => {
   const { draft, loading, running, stopping, waiting, answers, isQuery, refusal, limits, sessionId, actions } = properties;

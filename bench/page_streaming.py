@@ -25,7 +25,7 @@ _ENDED = """() => new Promise((ended) => {
   observer.observe(document.body, { attributeFilter: ["data-status"], subtree: true });
   if (isOver()) ended();
 })"""
-"""Resolves when the answer has ended. Playwright's own way to wait looks at the page in each frame, which it pays for."""
+"""Resolves when the answer has ended. Playwright's own way to wait looks at the page in each frame."""
 
 
 async def measure(browser: Browser, address: str) -> dict[str, list[float]]:

@@ -204,7 +204,11 @@ class SessionService:
             gone[each] = await self._exchange_ids(each)
         # First, so that nothing of them is left without the session that leads to them.
         await self._attachments.remove_of_session(session_id)
-        await self._store.delete_session(session_id)
+        for late in await self._store.delete_session(session_id):
+            if late not in gone:
+                # It was forked meanwhile.
+                await self._factory.teardown_session_agents(late)
+                gone[late] = []
         for each, exchange_ids in gone.items():
             self._compactor.forget_session(each)
             self._relay.evict_session(each, exchange_ids)

@@ -240,10 +240,10 @@ class Store(
         """
         ...
 
-    async def delete_session(self, session_id: str) -> None:
+    async def delete_session(self, session_id: str) -> list[str]:
         """Delete the session, and all that descend from it, with their states, exchanges and messages.
 
-        KPI records stay: they hold no text.
+        Returns the ids of those that were there. KPI records stay: they hold no text.
         """
         ...
 

@@ -25,6 +25,7 @@ from agentic_backend.errors import (
 )
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.sessions import branches
+from agentic_backend.sessions.attachments import Attachments
 from agentic_backend.stores.base import STATES_KEPT
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.tables import MESSAGES, SESSIONS
@@ -231,6 +232,24 @@ async def test_what_runs_in_branches_stops_before_all_is_deleted(sessions: Sessi
         assert await sessions.store.real.page(table, None, 10) == []
     with pytest.raises(SessionNotFound):
         await sessions.service.get(USER, branch.id)
+
+
+async def test_a_branch_that_is_forked_during_a_deletion_is_told_as_gone(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serve({"echo": echoing_graph()}) as sessions:
+        _, root = await say(sessions, "hello")
+        late: list[SessionRecord] = []
+
+        async def forks_first(attachments: Attachments, session_id: str) -> None:
+            late.append(await fork(sessions, root, 2))
+
+        told: list[str] = []
+        monkeypatch.setattr(Attachments, "remove_of_session", forks_first)
+        monkeypatch.setattr(sessions.relay, "on_news", lambda user_id, session_id, ended: told.append(session_id))
+        await sessions.service.delete(USER, root)
+        assert set(told[-2:]) == {root, late[0].id}
+        assert await sessions.store.real.family(root) == []
 
 
 async def test_the_deletion_of_a_branch_leaves_its_parents_whole(sessions: Sessions) -> None:

@@ -288,7 +288,8 @@ async def test_a_deletion_takes_all_that_descends_and_nothing_else(store: Store)
     await store.set_waiting(await begin(store, late), a_pause())
     kept = {each.id: await transcript(store, each.id) for each in (root, left, right, late, other)}
 
-    await store.delete_session(twig.id)
+    assert set(await store.delete_session(twig.id)) == {twig.id, leaf.id}
+    assert await store.delete_session(twig.id) == []
     for gone in (twig, leaf):
         assert await store.get_session(gone.id) is None
         assert not any((await own_rows(store, gone.id)).values())

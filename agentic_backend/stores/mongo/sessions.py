@@ -102,9 +102,9 @@ class Sessions(Part):
             return None if found is None else Completion(found, is_new=False)
 
     @operation
-    async def delete_session(self, database: Database, session_id: str) -> None:
+    async def delete_session(self, database: Database, session_id: str) -> list[str]:
         async with self.turn(session_id):
-            await delete(database, session_id)
+            return await delete(database, session_id)
 
     @operation
     async def session_state(self, database: Database, session_id: str, up_to_rank: int | None = None) -> bytes | None:
@@ -167,7 +167,8 @@ async def change_family(
     return [each for each in changed if each is not None]
 
 
-async def delete(database: Database, session_id: str) -> None:
+async def delete(database: Database, session_id: str) -> list[str]:
+    """Delete the session and all that descend from it; the ids of those that were there."""
     goes = {"user_id": None, "state": SessionState.COMPLETED.value, "active_exchange_id": None}
     await database["sessions"].update_one({"_id": session_id}, {"$set": goes})
     # Looked for only now: nothing is forked any more from a session that goes.
@@ -176,8 +177,8 @@ async def delete(database: Database, session_id: str) -> None:
     for collection in collections_of_session():
         await database[collection].delete_many({"session_id": {"$in": doomed}})
     # The session last: by it, whoever completes this finds the others.
-    for each in doomed:
-        await database["sessions"].delete_one({"_id": each})
+    deleted = [(await database["sessions"].delete_one({"_id": each})).deleted_count for each in doomed]
+    return [each for each, was_there in zip(doomed, deleted, strict=True) if was_there]
 
 
 async def _descendant_ids(database: Database, session_id: str) -> list[str]:

@@ -104,11 +104,13 @@ class Sessions(Part):
         return None if session is None else Completion(session, is_new=changed > 0)
 
     @writes
-    def delete_session(self, db: sqlite3.Connection, session_id: str) -> None:
-        if (session := session_with(db, session_id)) is not None:
-            branches = descendants(session_id, family_of(db, session.family_id))
-            # Foreign keys delete the sessions' other rows too.
-            db.executemany("DELETE FROM sessions WHERE id = ?", [(each.id,) for each in (session, *branches)])
+    def delete_session(self, db: sqlite3.Connection, session_id: str) -> list[str]:
+        if (session := session_with(db, session_id)) is None:
+            return []
+        doomed = [session, *descendants(session_id, family_of(db, session.family_id))]
+        # Foreign keys delete the sessions' other rows too.
+        db.executemany("DELETE FROM sessions WHERE id = ?", [(each.id,) for each in doomed])
+        return [each.id for each in doomed]
 
     @reads
     def session_state(self, db: sqlite3.Connection, session_id: str, up_to_rank: int | None = None) -> bytes | None:

@@ -89,8 +89,13 @@ export class GrowingText {
 
   #reopen() {
     this.#start = this.#closed = 0;
-    this.#part = null;
+    this.#endPart();
     this.#references = {};
+  }
+
+  #endPart() {
+    this.#part?.end();
+    this.#part = null;
   }
 
   /** The text is whole. */
@@ -150,7 +155,7 @@ export class GrowingText {
       this.#keepReferences(source.slice(0, end), references);
       for (const { element } of this.#blocks.slice(this.#closed, this.#closed + last)) colourCode(element, true);
       this.#closed += last;
-      this.#part = null;
+      this.#endPart();
     } else if (last === 0) {
       end = this.#closeParts(closable(source, blocks[0], starts), blocks[0].kind);
     }

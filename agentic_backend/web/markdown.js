@@ -17,6 +17,9 @@ import { tasklist } from "./vendor/markdown-it-tasklist.js";
 import MarkdownIt from "./vendor/markdown-it.js";
 import DOMPurify from "./vendor/purify.js";
 
+/** A table's rows stand in groups of so many: while it is written, those out of sight cost a frame nothing. */
+export const ROWS = 32;
+
 const ALERTS = {
   caution: t("Caution"),
   important: t("Important"),
@@ -40,6 +43,7 @@ function renderer({ streaming }) {
   markdown.use(tasklist, { label: false });
   markdown.inline.ruler.before("html_inline", "line_break", lineBreak);
   markdown.core.ruler.after("block", "list_paragraphs", paragraphsInItems);
+  markdown.core.ruler.push("row_groups", rowGroups);
   markdown.core.ruler.push("directions", directions);
   if (streaming) {
     markdown.core.ruler.after("list_paragraphs", "steady", steady);
@@ -151,6 +155,16 @@ function paragraphsInItems({ tokens }) {
   }
 }
 
+function rowGroups({ tokens }) {
+  let rows = 0;
+  for (const token of tokens) {
+    if (token.type === "thead_open" || token.type === "tbody_open") rows = 0;
+    if (token.type !== "tr_open") continue;
+    token.meta = { beginsGroup: rows > 0 && rows % ROWS === 0 };
+    rows += 1;
+  }
+}
+
 const HAVE_DIRECTION = new Set(
   "alert_open blockquote_open bullet_list_open heading_open ordered_list_open paragraph_open".split(" "),
 );
@@ -236,6 +250,7 @@ const RULES = {
   // What scrolls has to be within reach of the keyboard.
   table_open: () => `<div class="table" tabindex="0" role="group" aria-label="${escaped(t("Table"))}"><table>`,
   table_close: () => "</table></div>",
+  tr_open: (tokens, index) => (tokens[index].meta.beginsGroup ? "</tbody><tbody><tr>" : "<tr>"),
   fence: (tokens, index) => codeBlock(tokens[index].content, tokens[index].info.trim().split(/\s+/)[0], escaped),
   code_block: (tokens, index) => codeBlock(tokens[index].content, "", escaped),
   image,

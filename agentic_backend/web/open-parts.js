@@ -5,10 +5,11 @@
  *
  * `closable(source, block, starts)` says what of a block of renderBlocks no further text can change: `{end, count,
  * context}`, where in `source` that ends, how many items or rows it is, and the lines to put before the rest. A part
- * made by `openPart` then takes the rest's elements with `extend`.
+ * made by `openPart` then takes the rest's elements with `extend`, until its `end`.
  */
 
 import { codeOf, colourCode, setCode } from "./code-blocks.js";
+import { ROWS } from "./markdown.js";
 import { enliven, morph } from "./morphing.js";
 
 /** Where each line of `source` begins; the last one may not be whole. */
@@ -47,35 +48,78 @@ function closableLines(source, { start, end }, starts) {
 /** The part of a block that goes on, whose element shows all of it. */
 export function openPart(kind, element) {
   if (kind === "fence") return new OpenCode(element);
-  const find = kind === "list" ? (list) => list : (table) => table.querySelector("tbody");
-  return new OpenChildren(element, find);
+  return kind === "table" ? new OpenTable(element) : new OpenList(element);
 }
 
-class OpenChildren {
+class OpenList {
   context = "";
-  #container;
-  #find;
   #open;
 
-  constructor(element, find) {
-    this.#find = find;
-    this.#container = find(element);
-    this.#open = [...this.#container.children];
+  constructor(element) {
+    this.element = element;
+    this.#open = this.childrenOf(element);
+  }
+
+  childrenOf(element) {
+    return [...element.children];
+  }
+
+  append(child) {
+    return this.element.appendChild(child);
   }
 
   extend(rendered) {
-    const made = this.#find(rendered);
-    const children = made ? [...made.children] : [];
+    const children = this.childrenOf(rendered);
     children.forEach((child, index) => {
       const there = this.#open[index];
-      this.#open[index] = there ? morph(there, child) : this.#container.appendChild(child);
+      this.#open[index] = there ? morph(there, child) : this.append(child);
       enliven(this.#open[index], false);
     });
-    for (const left of this.#open.splice(children.length)) left.remove();
+    for (const left of this.#open.splice(children.length)) {
+      const parent = left.parentElement;
+      left.remove();
+      if (!parent.hasChildNodes()) parent.remove();
+    }
   }
 
   close(count) {
     for (const child of this.#open.splice(0, count)) colourCode(child, true);
+  }
+
+  end() {}
+}
+
+/**
+ * The rows of a table. One with several groups of them keeps the widths of its columns until its end: each new row would
+ * have all rows laid out anew.
+ */
+class OpenTable extends OpenList {
+  get #table() {
+    return this.element.querySelector("table");
+  }
+
+  childrenOf(element) {
+    return [...element.querySelectorAll("tbody > tr")];
+  }
+
+  append(row) {
+    const last = [...this.#table.tBodies].at(-1);
+    if (last.rows.length < ROWS) return last.appendChild(row);
+    this.#freeze();
+    return this.#table.createTBody().appendChild(row);
+  }
+
+  #freeze() {
+    const table = this.#table;
+    if (table.matches(".frozen")) return;
+    const widths = [...table.rows[0].cells].map((cell) => `${cell.getBoundingClientRect().width}px`);
+    table.style.setProperty("--columns", widths.join(" "));
+    table.className = "frozen";
+  }
+
+  end() {
+    // It had none. They have to be asked for: a style that is not written out yet would leave an empty one behind.
+    for (const name of this.#table.getAttributeNames()) this.#table.removeAttribute(name);
   }
 }
 
@@ -97,4 +141,6 @@ class OpenCode {
     const code = codeOf(this.#block);
     this.#closed = code.slice(0, code.lastIndexOf("\n") + 1);
   }
+
+  end() {}
 }

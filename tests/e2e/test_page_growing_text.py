@@ -59,6 +59,12 @@ async def test_so_does_a_hostile_one(page: ChatPage) -> None:
     assert await differences(page.tab, HOSTILE, [0, 3]) == []
 
 
+async def test_so_does_a_long_table_whose_rows_stand_in_groups(page: ChatPage) -> None:
+    rows = "".join(f"| {number} | {'wide ' * (number % 7)}`code` |\n" for number in range(70))
+    table = f"| a | b |\n|--:|---|\n{rows}"
+    assert await differences(page.tab, [table, f"{table}\nEnd", f"{table}- a list\n\n{table}"], [3, 9]) == []
+
+
 FLASHES = """async (text) => {
   const { GrowingText } = await import("/static/growing-text.js");
   const root = document.createElement("div");

@@ -251,6 +251,16 @@ async def chat_run(talk: Recording) -> None:
     await talk.call("POST", "/api/chat/resume", body={"runId": "run-2"})
 
 
+async def list_of_sessions(talk: Recording) -> None:
+    await talk.connect()
+    await talk.send({"type": "follow_sessions"})
+    await talk.until("following_sessions")
+    session = await talk.call("POST", SESSIONS, body={"agent_id": "assistant", "title": "Sums"})
+    await talk.until("session")
+    await talk.call("DELETE", f"{SESSIONS}/{session['id']}")
+    await talk.until("session_deleted")
+
+
 SCENARIOS: dict[str, Scenario] = {
     scenario.__name__: scenario
     for scenario in (
@@ -274,6 +284,7 @@ SCENARIOS: dict[str, Scenario] = {
         classic_approval,
         asked_over_sse,
         sessions_and_messages,
+        list_of_sessions,
         session_stream,
         chat_run,
     )

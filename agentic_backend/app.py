@@ -110,7 +110,7 @@ async def open_application(
         factory = await stack.enter_async_context(
             aclosing(_factory(settings, models, authenticator, shared_mcp_sessions, store, kpi, policies))
         )
-        broadcast = await stack.enter_async_context(_broadcast(settings.broadcast.url, instance.id, kpi))
+        broadcast = await stack.enter_async_context(await _broadcast(settings.broadcast.url, instance.id, kpi))
         relay = await stack.enter_async_context(aclosing(_relay(settings, broadcast, drain)))
         sessions = wire_sessions(
             instance,
@@ -204,13 +204,17 @@ def _factory(
     return AgentFactory(services, kpi, settings.agents)
 
 
-def _broadcast(url: str | None, instance_id: str, kpi: Kpi) -> AbstractAsyncContextManager[Broadcast]:
+async def _broadcast(url: str | None, instance_id: str, kpi: Kpi) -> AbstractAsyncContextManager[Broadcast]:
     if url is None:
         return nullcontext(Alone())
-    # Imported here, because few servers broadcast.
-    from agentic_backend.relay.redis_broadcast import redis_broadcast
 
-    return redis_broadcast(url, instance_id, kpi.broadcast_up)
+    def redis() -> AbstractAsyncContextManager[Broadcast]:
+        from agentic_backend.relay.redis_broadcast import redis_broadcast
+
+        return redis_broadcast(url, instance_id, kpi.broadcast_up)
+
+    # Few servers broadcast, and what it imports takes too long for the loop.
+    return await asyncio.to_thread(redis)
 
 
 def _relay(settings: Settings, broadcast: Broadcast, drain: Drain) -> Relay:

@@ -106,9 +106,10 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 def _routes_at(request: Request) -> list[Route]:
-    """All routes at the request's path, whatever their methods."""
+    """The routes of the path that fits the request first, whatever their methods."""
     routes = [route for route in request.app.routes if isinstance(route, Route)]
-    return [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    fitting = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    return [route for route in fitting if route.path == fitting[0].path]
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

@@ -18,6 +18,7 @@ PHONE: dict[str, Any] = {
 }
 MOST_TABS = 40
 
+TOOLS = "think about what time is it in Tokyo, and what is 12*34?"
 WIDE = f"""\
 {"long" * 60}
 
@@ -157,8 +158,10 @@ async def test_nothing_is_wider_than_a_phone(browser: Browser, chat_server: Runn
     options = {**PHONE, "viewport": {"width": width, "height": 700}}
     async with chat_page(browser, chat_server.address, **options) as page:
         await assert_as_wide_as_its_window(page)
-        await page.asked(f"repeat after me: {WIDE}")
-        await page.asked("think about what time is it in Tokyo, and what is 12*34?")
+        for number, text in enumerate([f"repeat after me: {WIDE}", TOOLS], 1):
+            await page.composer.fill(text)
+            await page.by("send").tap()
+            await page.ended(exchanges=number)
         await page.unfold()
         for button in await page.by("tool-card").get_by_role("button").all():
             await button.tap()

@@ -136,17 +136,44 @@ async def test_an_upload_shows_its_progress_and_can_be_given_up(page: ChatPage, 
     upload = page.by("upload")
     await expect(upload.get_by_role("progressbar", name="Upload of slow.png")).to_be_visible()
     await is_loaded(page, "[data-testid=upload] img")
-    await page.composer.fill("too early")
+    await page.ask("too early")
+    await expect(page.by("due")).to_have_text("It will be sent once the files are uploaded.")
     await expect(page.by("send")).to_be_disabled()
-    await page.composer.press("Enter")
     await expect(page.exchanges).to_have_count(0)
     await upload.get_by_role("button", name="Cancel slow.png").click()
     await expect(upload).to_have_count(0)
     await expect(page.composer).to_be_focused()
     await expect(page.by("send")).to_be_enabled()
+    await expect(page.by("due")).to_have_count(0)
+    await expect(page.exchanges).to_have_count(0)
     held.set()
     await page.tab.unroute_all(behavior="wait")
     await expect(page.by("attached")).to_have_count(0)
+
+
+@pytest.mark.parametrize("more", ["", " and more"])
+async def test_what_is_sent_too_early_goes_with_its_file_unless_more_is_written(page: ChatPage, more: str) -> None:
+    held = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await held.wait()
+        await route.continue_()
+
+    await page.tab.route("**/attachments", hold)
+    await choose(page, a_file("slow.txt", b"tea", "text/plain"))
+    await page.ask("too early")
+    await expect(page.by("due")).to_be_visible()
+    await page.composer.press_sequentially(more)
+    held.set()
+    if more:
+        await expect(page.by("attached")).to_be_visible()
+        await expect(page.by("due")).to_have_count(0)
+        await expect(page.composer).to_have_value("too early and more")
+        await expect(page.exchanges).to_have_count(0)
+        await page.by("send").click()
+    await page.ended()
+    await expect(page.by("message-user")).to_contain_text(f"too early{more}")
+    await expect(page.by("message-user")).to_contain_text("slow.txt")
 
 
 async def test_what_is_attached_outlasts_a_reload_and_can_be_removed(page: ChatPage) -> None:

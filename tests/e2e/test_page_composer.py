@@ -53,6 +53,7 @@ async def test_drafts_outlast_a_reload_each_in_its_conversation_and_tab(page: Ch
     await page.open(f"#s={session}")
     await page.tab.reload()
     await expect(page.composer).to_have_value("half a question")
+    await page.ended()
     await page.asked("half a question")
     await page.tab.reload()
     await page.ended(exchanges=2)

@@ -139,6 +139,7 @@ async def test_what_waits_for_the_user_is_told(page: ChatPage) -> None:
     await page.tab.evaluate("() => { const now = Date.now; let n = 0; Date.now = () => now() + (n += 11_000); }")
     await page.ask("go on")
     await page.ended("awaiting_human")
+    await page.tab.wait_for_function("window.noted.length")
     await expect(page.tab).to_have_title(re.compile(r"^\(1\) "))
     assert await page.tab.evaluate("window.noted") == [["asking", "Waits for your decision."]]
 

@@ -95,7 +95,8 @@ async def test_records_are_found_by_an_index_in_their_order(store: MongoStore, c
     asked = 0
     for kind, table in TRAIL.items():
         fields = {column.name: column.field for column in table.columns}
-        for column, *_ in table.indexes.values():
+        # The others serve reads in an order of their own.
+        for column, *_ in (index for index in table.indexes.values() if "-at" in index):
             where = {fields[column]: "x"} if column in fields else {}
             for cursor in (None, cursor_at(EPOCH, "x")):
                 await store.trail(TrailQuery(kind, where, cursor=cursor))

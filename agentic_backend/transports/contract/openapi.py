@@ -130,9 +130,6 @@ class _Described:
             }
             if schema.get("type") == "array":
                 parameter["explode"] = parameter["schema"].pop("explode", True)
-            if not parameter["required"] and schema.get("type") != "integer":
-                # It counts as absent.
-                parameter["allowEmptyValue"] = True
             yield parameter
 
     def _body(self, schema: JsonSchemaValue) -> Json:

@@ -9,8 +9,8 @@ import { Icon, IconButton } from "./icons.js";
 export const HINT_ID = "composer-hint";
 export const LIMIT_ID = "composer-limit";
 
-/** `tooLong` is `{limit, size}` in words; `onAttach`, if it can be, makes a file of the text. */
-export function ComposerHints({ refusal, waiting, answers, isQuery, tooLong, onAttach, conversation }) {
+/** `isDue`: what is written is sent once its files are there. `tooLong` is `{limit, size}` in words; `onAttach`, if it can be, makes a file of the text. */
+export function ComposerHints({ refusal, waiting, answers, isQuery, isDue, tooLong, onAttach, conversation }) {
   return html`
     ${refusal && html`<${Refusal} refusal=${refusal} onDismiss=${() => conversation.dismissRefusal()} />`}
     ${
@@ -21,6 +21,13 @@ export function ComposerHints({ refusal, waiting, answers, isQuery, tooLong, onA
       </p>`
     }
     ${waiting && html`<${WaitingHint} answers=${answers} />`}
+    ${
+      isDue &&
+      html`<p class="composer-hint" role="status" data-testid="due">
+        <${Icon} name="clip" />
+        <span>${t("It will be sent once the files are uploaded.")}</span>
+      </p>`
+    }
     ${
       tooLong &&
       html`<p class="composer-hint limit" id=${LIMIT_ID} role="alert" data-testid="too-long">

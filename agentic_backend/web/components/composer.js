@@ -6,7 +6,7 @@ import { isTouched } from "../touch.js";
 import { AttachButton, AttachmentTray, DropArea } from "./attaching.js";
 import { isLong, wholeText } from "../drafts.js";
 import { ComposerHints, LIMIT_ID, HINT_ID } from "./composer-hints.js";
-import { html, memo, useEffect, useRef } from "./html.js";
+import { html, memo, useEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
 import { PastedText } from "./pasted-text.js";
 import { Queued } from "./queued.js";
@@ -29,6 +29,9 @@ export const Composer = memo((properties) => {
   const attaching = limits?.attachment_bytes && !isQuery ? { limits, attachments } : null;
   const isUploading = uploads.some(({ error }) => !error);
   const area = useRef(null);
+  // With so many files it is sent, unless more is written, or one of them fails or is taken away.
+  const [dueWith, setDueWith] = useState(null);
+  const files = (draft.attachments?.length ?? 0) + uploads.length;
   const text = wholeText(draft);
   const size = sizeBeyond(text, limit);
 
@@ -40,10 +43,18 @@ export const Composer = memo((properties) => {
 
   const send = () => {
     const { value } = area.current;
-    if (sizeBeyond(wholeText({ ...draft, text: value }), limit) || isUploading) return;
+    if (sizeBeyond(wholeText({ ...draft, text: value }), limit)) return;
+    setDueWith(isUploading && value.trim() ? files : null);
+    if (isUploading) return;
     // What is typed before the page renders again belongs to the next message.
     if (answers ? conversation.answer(value) : conversation.send(value)) area.current.value = "";
   };
+  useEffect(() => setDueWith(null), [sessionId]);
+  useEffect(() => {
+    if (dueWith === null) return;
+    if (files !== dueWith || uploads.some(({ error }) => error)) setDueWith(null);
+    else if (!isUploading) send();
+  }, [dueWith, files, isUploading]);
   const typed = (event) => {
     // 229: the key belongs to an input method that is composing.
     if (event.isComposing || event.keyCode === 229) return;
@@ -78,6 +89,7 @@ export const Composer = memo((properties) => {
       waiting=${waiting}
       answers=${answers}
       isQuery=${isQuery}
+      isDue=${dueWith !== null}
       tooLong=${size && { limit: formatBytes(limit), size: formatBytes(size, limit) }}
       onAttach=${attaching && attachLong}
       conversation=${conversation}
@@ -100,7 +112,10 @@ export const Composer = memo((properties) => {
         aria-invalid=${size ? "true" : undefined}
         enterkeyhint=${isTouched() ? "enter" : "send"}
         value=${draft.text}
-        onInput=${({ target }) => conversation.draft({ text: target.value })}
+        onInput=${({ target }) => {
+          setDueWith(null);
+          conversation.draft({ text: target.value });
+        }}
         onKeyDown=${typed}
         onPaste=${pasted}
       />
@@ -118,7 +133,7 @@ export const Composer = memo((properties) => {
         html`<${RoundButton}
           kind="send"
           label=${running && !answers ? t("Send next") : t("Send")}
-          disabled=${!text.trim() || size || isUploading || (running && !answers && draft.queued)}
+          disabled=${!text.trim() || size || dueWith !== null || (running && !answers && draft.queued)}
           onClick=${send}
         />`
       }

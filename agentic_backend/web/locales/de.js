@@ -129,6 +129,7 @@ export default {
   Interrupted: "Unterbrochen",
   "It stays readable, but nothing more can be asked in it.":
     "Sie bleibt lesbar, aber es kann nichts mehr darin gefragt werden.",
+  "It will be sent once the files are uploaded.": "Es wird gesendet, sobald die Dateien hochgeladen sind.",
   "Its figures, names or words are there": "Ihre Zahlen, Namen oder Wörter stehen dort",
   "Jump to latest": "Zum Neuesten springen",
   "Keyboard shortcuts": "Tastenkürzel",

@@ -129,6 +129,7 @@ export default {
   Interrupted: "Interrompu",
   "It stays readable, but nothing more can be asked in it.":
     "Elle reste lisible, mais on ne peut plus rien y demander.",
+  "It will be sent once the files are uploaded.": "Il sera envoyé dès que les fichiers seront téléversés.",
   "Its figures, names or words are there": "Ses chiffres, noms ou mots s’y trouvent",
   "Jump to latest": "Aller au plus récent",
   "Keyboard shortcuts": "Raccourcis clavier",

@@ -11,7 +11,13 @@ from typing import Any
 
 from playwright.async_api import Browser
 
-AGENTS = {"mixed": "18 kB of mixed text", "list": "one long list", "table": "one long table", "long": "78 kB"}
+AGENTS = {
+    "mixed": "18 kB of mixed text",
+    "list": "one long list",
+    "table": "one long table",
+    "long": "78 kB",
+    "usual": "18 kB at 100 tokens/s",
+}
 """The texts by the agent that writes each."""
 
 TARGET_MS = 4.0
@@ -27,13 +33,33 @@ _ENDED = """() => new Promise((ended) => {
 })"""
 """Resolves when the answer has ended. Playwright's own way to wait looks at the page in each frame."""
 
+_APPENDED = """() => new Promise((ended) => {
+  const answer = document.querySelector("[data-testid=message-final]");
+  const scroller = answer.closest(".messages");
+  const step = (frame) => {
+    if (frame % 5 === 0) answer.append(document.createElement("p"));
+    answer.lastChild.append("a word, another one, and ".repeat(5));
+    scroller.scrollTop = scroller.scrollHeight;
+    if (frame < 150) requestAnimationFrame(() => step(frame + 1));
+    else ended();
+  };
+  step(0);
+})"""
+"""Some 130 letters in each frame, as fast as the answers stream, and the view goes along."""
+
 
 async def measure(browser: Browser, address: str) -> dict[str, list[float]]:
     """For each text the CPU time in ms of each frame while it streams; `address` serves the agents above."""
     return {name: await _frames(browser, address, agent) for agent, name in AGENTS.items()}
 
 
-async def _frames(browser: Browser, address: str, agent: str) -> list[float]:
+async def measure_floor(browser: Browser, address: str) -> list[float]:
+    """The same for plain text that a script appends below an answer: what is left is Chromium's own."""
+    return await _frames(browser, address, "list", _APPENDED)
+
+
+async def _frames(browser: Browser, address: str, agent: str, script: str = _ENDED) -> list[float]:
+    """Traces until `script` has ended: while the answer streams, or, with another one, after its end."""
     context = await browser.new_context(viewport={"width": 1280, "height": 800})
     try:
         session = await context.request.post(f"{address}/agentic/v1/sessions", data={"agent_id": agent})
@@ -44,8 +70,10 @@ async def _frames(browser: Browser, address: str, agent: str) -> list[float]:
         await composer.fill("Write.")
         await composer.press("Enter")
         await tab.locator("[data-testid=message-final]").wait_for()
+        if script != _ENDED:
+            await asyncio.wait_for(tab.evaluate(_ENDED), _LONGEST_S)
         await browser.start_tracing(page=tab, categories=_CATEGORIES)
-        await asyncio.wait_for(tab.evaluate(_ENDED), _LONGEST_S)
+        await asyncio.wait_for(tab.evaluate(script), _LONGEST_S)
         trace = json.loads(await browser.stop_tracing())
     finally:
         await context.close()

@@ -71,6 +71,7 @@ TEXTS = {
 
 class _WritingModel(BaseChatModel):
     text: str
+    pause_s: float = PAUSE_S
 
     @property
     def _llm_type(self) -> str:
@@ -84,15 +85,15 @@ class _WritingModel(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         for start in range(0, len(self.text), PIECE):
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(self.pause_s)
             yield ChatGenerationChunk(message=AIMessageChunk(content=self.text[start : start + PIECE]))
 
     def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
         raise TypeError("the writing model only streams")
 
 
-def _writing(text: str) -> CompiledStateGraph[Any, Any, Any, Any]:
-    model = _WritingModel(text=text)
+def _writing(text: str, pause_s: float = PAUSE_S) -> CompiledStateGraph[Any, Any, Any, Any]:
+    model = _WritingModel(text=text, pause_s=pause_s)
 
     async def answer(state: MessagesState) -> dict[str, Any]:
         return {"messages": [await model.ainvoke(state["messages"])]}
@@ -104,3 +105,5 @@ def _writing(text: str) -> CompiledStateGraph[Any, Any, Any, Any]:
 
 
 mixed, list_, table, long = (_writing(TEXTS[name]) for name in ("mixed", "list", "table", "long"))
+usual = _writing(TEXTS["mixed"], pause_s=0.01)
+"""As fast as a fast model: 100 pieces, or tokens, a second."""

@@ -111,6 +111,7 @@ function chatOf({ api, store, owner }) {
 }
 
 function connectionOf({ signIn, api, store, sessions, branches, conversation, agents }) {
+  let wasOpen = false;
   const connection = new Connection({
     url: socketUrl(new URL(".", document.baseURI)),
     tokens: (wanted) => signIn.tokens(wanted),
@@ -118,7 +119,9 @@ function connectionOf({ signIn, api, store, sessions, branches, conversation, ag
       conversation.connected();
       // Its answer says when to read the list.
       connection.send({ type: "follow_sessions" });
-      readMore({ api, store, agents });
+      // The page reads it first while it connects.
+      if (wasOpen || store.state.agentsError) readMore({ api, store, agents });
+      wasOpen = true;
     },
     onEvent(event) {
       sessions.received(event);

@@ -130,6 +130,9 @@ class _Described:
             }
             if schema.get("type") == "array":
                 parameter["explode"] = parameter["schema"].pop("explode", True)
+            if not parameter["required"] and {"format", "enum", "minLength", "pattern"} & schema.keys():
+                # It counts as absent, though the schema doesn't allow it.
+                parameter["allowEmptyValue"] = True
             yield parameter
 
     def _body(self, schema: JsonSchemaValue) -> Json:

@@ -131,6 +131,8 @@ class ChatPage:
         folded = self.tab.locator(".run-head[aria-expanded=false]")
         while await folded.count():
             await folded.first.click()
+        # The first waits for its component.
+        await expect(self.tab.locator(".run.open:not(:has(.steps))")).to_have_count(0)
 
     async def shown(self) -> list[Shown]:
         """All messages, from top to bottom; their runs are unfolded."""

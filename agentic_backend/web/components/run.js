@@ -6,11 +6,13 @@ import { plural, t } from "../i18n.js";
 import { friendly } from "../run.js";
 import { html, useId } from "./html.js";
 import { Icon } from "./icons.js";
-import { Activity, activityText } from "./notices.js";
+import { lazy } from "./lazy.js";
+import { activityText } from "./notices.js";
 import { Parts } from "./parts.js";
-import { Thought } from "./thought.js";
-import { ToolCard } from "./tool-card.js";
+import { Said } from "./said.js";
 import { Elapsed } from "./working.js";
+
+const Steps = lazy(async () => (await import("./steps.js")).Steps);
 
 /** `isWorking`: whether nothing but the run shows that the exchange goes on. */
 export function Run({ run, exchange, isWorking, agentName }) {
@@ -64,41 +66,3 @@ function Done({ run: { tools, experts, steps, startedAt, endedAt, waitedMs }, ag
 
 const failures = (steps) =>
   steps.reduce((sum, { state, children = [] }) => sum + (state === "failed") + failures(children), 0);
-
-/** What is said between the steps stands beside the line until something newer is said. */
-function Said({ item }) {
-  return html`<div class="observation" data-testid="observation"><${Parts} parts=${item.parts} /></div>`;
-}
-
-function Steps({ steps, within, agentName }) {
-  return html`<ul class="steps">
-    ${steps.map(
-      (step) => html`<li key=${step.key}><${Step} step=${step} within=${within} agentName=${agentName} /></li>`,
-    )}
-  </ul>`;
-}
-
-/** `within` tells its fold from those of other exchanges. */
-function Step({ step, within, agentName }) {
-  const foldKey = `${within}/${step.key}`;
-  switch (step.kind) {
-    case "tool":
-      return html`<${ToolCard} ...${step} foldKey=${foldKey} />`;
-    case "thought":
-      return html`<${Thought} ...${step} foldKey=${foldKey} />`;
-    case "observation":
-      return html`<${Said} item=${step} />`;
-    case "expert":
-      return html`<div class="step-agent" data-testid="step-agent" data-agent=${step.agent}>
-        <${ToolCard} ...${step.item} title=${agentName(step.agent)} icon="person" foldKey=${foldKey} />
-        ${step.children.length > 0 && html`<${Steps} steps=${step.children} within=${within} agentName=${agentName} />`}
-      </div>`;
-    case "agent":
-      return html`<div class="step-agent" data-testid="step-agent" data-agent=${step.agent}>
-        <p class="activity">${t("Handed over to {agent}", { agent: agentName(step.agent) })}</p>
-        <${Steps} steps=${step.children} within=${within} agentName=${agentName} />
-      </div>`;
-    default:
-      return html`<${Activity} ...${step} agentName=${agentName} />`;
-  }
-}

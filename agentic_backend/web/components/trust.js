@@ -105,19 +105,25 @@ function ToolLink({ tool: { name, call_id: callId } }) {
   </button>`;
 }
 
+const PATIENCE_MS = 5_000;
+
 const frame = () => new Promise(requestAnimationFrame);
 
 /** Brings the card of a tool call into view: that of the same exchange, or of the one that it goes on from. */
 async function showCall(button, callId) {
-  const folded = button.closest(".exchange").querySelector('.run-head[aria-expanded="false"]');
+  const within = (root) => [...root.querySelectorAll("[data-call]")].findLast(({ dataset }) => dataset.call === callId);
+  const exchange = button.closest(".exchange");
+  const folded = exchange.querySelector('.run-head[aria-expanded="false"]');
+  folded?.click();
+  // The first run to be unfolded waits for its steps' component.
+  const until = performance.now() + PATIENCE_MS;
+  while (folded && !exchange.querySelector(".run-body > .steps") && performance.now() < until) await frame();
   if (folded) {
-    folded.click();
     // In the second frame the view has taken in how far the run has grown, and no longer holds its place.
     await frame();
     await frame();
   }
-  const within = (root) => [...root.querySelectorAll("[data-call]")].findLast(({ dataset }) => dataset.call === callId);
-  const card = within(button.closest(".exchange")) ?? within(document);
+  const card = within(exchange) ?? within(document);
   card?.scrollIntoView({ block: "center" });
   card?.querySelector(".card-head").focus({ preventScroll: true });
 }

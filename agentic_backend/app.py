@@ -92,7 +92,7 @@ async def open_application(
         stack.enter_context(watched_loop(kpi, settings.agents.blocking_s, found_at_work))
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
-        store = await stack.enter_async_context(aclosing(await open_store(settings, kpi.store_operation)))
+        store = await stack.enter_async_context(aclosing(await open_store(settings, kpi.dependencies.store_operation)))
         instance = Instance(settings.relay.lease_s)
         # The heartbeat covers the whole time in which exchanges can run.
         await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
@@ -199,7 +199,7 @@ def _factory(
         standard_tools=standard_tools(store, bounds, describe),
         mcp_servers=settings.mcp_servers,
         shared_mcp_sessions=shared,
-        mcp_server_up=kpi.mcp_server_up,
+        mcp_server_up=kpi.dependencies.mcp_server_up,
     )
     return AgentFactory(services, kpi, settings.agents)
 
@@ -211,7 +211,7 @@ async def _broadcast(url: str | None, instance_id: str, kpi: Kpi) -> AbstractAsy
     def redis() -> AbstractAsyncContextManager[Broadcast]:
         from agentic_backend.relay.redis_broadcast import redis_broadcast
 
-        return redis_broadcast(url, instance_id, kpi.broadcast_up)
+        return redis_broadcast(url, instance_id, kpi.dependencies.broadcast_up)
 
     # Few servers broadcast, and what it imports takes too long for the loop.
     return await asyncio.to_thread(redis)
@@ -275,7 +275,7 @@ def _authenticator(settings: AuthSettings, kpi: Kpi) -> AbstractAsyncContextMana
     # Imported here, because the import takes a quarter of a second.
     from agentic_backend.auth.keycloak import keycloak_authenticator
 
-    return keycloak_authenticator(settings.keycloak, kpi.keycloak_up)
+    return keycloak_authenticator(settings.keycloak, kpi.dependencies.keycloak_up)
 
 
 def _origin(name: str, port: int) -> str:

@@ -117,7 +117,7 @@ class BlockedLoop:
     def _end(self, block: _Block, blocked_s: float) -> None:
         if blocked_s < self._limit_s:
             return
-        self._kpi.event_loop_blocked(block.worker.agent_id if block.worker else "", blocked_s)
+        self._kpi.process.loop_blocked(block.worker.agent_id if block.worker else "", blocked_s)
         if not block.is_told:
             self._tell(block, blocked_s)
         if block.worker is not None:

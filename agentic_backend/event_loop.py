@@ -33,7 +33,7 @@ async def _measure(kpi: Kpi) -> None:
     while True:
         began = clock()
         await asyncio.sleep(_EVERY_S)
-        kpi.event_loop_lag(max(0.0, clock() - began - _EVERY_S))
+        kpi.process.loop_lag(max(0.0, clock() - began - _EVERY_S))
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

@@ -16,7 +16,8 @@ DOCUMENT = (Path(__file__).parent.parent / "docs" / "metrics.md").read_text()
 def test_every_metric_has_its_line_with_type_and_labels() -> None:
     kpi = Kpi()
     documented = {line.split("|")[1].strip(" `"): line for line in DOCUMENT.splitlines() if line.startswith("| `chat_")}
-    described = {metric._name: metric for metric in vars(kpi).values() if hasattr(metric, "_labelnames")}
+    metrics = [metric for part in vars(kpi).values() for metric in getattr(part, "__dict__", {}).values()]
+    described = {metric._name: metric for metric in metrics if hasattr(metric, "_labelnames")}
     for name, metric in described.items():
         line = documented.pop(name + "_total" if metric._type == "counter" else name)
         assert f"| {metric._type} |" in line
@@ -78,10 +79,10 @@ async def test_sessions_add_no_series(server: RunningServer) -> None:
 def test_ten_thousand_sessions_and_as_many_tool_names_add_no_series_but_a_bounded_number_of_tools() -> None:
     kpi = Kpi()
     for number in range(10_000):
-        kpi.exchange_started()
-        kpi.tool_ended(f"tool {number}", 0.1, ok=True)
-        kpi.model_called(f"model {number}", 0.1, tokens=(1, 1), error="")
-        kpi.exchange_ended("echo", "ok", 0.1, 0.1, f"exchange {number}")
+        kpi.exchanges.started()
+        kpi.agents.tool_ended(f"tool {number}", 0.1, ok=True)
+        kpi.models.called(f"model {number}", 0.1, tokens=(1, 1), error="")
+        kpi.exchanges.ended("echo", "ok", 0.1, 0.1, f"exchange {number}")
     exposition, _ = kpi.exposition("")
     tools = {dict(labels)["tool"] for name, labels in series_of(exposition.decode()) if "tool" in dict(labels)}
     assert len(tools) == 101

@@ -122,7 +122,7 @@ class AgentFactory:
         warm = self._in_use.get(key) or self._idle.pop(key, None)
         if warm is not None and warm.entry is not entry and warm.entry != entry:
             warm = self._replaced(warm, entry)
-        self._kpi.agent_cache(hit=warm is not None and bool(warm.agents))
+        self._kpi.agents.looked_up(hit=warm is not None and bool(warm.agents))
         warm = warm or WarmAgent(key, entry)
         warm.users += 1
         self._in_use[key] = warm
@@ -152,12 +152,12 @@ class AgentFactory:
 
     def _keep(self, warm: WarmAgent) -> None:
         if self._idle.currsize >= self._idle.maxsize:
-            self._kpi.agent_evicted()
+            self._kpi.agents.evicted()
             self._close(self._idle.popitem()[1].agents)
         self._idle[warm.key] = warm
 
     def _count(self) -> None:
-        self._kpi.agents_cached(len(self._in_use) + len(self._idle))
+        self._kpi.agents.cached(len(self._in_use) + len(self._idle))
 
     async def _build(self, entry: CatalogAgent, context: RuntimeContext) -> Sequence[AgentFlow]:
         agents: list[AgentFlow] = []

@@ -227,12 +227,12 @@ class Compactor:
     async def _kept(self, summary: SummaryRecord, session: SessionRecord, turns: int) -> SummaryRecord | None:
         """The summary, once it is stored; None if the session has changed since."""
         if await self._store.keep_summary(summary, session) is None:
-            self._kpi.compacted("abandoned")
+            self._kpi.sessions.compacted("abandoned")
             return None
         self._keep(summary)
         measure = Measure(turns, summary.tokens_after)
         self._measured[session.id] = _Measured(session.next_rank, summary.id, session.reset_rank, measure)
-        self._kpi.compacted(_outcome(summary))
+        self._kpi.sessions.compacted(_outcome(summary))
         history_compacted(session, summary)
         return summary
 
@@ -242,7 +242,7 @@ class Compactor:
         if self._relay.draining or not is_idle or self.is_busy(session.id):
             return
         if len(self._running) >= _AT_ONCE or of_user >= _AT_ONCE_OF_USER:
-            self._kpi.compacted("deferred")
+            self._kpi.sessions.compacted("deferred")
             return
         task = self._relay.spawn(self._compact(session, profile_name, payer))
         self._running[session.id] = session.user_id, task
@@ -253,11 +253,11 @@ class Compactor:
             await asyncio.sleep(_PAUSE_S)
             await self.compact(session, profile_name, payer)
         except asyncio.CancelledError:
-            self._kpi.compacted("abandoned")
+            self._kpi.sessions.compacted("abandoned")
             raise
         except AgenticError as error:
             # The store is away: the next exchange tries again.
-            self._kpi.compacted("failed")
+            self._kpi.sessions.compacted("failed")
             log.warning("session not compacted", extra={"session_id": session.id, "code": error.code})
 
     async def _summarised(

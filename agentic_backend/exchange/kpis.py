@@ -34,35 +34,35 @@ class ExchangeKpis:
         return self._record.ran_ms + round((started.transcoder.first_token_at - self._began) * 1000)
 
     def start(self) -> None:
-        self._kpi.exchange_started()
+        self._kpi.exchanges.started()
 
     def pause(self) -> None:
         self._count_calls()
-        self._kpi.exchange_paused(self._record.agent_id)
+        self._kpi.exchanges.paused(self._record.agent_id)
 
     def leave(self) -> None:
         """Count an exchange that ends or continues on another instance."""
         self._count_calls()
-        self._kpi.exchange_left()
+        self._kpi.exchanges.left()
 
     def end(self, record: KpiRecord, messages: list[MessageRecord]) -> None:
         """Count an exchange that has ended with these `messages`."""
         exchange_id, started = record.exchange_id, self._graph_run.started
         first_token_s = None if record.first_token_ms is None else record.first_token_ms / 1000
         if started is not None:
-            self._kpi.exchange_ready(record.agent_id, started.at - self._began, exchange_id)
+            self._kpi.exchanges.ready(record.agent_id, started.at - self._began, exchange_id)
         names: dict[str, str] = {}
         for message, part in [(each, part) for each in messages for part in each.parts]:
             if isinstance(part, ToolCallPart):
                 names[part.call_id] = part.name
             elif isinstance(part, ToolResultPart):
                 tool = names.get(part.call_id, "")
-                self._kpi.tool_ended(tool, (part.latency_ms or 0) / 1000, ok=part.ok is not False)
+                self._kpi.agents.tool_ended(tool, (part.latency_ms or 0) / 1000, ok=part.ok is not False)
                 if FORBIDDEN in message.metadata.extras:
-                    self._kpi.tool_refused(tool)
+                    self._kpi.agents.tool_refused(tool)
         self._count_calls()
-        self._kpi.exchange_ended(record.agent_id, record.status, record.latency_ms / 1000, first_token_s, exchange_id)
+        self._kpi.exchanges.ended(record.agent_id, record.status, record.latency_ms / 1000, first_token_s, exchange_id)
 
     def _count_calls(self) -> None:
         for call in self._graph_run.model_calls:
-            self._kpi.model_called(call.model, call.duration_s, tokens=call.tokens, error=call.error)
+            self._kpi.models.called(call.model, call.duration_s, tokens=call.tokens, error=call.error)

@@ -126,7 +126,7 @@ class ModuleSupervisor:
         if modules is None or not modules.has(point):
             return
         if self._beside >= _BESIDE_AT_MOST:
-            self._kpi.module_missed(point)
+            self._kpi.modules.missed(point)
             return
         self._beside += 1
         self._spawn(self._call_beside(modules, point, parts))

@@ -141,11 +141,11 @@ class SupervisedModule:
             self._calls += 1
             took_s = self._clock() - began
             self._took_s += took_s
-            self._kpi.module_called(self.name, point, took_s)
+            self._kpi.modules.called(self.name, point, took_s)
             self._show_circuits()
         if answer.action == "block":
             self._blocks += 1
-            self._kpi.module_blocked(self.name, point)
+            self._kpi.modules.blocked(self.name, point)
         return answer
 
     async def aclose(self, timeout_s: float) -> None:
@@ -157,12 +157,12 @@ class SupervisedModule:
 
     def _show_circuits(self) -> None:
         is_open = any(circuit.state is not CircuitState.CLOSED for circuit in self._circuits.values())
-        self._kpi.module_circuit(self.name, is_open=is_open)
+        self._kpi.modules.circuit(self.name, is_open=is_open)
 
     def _failed(self, point: Point, error: str, where: str | None = None) -> ModuleFailed:
         self._failures += 1
         self._last_error = error, utc_now()
-        self._kpi.module_failed(self.name, point)
+        self._kpi.modules.failed(self.name, point)
         return ModuleFailed(error, where)
 
     async def _result(

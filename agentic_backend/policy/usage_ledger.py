@@ -104,7 +104,7 @@ class UsageLedger:
             priced_on=None if cost is None else cost.priced_on.isoformat(),
         )
         if cost is not None:
-            self._kpi.model_cost(call.model, cost.currency, cost.amount)
+            self._kpi.models.cost(call.model, cost.currency, cost.amount)
         self.budgets.add(record)
         return record
 

@@ -174,7 +174,7 @@ async def running(
         application = await stack.enter_async_context(
             open_application(settings, agents, models, public.getsockname()[1], drain)
         )
-        listening_to = partial(Listener, limits=settings.limits, dropped=application.kpi.connection_dropped)
+        listening_to = partial(Listener, limits=settings.limits, dropped=application.kpi.connections.dropped)
         # Only the public listener: health and metrics may use the reserved descriptors.
         listeners = [listening_to(application.public, public, reserve_from=reserved_descriptors())]
         if internal is not None:

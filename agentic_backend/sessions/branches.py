@@ -86,7 +86,7 @@ class Branches:
         if forked is None:
             raise SessionNotFound
         session_created(forked)
-        self._kpi.session_created(forked.agent_id)
+        self._kpi.sessions.created(forked.agent_id)
         self._modules.session_event(Point.SESSION_START, forked, found, user)
         self._relay.session_changed(forked.shown())
         return forked

@@ -47,7 +47,7 @@ class FeedbackService:
             comment=comment,
         )
         await self._store.add_trail([given])
-        self._kpi.feedback(exchange.agent_id, rating)
+        self._kpi.sessions.rated(exchange.agent_id, rating)
         return given
 
     async def withdraw(self, user: User, session_id: str, rank: int) -> None:

@@ -68,9 +68,9 @@ class Housekeeping:
                 code = error.code if isinstance(error, AgenticError) else None
                 fields = {"chore": chore.name, "code": code}
                 log.warning("a chore failed", exc_info=None if code else error, extra=fields)
-                self._kpi.chore(chore.name, "failed", 0)
+                self._kpi.sessions.chore(chore.name, "failed", 0)
                 return
-            self._kpi.chore(chore.name, "ok", done)
+            self._kpi.sessions.chore(chore.name, "ok", done)
             if done:
                 log.info("a chore was done", extra={"chore": chore.name, "count": done})
             if done < self._batch:

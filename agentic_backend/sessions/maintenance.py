@@ -174,7 +174,7 @@ class Maintenance:
         ahead_s = await self._store.compare_clocks()
         if ahead_s is None:
             return
-        self._kpi.clock_skew(ahead_s)
+        self._kpi.dependencies.clock_skew(ahead_s)
         was_skewed, self._is_skewed = self._is_skewed, abs(ahead_s) > _TOLERATED_SKEW_S
         if self._is_skewed and not was_skewed:
             log.warning("the machine's clock is not the database's", extra={"ahead_s": round(ahead_s, 3)})

@@ -75,7 +75,7 @@ class SessionEnds:
         await self._factory.teardown_session_agents(session_id)
         if completion.is_new:
             session_terminated(session, reason.value)
-            self._kpi.session_ended(reason)
+            self._kpi.sessions.ended(reason)
             self._relay.session_changed(session.shown())
             self._on_ended(session, user)
         return session

@@ -279,7 +279,7 @@ class SessionOrchestrator:
             self._relay.spawn(self._tell_family(written.session))
         if is_new:
             session_created(written.session)
-            self._kpi.session_created(written.session.agent_id)
+            self._kpi.sessions.created(written.session.agent_id)
             if quits:
                 self._modules.session_event(Point.SESSION_START, written.session, found, user)
         self._review.tell(looked, is_new=is_new)

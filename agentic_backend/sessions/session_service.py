@@ -107,7 +107,7 @@ class SessionService:
         )
         await self._store.create_session(session)
         session_created(session)
-        self._kpi.session_created(session.agent_id)
+        self._kpi.sessions.created(session.agent_id)
         self._relay.session_news(user.id, session.id)
         self._modules.session_event(Point.SESSION_START, session, found, user)
         return session

@@ -79,7 +79,7 @@ class SharingService:
         )
         await self._store.add_trail([share])
         session_shared(session, share)
-        self._kpi.share("created")
+        self._kpi.sessions.shared("created")
         return share, secret
 
     async def of_session(self, user: User, session_id: str) -> list[ShareRecord]:
@@ -97,7 +97,7 @@ class SharingService:
             raise _no_share()
         await self._store.remove_trail(ShareRecord, share.id)
         share_revoked(session, share)
-        self._kpi.share("revoked")
+        self._kpi.sessions.shared("revoked")
 
     async def read(self, user: User, secret: str, after_rank: int, limit: int) -> SharedPage:
         """A page of what the link shares, for any user.
@@ -109,12 +109,12 @@ class SharingService:
         share = await self._share_of(secret)
         session = None if share is None else await self._store.get_session(share.session_id)
         if share is None or session is None or session.user_id != share.user_id:
-            self._kpi.share("missed")
+            self._kpi.sessions.shared("missed")
             raise _no_share()
         found = await self._store.messages_after(session.id, after_rank, limit, PAGE_BYTES)
         page = [message for message in found if message.rank < share.up_to_rank]
         has_more = bool(page) and page[-1].rank + 1 < share.up_to_rank
-        self._kpi.share("read")
+        self._kpi.sessions.shared("read")
         return SharedPage(share, session, _as_shared(page), page[-1].rank if has_more else None)
 
     async def delete_expired(self, limit: int) -> int:

@@ -109,7 +109,7 @@ class Titles:
         del longest[dropped]
         if not longest:
             del self._waiting[user_id]
-        self._kpi.titled("dropped")
+        self._kpi.sessions.titled("dropped")
         log.warning("too many sessions wait for a title", extra={"session_id": dropped})
 
     def _begin_some(self) -> None:
@@ -141,7 +141,7 @@ class Titles:
             log.warning("session not named", exc_info=error, extra={"session_id": session_id})
         finally:
             del self._naming[session_id]
-            self._kpi.titled(outcome)
+            self._kpi.sessions.titled(outcome)
             self._begin_some()
 
     async def _rename(self, session_id: str, opening: _Opening) -> str:

@@ -160,7 +160,7 @@ class WaitingExchanges:
 
     def _note(self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision]) -> None:
         for decision in decisions:
-            self._kpi.decided(decision.action)
+            self._kpi.exchanges.decided(decision.action)
             log_fields = {"exchange_id": waiting.id, "session_id": waiting.session_id, "user_id": decision.by}
             log.info("decided", extra={**log_fields, "action": decision.action, "tool": decision.name})
 

@@ -105,7 +105,7 @@ def wire_sessions(
     relay.on_completed = events.close_agents
     news = SessionNews(store, relay.list_followers)
     relay.on_news = news.heard
-    kpi.list_followers(lambda: len(relay.list_followers))
+    kpi.connections.list_followers(lambda: len(relay.list_followers))
     ends = SessionEnds(store, relay, factory, kpi, events.ended)
     views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, events.answered, events.gate)
     counts, summary_timeout_s = TokenCounts(), settings.chat_profiles.summary_timeout_s

@@ -32,13 +32,13 @@ class ChatbotController:
     async def endpoint(self, websocket: WebSocket) -> None:
         offered = websocket.scope["subprotocols"]
         if offered and SUBPROTOCOL not in offered:
-            self._door.kpi.socket_refused("subprotocol")
+            self._door.kpi.connections.socket_refused("subprotocol")
             refusal = PlainTextResponse(f"Offer the subprotocol {SUBPROTOCOL}, or none.", status_code=400)
             await websocket.send_denial_response(refusal)
             return
         codec: Codec = ChatV2() if offered else Classic()
         await websocket.accept(SUBPROTOCOL if offered else None)
-        self._door.kpi.socket_opened(codec.name)
+        self._door.kpi.connections.socket_opened(codec.name)
         code: int = CONNECTION_LOST
         try:
             with self._door.connections.unauthenticated():
@@ -50,13 +50,13 @@ class ChatbotController:
                     code = await connection.serve()
         except AgenticError as error:
             code = closing_handshake(error)
-            self._door.kpi.socket_refused(error.code)
+            self._door.kpi.connections.socket_refused(error.code)
             log.info("socket refused", extra={"code": error.code})
             await self._close(websocket, code)
         except WebSocketDisconnect:
             pass
         finally:
-            self._door.kpi.socket_closed(code)
+            self._door.kpi.connections.socket_closed(code)
 
     async def _identify(self, websocket: WebSocket, codec: Codec) -> tuple[User, Tokens | None]:
         """The user, from the header, the query string, the anonymous user, or the first frame; and the tokens."""

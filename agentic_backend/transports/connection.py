@@ -179,7 +179,7 @@ class Connection:
     async def _follow(self, frame: Follow) -> None:
         if frame.exchange_id is not None:
             exchange = await self._door.orchestrator.view(self._user, frame.exchange_id, frame.session_id)
-            self._door.kpi.followed(self._feed.follow(exchange, frame.after_seq))
+            self._door.kpi.connections.followed(self._feed.follow(exchange, frame.after_seq))
             if not self._feed.follows(exchange.exchange_id):
                 self._feed.idle(await self._door.orchestrator.session_of(self._user, exchange))
             return
@@ -187,7 +187,7 @@ class Connection:
         session, running = await self._door.orchestrator.running_in(self._user, frame.session_id)
         if running is not None:
             await self._name(running.exchange_id)
-        self._door.kpi.followed(self._feed.follow_session(session, running))
+        self._door.kpi.connections.followed(self._feed.follow_session(session, running))
 
     def _watch(self, frame: Unfollow | FollowSessions | UnfollowSessions) -> None:
         match frame:
@@ -219,7 +219,7 @@ class Connection:
         )
         # An unreadable frame counts as an ask, like a frame without a type.
         if (call := _COUNTED.get(echoed("type") or "ask")) is not None:
-            self._door.kpi.refused(call, error.code)
+            self._door.kpi.calls.refused(call, error.code)
         times = self._refused.count(error.code)
         if times:
             self._log_refused(error.code, times, request_id=request_id)

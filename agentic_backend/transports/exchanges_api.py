@@ -116,7 +116,7 @@ class ExchangesApi:
         """Decide on the requests of a waiting exchange; or, without a `payload`, resume an interrupted one."""
         tokens = tokens_of(request, user)
         kind = "resume" if body.payload is None else "decision"
-        with self._door.kpi.refusals(kind), self._door.connections.stream(user.id) as place:
+        with self._door.kpi.calls.refusals(kind), self._door.connections.stream(user.id) as place:
             if body.payload is None:
                 exchange = await self._door.orchestrator.resume(user, id, tokens, uuid4().hex)
             else:

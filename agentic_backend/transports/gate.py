@@ -97,7 +97,7 @@ class Gate:
 
     def _note_refusal(self, scope: Scope, reason: str) -> None:
         if scope["type"] == "websocket":
-            self._kpi.socket_refused(reason)
+            self._kpi.connections.socket_refused(reason)
 
 
 def _host_name(host: str) -> str:

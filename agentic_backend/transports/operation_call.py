@@ -37,7 +37,7 @@ class OperationCall:
     def _counted(self) -> AbstractContextManager[None]:
         """Counts refused input."""
         label = self._operation.refused_as
-        return nullcontext() if label is None else self._kpi.refusals(label)
+        return nullcontext() if label is None else self._kpi.calls.refusals(label)
 
     async def _input(self, request: Request, user: User | None) -> dict[str, Any]:
         """The handler's arguments. Raises BadFrame or MessageTooLarge."""

@@ -157,7 +157,7 @@ async def ask_streamed(
     stops_with_client: bool = False,
 ) -> EventStream:
     """Begin the exchange that `turn` asks for, and stream its events. Raises as SessionOrchestrator.ask does."""
-    with door.kpi.refusals("ask"), door.connections.stream(user.id) as place:
+    with door.kpi.calls.refusals("ask"), door.connections.stream(user.id) as place:
         exchange = await door.orchestrator.ask(user, turn, tokens_of(request, user), request_id)
         return exchange_stream(door, user, exchange, place, renderer, stops_with_client=stops_with_client)
 
@@ -237,7 +237,7 @@ def session_stream(
     it. When the server stops, the stream ends once no exchange of the session runs here. The stream takes over `place`.
     """
     feed = _opened_feed(door, user, place)
-    door.kpi.followed(feed.follow_session(session, running, seen))
+    door.kpi.connections.followed(feed.follow_session(session, running, seen))
     return EventStream(_events(feed), place.pop_all())
 
 

@@ -49,7 +49,7 @@ class PagesWatch:
 
     async def check(self, at_most_s: float | None) -> Checked:
         checked = await check_pages(self._file, at_most_s)
-        self._kpi.store_damaged(checked.damage is not None)
+        self._kpi.dependencies.store_damaged(checked.damage is not None)
         how = {"took_s": round(checked.took_s, 3), "is_whole": checked.is_whole}
         if checked.damage is not None:
             log.error(advice(self._file, checked.damage), extra=how)

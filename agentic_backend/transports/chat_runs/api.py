@@ -68,7 +68,7 @@ class ChatRunsApi:
 
         The run goes on if the client disconnects.
         """
-        with self._door.kpi.refusals("ask"), self._door.connections.stream(user.id) as place:
+        with self._door.kpi.calls.refusals("ask"), self._door.connections.stream(user.id) as place:
             exchange = await self._started(request, user, body)
             run = FollowedRun(body.run_id or exchange.exchange_id, exchange, body.correlation_id)
             return RunFollower(self._door, user).streamed(run, place)
@@ -78,7 +78,7 @@ class ChatRunsApi:
 
         The run goes on if the client disconnects, or if it takes longer than a minute.
         """
-        with self._door.kpi.refusals("decision"):
+        with self._door.kpi.calls.refusals("decision"):
             run = await self._decided(request, user, body)
         listed = await RunFollower(self._door, user).listed(run, request)
         return DecidedRun(events=listed.events, cut=listed.is_cut or None)
@@ -88,7 +88,7 @@ class ChatRunsApi:
 
         The run goes on if the client disconnects, or if it takes longer than a minute.
         """
-        with self._door.kpi.refusals("resume"):
+        with self._door.kpi.calls.refusals("resume"):
             run = FollowedRun(body.run_id, await self._resumed(request, user, body.run_id))
         listed = await RunFollower(self._door, user).listed(run, request)
         return ResumedRun(run_id=body.run_id, status=listed.status, events=listed.events, cut=listed.is_cut or None)

@@ -1,0 +1,3 @@
+from agentic_backend.kpi.kpi import Kpi
+
+__all__ = ["Kpi"]

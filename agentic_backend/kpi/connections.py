@@ -1,0 +1,45 @@
+"""WebSockets, TCP connections, and what clients follow over them."""
+
+from collections.abc import Callable
+
+from agentic_backend.kpi.registry import OTHERS, MetricsRegistry
+from agentic_backend.protocol.close_codes import CloseCode
+
+_CLOSE_CODES = frozenset(CloseCode)
+
+
+class ConnectionMetrics:
+    def __init__(self, metrics: MetricsRegistry) -> None:
+        self._open = metrics.gauge("chat_open_sockets", "WebSockets that are open.")
+        self._opened = metrics.counter("chat_sockets_opened", "WebSockets that were opened.", "form")
+        self._refused = metrics.counter("chat_sockets_refused", "WebSockets that were refused.", "reason")
+        self._closed = metrics.counter("chat_sockets_closed", "WebSockets that were closed.", "code")
+        self._dropped = metrics.counter("chat_connections_dropped", "TCP connections that were dropped.", "reason")
+        self._list_followers = metrics.gauge(
+            "chat_session_list_followers", "Clients that follow all sessions of their user."
+        )
+        self._follows = metrics.counter("chat_follows", "Follows of an exchange.", "outcome")
+
+    def socket_opened(self, form: str) -> None:
+        self._open.inc()
+        self._opened.labels(form).inc()
+
+    def socket_refused(self, reason: str) -> None:
+        self._refused.labels(reason).inc()
+
+    def socket_closed(self, code: int) -> None:
+        self._open.dec()
+        # A client may send any of the application close codes.
+        self._closed.labels(str(code) if code < 3000 or code in _CLOSE_CODES else OTHERS).inc()
+
+    def dropped(self, reason: str) -> None:
+        """A TCP connection was dropped before it sent a request."""
+        self._dropped.labels(reason).inc()
+
+    def list_followers(self, count: Callable[[], int]) -> None:
+        """`count` tells how many clients follow the sessions of their user now."""
+        self._list_followers.set_function(count)
+
+    def followed(self, outcome: str) -> None:
+        """`replayed`: from the log; `reset`: the place is no longer in the log; `live`: nothing to replay."""
+        self._follows.labels(outcome).inc()

@@ -1,0 +1,36 @@
+"""The services that the server needs, and the store's operations."""
+
+from agentic_backend.kpi.registry import SHORT, MetricsRegistry
+
+
+class DependencyMetrics:
+    def __init__(self, metrics: MetricsRegistry) -> None:
+        self._up = metrics.gauge("chat_dependency_up", "1 while a dependency answers.", "dependency")
+        self._store = metrics.histogram(
+            "chat_store_operation_seconds", "Operations of the store.", "operation", "outcome", buckets=SHORT
+        )
+        self._damaged = metrics.gauge("chat_store_damaged", "1 where pages of the SQLite file are damaged.")
+        self._skew = metrics.gauge("chat_clock_skew_seconds", "How far the clock is ahead of the database's.")
+
+    def store_operation(self, operation: str, duration_s: float, ok: bool) -> None:
+        self._store.labels(operation, "ok" if ok else "error").observe(duration_s)
+        self._up.labels("store").set(int(ok))
+
+    def store_damaged(self, damaged: bool) -> None:
+        """The result of the last check of the SQLite file's pages."""
+        self._damaged.set(int(damaged))
+
+    def clock_skew(self, ahead_s: float) -> None:
+        self._skew.set(ahead_s)
+
+    def keycloak_up(self, up: bool) -> None:
+        """Whether the last fetch of the realm's keys succeeded."""
+        self._up.labels("keycloak").set(int(up))
+
+    def broadcast_up(self, up: bool) -> None:
+        """Whether the Redis between the instances answers."""
+        self._up.labels("broadcast").set(int(up))
+
+    def mcp_server_up(self, server_id: str, up: bool) -> None:
+        """Whether the last attempt to reach an MCP server of the settings succeeded."""
+        self._up.labels(f"mcp:{server_id}").set(int(up))

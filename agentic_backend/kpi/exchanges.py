@@ -1,0 +1,52 @@
+"""How exchanges begin, wait and end, and how long that takes."""
+
+from agentic_backend.kpi.registry import SHORT, MetricsRegistry
+
+
+class ExchangeMetrics:
+    def __init__(self, metrics: MetricsRegistry) -> None:
+        self._ended = metrics.counter("chat_exchange", "Exchanges that ended.", "agent_id", "status")
+        self._duration = metrics.histogram("chat_exchange_duration_seconds", "From the ask to the final.", "agent_id")
+        self._first_token = metrics.histogram(
+            "chat_time_to_first_token_seconds", "From the ask to the first token.", "agent_id"
+        )
+        self._queue = metrics.histogram(
+            "chat_queue_seconds", "From the ask until its agent is ready to run.", "agent_id", buckets=SHORT
+        )
+        self._running = metrics.gauge("chat_running_exchanges", "Exchanges that run on this instance.")
+        self._pauses = metrics.counter("chat_exchange_pauses", "Exchanges that began to wait for a person.", "agent_id")
+        self._decisions = metrics.counter("chat_human_decisions", "Decisions on what exchanges waited for.", "action")
+
+    def started(self) -> None:
+        self._running.inc()
+
+    def paused(self, agent_id: str) -> None:
+        """The exchange waits for a person; `started` counts it again when it continues."""
+        self._running.dec()
+        self._pauses.labels(agent_id).inc()
+
+    def left(self) -> None:
+        """The exchange no longer runs here; another instance ends it or has ended it."""
+        self._running.dec()
+
+    def closed(self, agent_id: str, status: str) -> None:
+        """The exchange ended without running: its instance had died, or it was waiting."""
+        self._ended.labels(agent_id, status).inc()
+
+    def decided(self, action: str) -> None:
+        """A person has made a decision that an exchange waited for, or the wait has expired."""
+        self._decisions.labels(action).inc()
+
+    def ready(self, agent_id: str, queued_s: float, exchange_id: str) -> None:
+        """The exchange's agent is built and its graph starts."""
+        self._queue.labels(agent_id).observe(queued_s, {"exchange_id": exchange_id})
+
+    def ended(
+        self, agent_id: str, status: str, duration_s: float, first_token_s: float | None, exchange_id: str
+    ) -> None:
+        exemplar = {"exchange_id": exchange_id}
+        self._running.dec()
+        self._ended.labels(agent_id, status).inc()
+        self._duration.labels(agent_id).observe(duration_s, exemplar)
+        if first_token_s is not None:
+            self._first_token.labels(agent_id).observe(first_token_s, exemplar)

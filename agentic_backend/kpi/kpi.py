@@ -1,0 +1,31 @@
+"""All metrics of an instance, by what they are about; owned by the application.
+
+Labels have bounded values: agent, status, outcome, tool, model, operation. Never a session, exchange or user: those are
+in the store's KPI records, in the logs, and in exemplars. docs/metrics.md explains each metric.
+"""
+
+from agentic_backend.kpi.agents import AgentMetrics
+from agentic_backend.kpi.calls import CallMetrics
+from agentic_backend.kpi.connections import ConnectionMetrics
+from agentic_backend.kpi.dependencies import DependencyMetrics
+from agentic_backend.kpi.exchanges import ExchangeMetrics
+from agentic_backend.kpi.models import ModelMetrics
+from agentic_backend.kpi.modules import ModuleMetrics
+from agentic_backend.kpi.process import ProcessMetrics
+from agentic_backend.kpi.registry import MetricsRegistry
+from agentic_backend.kpi.sessions import SessionMetrics
+
+
+class Kpi:
+    def __init__(self) -> None:
+        metrics = MetricsRegistry()
+        self.exposition = metrics.exposition
+        self.exchanges = ExchangeMetrics(metrics)
+        self.sessions = SessionMetrics(metrics)
+        self.connections = ConnectionMetrics(metrics)
+        self.calls = CallMetrics(metrics)
+        self.agents = AgentMetrics(metrics)
+        self.models = ModelMetrics(metrics)
+        self.modules = ModuleMetrics(metrics)
+        self.dependencies = DependencyMetrics(metrics)
+        self.process = ProcessMetrics(metrics)

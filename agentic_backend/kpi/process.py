@@ -1,0 +1,23 @@
+"""The process itself: what runs, and whether its event loop turns."""
+
+import platform
+from importlib.metadata import version
+
+from agentic_backend.kpi.registry import SHORT, MetricsRegistry
+
+
+class ProcessMetrics:
+    def __init__(self, metrics: MetricsRegistry) -> None:
+        self._lag = metrics.histogram("chat_event_loop_lag_seconds", "How late the event loop is.", buckets=SHORT)
+        self._blocked = metrics.histogram(
+            "chat_event_loop_blocked_seconds", "Steps of code that blocked the event loop.", "agent_id"
+        )
+        build = metrics.gauge("chat_build_info", "What runs; always 1.", "version", "python")
+        build.labels(version("agentic-backend"), platform.python_version()).set(1)
+
+    def loop_lag(self, lag_s: float) -> None:
+        self._lag.observe(lag_s)
+
+    def loop_blocked(self, agent_id: str, blocked_s: float) -> None:
+        """One step of code of this agent (empty: of none) has blocked the event loop."""
+        self._blocked.labels(agent_id).observe(blocked_s)

@@ -5,6 +5,7 @@
  * remembered in this browser, by user.
  */
 
+import { browserStorage } from "./browser-storage.js";
 import { errorText } from "./error-words.js";
 
 const MOST_FAVOURITES = 100;
@@ -17,7 +18,7 @@ export class Agents {
   constructor(api, store, owner) {
     Object.assign(this, { api, store });
     this.#owner = owner;
-    this.store.set({ agentId: localStorage.getItem(this.#key("agent")), favourites: this.#favourites() });
+    this.store.set({ agentId: browserStorage.get(this.#key("agent")), favourites: this.#favourites() });
   }
 
   async read() {
@@ -34,7 +35,7 @@ export class Agents {
 
   /** Whom new conversations ask. */
   choose(agentId) {
-    localStorage.setItem(this.#key("agent"), agentId);
+    browserStorage.set(this.#key("agent"), agentId);
     this.store.set({ agentId });
   }
 
@@ -43,13 +44,13 @@ export class Agents {
     const favourites = before.includes(agentId)
       ? before.filter((id) => id !== agentId)
       : [...before, agentId].slice(-MOST_FAVOURITES);
-    localStorage.setItem(this.#key("favourites"), JSON.stringify(favourites));
+    browserStorage.set(this.#key("favourites"), JSON.stringify(favourites));
     this.store.set({ favourites });
   }
 
   #favourites() {
     try {
-      const kept = JSON.parse(localStorage.getItem(this.#key("favourites")));
+      const kept = JSON.parse(browserStorage.get(this.#key("favourites")));
       return Array.isArray(kept) ? kept.filter((id) => typeof id === "string") : [];
     } catch {
       return [];

@@ -3,7 +3,9 @@
  * would flash. A script of its own, without imports; theme.js does the rest.
  */
 
-{
+try {
   const theme = localStorage.getItem("chat.theme");
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+} catch {
+  // The browser keeps nothing of the page.
 }

@@ -7,6 +7,7 @@
  * load of the page on.
  */
 
+import { browserStorage } from "./browser-storage.js";
 import { persistently } from "./persistently.js";
 
 const CHOICES = { language: "chat.language", direction: "chat.direction" };
@@ -15,12 +16,12 @@ const RIGHT_TO_LEFT = new Set(["ar", "arc", "ckb", "dv", "fa", "he", "ps", "sd",
 export const LANGUAGES = { en: "English", fr: "Français", de: "Deutsch" };
 
 /** What was chosen for `language` or `direction`; null: as the browser says. */
-export const chosen = (what) => localStorage.getItem(CHOICES[what]);
+export const chosen = (what) => browserStorage.get(CHOICES[what]);
 
 /** Keeps a choice; null leaves it to the browser again. */
 export function choose(what, value) {
-  if (value) localStorage.setItem(CHOICES[what], value);
-  else localStorage.removeItem(CHOICES[what]);
+  if (value) browserStorage.set(CHOICES[what], value);
+  else browserStorage.delete(CHOICES[what]);
 }
 
 const preferred = [chosen("language"), ...navigator.languages]

@@ -5,6 +5,8 @@
  * is too large, or finds no room, is not kept. A user who signs out leaves nothing behind.
  */
 
+import { browserStorage } from "./browser-storage.js";
+
 /** When a user has signed out here: their other tabs keep nothing any more. */
 const SIGNED_OUT = "chat.signed-out";
 
@@ -12,14 +14,12 @@ const KINDS = { drafts: "chat.draft", asks: "chat.ask" };
 
 const prefixOf = (kind, owner) => `${KINDS[kind]}/${encodeURIComponent(owner)}/`;
 
-const keysOf = (prefix) => Object.keys(localStorage).filter((key) => key.startsWith(prefix));
-
 /** Removes all that is kept of a user. */
 export function forgetRows(owner) {
   for (const kind of Object.keys(KINDS)) {
-    for (const key of keysOf(prefixOf(kind, owner))) localStorage.removeItem(key);
+    for (const key of browserStorage.keys(prefixOf(kind, owner))) browserStorage.delete(key);
   }
-  localStorage.setItem(SIGNED_OUT, `${owner} ${Date.now()}`);
+  browserStorage.set(SIGNED_OUT, `${owner} ${Date.now()}`);
 }
 
 export class KeptRows {
@@ -45,8 +45,8 @@ export class KeptRows {
   all() {
     if (this.#isClosed) return [];
     const now = Date.now();
-    return keysOf(this.#prefix)
-      .map((key) => [key.slice(this.#prefix.length), parsed(localStorage.getItem(key))])
+    return browserStorage.keys(this.#prefix)
+      .map((key) => [key.slice(this.#prefix.length), parsed(browserStorage.get(key))])
       .filter(([, row]) => row)
       .sort(([, a], [, b]) => a.at - b.at)
       .map(([id, { value, at }]) => [id, value, now - at]);
@@ -58,14 +58,14 @@ export class KeptRows {
     const key = this.#prefix + id;
     const text = JSON.stringify({ at: Date.now(), value });
     if (text.length > this.#bounds.characters) return;
-    const others = keysOf(this.#prefix).filter((other) => other !== key);
-    const used = others.reduce((sum, other) => sum + localStorage.getItem(other).length, text.length);
+    const others = browserStorage.keys(this.#prefix).filter((other) => other !== key);
+    const used = others.reduce((sum, other) => sum + browserStorage.get(other).length, text.length);
     if (others.length >= this.#bounds.count || used > this.#bounds.characters) this.#makeRoom(key, text.length);
-    while (!isWritten(key, text) && this.#dropOldest(key));
+    while (!browserStorage.set(key, text) && this.#dropOldest(key));
   }
 
   delete(id) {
-    localStorage.removeItem(this.#prefix + id);
+    browserStorage.delete(this.#prefix + id);
   }
 
   /** From here on nothing is kept or told. */
@@ -74,18 +74,18 @@ export class KeptRows {
   }
 
   #makeRoom(key, needed) {
-    const others = this.#oldest(key).map((other) => [other, localStorage.getItem(other).length]);
+    const others = this.#oldest(key).map((other) => [other, browserStorage.get(other).length]);
     let used = others.reduce((sum, [, size]) => sum + size, needed);
     while (others.length >= this.#bounds.count || used > this.#bounds.characters) {
       const [other, size] = others.shift();
-      localStorage.removeItem(other);
+      browserStorage.delete(other);
       used -= size;
     }
   }
 
   #dropOldest(key) {
     const [oldest] = this.#oldest(key);
-    if (oldest) localStorage.removeItem(oldest);
+    if (oldest) browserStorage.delete(oldest);
     return Boolean(oldest);
   }
 
@@ -94,17 +94,6 @@ export class KeptRows {
     return this.all()
       .map(([id]) => this.#prefix + id)
       .filter((other) => other !== key);
-  }
-}
-
-/** False where the browser has no room for it. */
-function isWritten(key, text) {
-  try {
-    localStorage.setItem(key, text);
-    return true;
-  } catch (error) {
-    if (error.name !== "QuotaExceededError") throw error;
-    return false;
   }
 }
 

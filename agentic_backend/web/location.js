@@ -7,6 +7,8 @@
  * sessionStorage), a sign-in's answer not at all.
  */
 
+import { tabStorage } from "./browser-storage.js";
+
 const TOKEN_KEY = "agentic.access_token";
 
 const fragment = () => new URLSearchParams(location.hash.slice(1));
@@ -15,10 +17,10 @@ const fragment = () => new URLSearchParams(location.hash.slice(1));
 export function adoptToken() {
   const parameters = fragment();
   const token = parameters.get("token");
-  if (token === null) return sessionStorage.getItem(TOKEN_KEY);
+  if (token === null) return tabStorage.get(TOKEN_KEY);
   parameters.delete("token");
   history.replaceState(null, "", address(parameters.toString()));
-  sessionStorage.setItem(TOKEN_KEY, token);
+  tabStorage.set(TOKEN_KEY, token);
   return token;
 }
 

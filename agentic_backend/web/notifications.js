@@ -6,6 +6,7 @@
  */
 
 import { brand } from "./brand.js";
+import { browserStorage } from "./browser-storage.js";
 import { isOngoing } from "./client/transcript-exchange.js";
 import { t } from "./i18n.js";
 
@@ -15,13 +16,13 @@ const LONG_MS = 10_000;
 export const canNotify = "Notification" in window && isSecureContext;
 
 export const notifies = () =>
-  canNotify && localStorage.getItem(KEY) === "on" && Notification.permission === "granted";
+  canNotify && browserStorage.get(KEY) === "on" && Notification.permission === "granted";
 
 /** Switches notifications on or off; resolves to whether they are on. */
 export async function switchNotifications(isOn) {
   const granted = isOn && (await Notification.requestPermission()) === "granted";
-  if (granted) localStorage.setItem(KEY, "on");
-  else localStorage.removeItem(KEY);
+  if (granted) browserStorage.set(KEY, "on");
+  else browserStorage.delete(KEY);
   return granted;
 }
 

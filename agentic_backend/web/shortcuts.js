@@ -5,6 +5,7 @@
  * at all where they are switched off: people who speak to their computer press them without wanting to.
  */
 
+import { browserStorage } from "./browser-storage.js";
 import { t } from "./i18n.js";
 
 const SINGLE_KEYS = "chat.single-keys";
@@ -27,12 +28,12 @@ const NAMES = { Mod: MAC ? "⌘" : "Ctrl", Shift: MAC ? "⇧" : "Shift", ArrowUp
 /** A key as its keyboard names it. */
 export const keyName = (key) => NAMES[key] ?? key;
 
-export const usesSingleKeys = () => localStorage.getItem(SINGLE_KEYS) !== "off";
+export const usesSingleKeys = () => browserStorage.get(SINGLE_KEYS) !== "off";
 
 /** Whether keys that write something are shortcuts too. */
 export function switchSingleKeys(isOn) {
-  if (isOn) localStorage.removeItem(SINGLE_KEYS);
-  else localStorage.setItem(SINGLE_KEYS, "off");
+  if (isOn) browserStorage.delete(SINGLE_KEYS);
+  else browserStorage.set(SINGLE_KEYS, "off");
 }
 
 /** What a key press does, by name, or undefined. */

@@ -4,11 +4,13 @@
  * Owns `state.sidebar`: `{folded, drawer, searches}`; `searches` counts how often somebody wanted to search.
  */
 
+import { browserStorage } from "./browser-storage.js";
+
 const KEY = "chat.sidebar";
 
 const isNarrow = () => matchMedia("(max-width: 48rem)").matches;
 
-export const sidebarAsLeft = () => ({ folded: localStorage.getItem(KEY) === "folded", drawer: false, searches: 0 });
+export const sidebarAsLeft = () => ({ folded: browserStorage.get(KEY) === "folded", drawer: false, searches: 0 });
 
 /** Whether the sidebar is in sight. */
 export const isShown = ({ folded, drawer }) => (isNarrow() ? drawer : !folded);
@@ -20,14 +22,14 @@ export class SidebarView {
 
   open() {
     if (isNarrow()) return this.#set({ drawer: true });
-    localStorage.removeItem(KEY);
+    browserStorage.delete(KEY);
     this.#set({ folded: false });
   }
 
   /** Folds it, or closes the drawer. */
   close() {
     if (isNarrow()) return this.closeDrawer();
-    localStorage.setItem(KEY, "folded");
+    browserStorage.set(KEY, "folded");
     this.#set({ folded: true });
   }
 

@@ -2,9 +2,10 @@
  * This tab among those of the browser: its id outlasts a reload, and it knows which others are gone.
  *
  * Every tab holds a lock in its name while it lives. A browser that gives no locks (without a secure context there are
- * none) tells of no tab that it is gone.
+ * none, nor where its user blocks what pages keep) tells of no tab that it is gone.
  */
 
+import { tabStorage } from "./browser-storage.js";
 import { randomId } from "./client/random-id.js";
 
 const KEY = "chat.tab";
@@ -19,17 +20,17 @@ let identified = null;
 
 /** A copy of another tab gets an id of its own. */
 async function identify() {
-  const before = sessionStorage.getItem(KEY);
+  const before = tabStorage.get(KEY);
   const id = before && (await isHeld(before)) ? before : randomId();
   if (id !== before) await isHeld(id);
-  sessionStorage.setItem(KEY, id);
+  tabStorage.set(KEY, id);
   return id;
 }
 
 /** Resolves to a function that says of a tab's id whether that tab is gone. */
 export async function goneTabs() {
-  if (!navigator.locks) return () => false;
-  const { held } = await navigator.locks.query();
+  const { held } = (await navigator.locks?.query().catch(() => null)) ?? {};
+  if (!held) return () => false;
   const alive = new Set(held.map(({ name }) => name));
   return (id) => !alive.has(LOCK + id);
 }

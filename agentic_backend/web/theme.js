@@ -4,6 +4,8 @@
  * The choice is `data-theme` of the document, from which the style sheet takes `color-scheme`; all colours follow it.
  */
 
+import { browserStorage } from "./browser-storage.js";
+
 const KEY = "chat.theme";
 /** What the browser paints around the page. */
 const FRAMES = { light: "#f6f6f4", dark: "#141518" };
@@ -14,8 +16,8 @@ export const chosenTheme = () => root.dataset.theme ?? "system";
 
 /** Shows a theme, `system`, `light` or `dark`, and keeps the choice. */
 export function chooseTheme(name) {
-  if (name === "system") localStorage.removeItem(KEY);
-  else localStorage.setItem(KEY, name);
+  if (name === "system") browserStorage.delete(KEY);
+  else browserStorage.set(KEY, name);
   show(name);
 }
 
@@ -27,6 +29,6 @@ function show(name) {
   }
 }
 
-show(localStorage.getItem(KEY));
+show(browserStorage.get(KEY));
 // Other tabs of the page look alike.
 addEventListener("storage", ({ key, newValue }) => key === KEY && show(newValue));

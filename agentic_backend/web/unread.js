@@ -5,6 +5,8 @@
  * know it, together with what was active when this browser last heard of it: what ends without a window is unread too.
  */
 
+import { browserStorage } from "./browser-storage.js";
+
 const MOST = 200;
 
 export class Unread {
@@ -24,7 +26,7 @@ export class Unread {
 
   /** The user signs out: nothing of theirs stays, whatever is still told. */
   forget() {
-    localStorage.removeItem(this.#key);
+    browserStorage.delete(this.#key);
     this.#isForgotten = true;
   }
 
@@ -61,7 +63,7 @@ export class Unread {
   #load() {
     let kept = {};
     try {
-      kept = JSON.parse(localStorage.getItem(this.#key)) ?? {};
+      kept = JSON.parse(browserStorage.get(this.#key)) ?? {};
     } catch {
       // Not what this page has written.
     }
@@ -73,12 +75,8 @@ export class Unread {
   #keep(unread) {
     const kept = JSON.stringify({ active: [...this.#active].slice(-MOST), unread: [...unread].slice(-MOST) });
     if (unread !== this.store.state.unread) this.store.set({ unread });
-    if (this.#isForgotten || localStorage.getItem(this.#key) === kept) return;
-    try {
-      localStorage.setItem(this.#key, kept);
-    } catch {
-      // No room: this window still knows it.
-    }
+    if (this.#isForgotten || browserStorage.get(this.#key) === kept) return;
+    browserStorage.set(this.#key, kept);
   }
 }
 

@@ -236,6 +236,8 @@ export default {
   "Signing in": "Anmeldung läuft",
   "Signing in needs a secure connection. Open this page under https://.":
     "Die Anmeldung braucht eine sichere Verbindung. Öffnen Sie diese Seite unter https://.",
+  "Signing in needs site data that the browser blocks or has no room for.":
+    "Die Anmeldung braucht Websitedaten, die der Browser blockiert oder für die er keinen Platz hat.",
   "Skip to message": "Zur Nachricht springen",
   "Something still runs in this conversation.": "In dieser Unterhaltung läuft noch etwas.",
   "Something went wrong on the server.": "Auf dem Server ist ein Fehler aufgetreten.",

@@ -236,6 +236,8 @@ export default {
   "Signing in": "Connexion en cours",
   "Signing in needs a secure connection. Open this page under https://.":
     "La connexion exige une liaison sécurisée. Ouvrez cette page avec https://.",
+  "Signing in needs site data that the browser blocks or has no room for.":
+    "La connexion a besoin de données de site que le navigateur bloque ou pour lesquelles il n’a plus de place.",
   "Skip to message": "Aller au message",
   "Something still runs in this conversation.": "Une réponse est encore en cours dans cette conversation.",
   "Something went wrong on the server.": "Une erreur s’est produite sur le serveur.",

@@ -5,13 +5,16 @@
  * and is forgotten with it.
  */
 
+import { tabStorage } from "../browser-storage.js";
+
 const KEY = "agentic.sign_in";
 
-export const keepAttempt = (attempt) => sessionStorage.setItem(KEY, JSON.stringify(attempt));
+/** Whether it is there when Keycloak answers. */
+export const keepAttempt = (attempt) => tabStorage.set(KEY, JSON.stringify(attempt));
 
 /** The attempt that was kept, or null; it counts once. */
 export function takeAttempt() {
-  const attempt = JSON.parse(sessionStorage.getItem(KEY));
-  sessionStorage.removeItem(KEY);
+  const attempt = JSON.parse(tabStorage.get(KEY));
+  tabStorage.delete(KEY);
   return attempt;
 }

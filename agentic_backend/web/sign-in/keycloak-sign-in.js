@@ -155,14 +155,16 @@ export class KeycloakSignIn {
     this.#timer = setTimeout(() => this.#renew().catch(() => {}), Math.min(delay, LONGEST_DELAY_MS));
   }
 
-  /** Leaves for Keycloak; never ends. */
+  /** Leaves for Keycloak; never ends. Raises SignInError where its answer could not be checked. */
   async #leave() {
     clearTimeout(this.#timer);
     const state = oauth.generateRandomState();
     const nonce = oauth.generateRandomNonce();
     const verifier = oauth.generateRandomCodeVerifier();
     const challenge = await oauth.calculatePKCECodeChallenge(verifier);
-    keepAttempt({ state, nonce, verifier, sessionId: sessionInAddress(), share: shareInAddress() });
+    const attempt = { state, nonce, verifier, sessionId: sessionInAddress(), share: shareInAddress() };
+    // Without it the page would leave for Keycloak again and again.
+    if (!keepAttempt(attempt)) throw new SignInError(t("Signing in needs site data that the browser blocks or has no room for."));
     go(this.#server.authorization_endpoint, {
       client_id: this.#client.client_id,
       redirect_uri: pageAddress(),

@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 from agentic_backend.agents.agent_manager import AgentManager
@@ -20,6 +21,7 @@ from agentic_backend.config.loading import (
 )
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.page import load_logo
+from agentic_backend.config.secret_files import read_secret_files
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.experts.sentinel.operations import OPERATIONS
@@ -46,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Authors' modules are in the working directory, which is not on the path of a console script.
     sys.path.insert(0, os.getcwd())
     try:
+        read_secret_files(os.environ)
         settings = load_settings(options.config or default_settings_file(), _overrides(options))
         catalog = settings.catalog or default_catalog()
         load_logo(settings.page)
@@ -134,6 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="agentic-backend", description="A real-time chat server for LangGraph agents."
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version('agentic-backend')}")
     commands = parser.add_subparsers(dest="command", required=True)
     for name, purpose in (("serve", "start the server"), ("validate", "check settings and catalog, then exit")):
         command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")

@@ -1,6 +1,7 @@
 """`validate` and `validate --build` from the command line: what is checked, and what each agent fails with."""
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +170,18 @@ async def test_what_the_catalog_has_wrong_is_told_either_way(tmp_path: Path, arg
     assert status == 2
     assert "1 agent can be served, 1 problem" in told
     assert "unknown field 'dezk'; did you mean 'desk'?" in errors and "catalog.yaml:" in errors
+
+
+async def test_the_version_is_told() -> None:
+    async with command("--version", cwd=Path()) as process:
+        assert await process.ended() == 0
+    assert process.stdout == f"agentic-backend {version('agentic-backend')}\n"
+
+
+@pytest.mark.parametrize(("port", "status"), [("8123\n", 0), ("no-port", 2)])
+async def test_a_setting_may_come_from_a_file(tmp_path: Path, port: str, status: int) -> None:
+    (tmp_path / "port").write_text(port)
+    environment = {"AGENTIC_SERVER__PORT_FILE": str(tmp_path / "port"), "AGENTIC_MODELS__DEFAULT__MODEL": "offline"}
+    async with command("validate", cwd=tmp_path, environment=environment) as process:
+        assert await process.ended(PATIENCE_S) == status
+    assert ("AGENTIC_SERVER__PORT: expected an integer" in process.stderr) == bool(status)

@@ -5,13 +5,13 @@ Any code that logs, also a library, may quote a URL, a header or a request. So e
 
 import os
 import re
-import unicodedata
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from agentic_backend.config.validation_problems import looks_secret
+from agentic_backend.normal_form import normal_form
 
 REDACTED = "[redacted]"
 
@@ -118,7 +118,7 @@ def credential_in(value: Any) -> str | None:
 
 
 def _names_credential(key: str) -> bool:
-    letters = re.sub(r"[^a-z]", "", unicodedata.normalize("NFKC", key).casefold())
+    letters = re.sub(r"[^a-z]", "", normal_form("NFKC", key).casefold())
     return _CREDENTIAL.search(letters) is not None and _NO_CREDENTIAL.fullmatch(letters) is None
 
 

@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from agentic_backend.normal_form import normal_form
+
 LONGEST_NAME = 200
 """Characters of a name."""
 
@@ -19,7 +21,7 @@ def clean_name(given: str) -> str:
     What is replaced becomes `_`. The end, which tells the kind of file, stays if the name is cut.
     """
     name = re.split(r"[/\\]", given)[-1]
-    name = "".join("_" if unicodedata.category(one) in _HIDDEN else one for one in unicodedata.normalize("NFC", name))
+    name = "".join("_" if unicodedata.category(one) in _HIDDEN else one for one in normal_form("NFC", name))
     name = " ".join(_OF_PATHS.sub("_", name).split()).lstrip(".")
     if len(name) > LONGEST_NAME:
         stem, dot, ending = name.rpartition(".")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agentic_backend.modules.plain_text import INVISIBLE
+from agentic_backend.normal_form import normal_form
 
 # Accents that form no letter with what they stand on: they strike it through, or are piled up.
 _ACCENTS = range(0x300, 0x370)
@@ -33,7 +34,7 @@ def fold(text: str) -> FoldedText:
     starts: list[int] = []
     ends: list[int] = []
     for start, end in _clusters(text):
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text[start:end]).casefold())
+        folded = normal_form("NFKC", normal_form("NFKC", text[start:end]).casefold())
         visible = [character for character in folded if _is_read(character)]
         characters += visible
         starts += [start] * len(visible)

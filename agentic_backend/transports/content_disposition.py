@@ -4,6 +4,8 @@ import re
 import unicodedata
 from urllib.parse import quote
 
+from agentic_backend.normal_form import normal_form
+
 # No file system takes these, or a shell gives them a meaning.
 _UNFIT = re.compile(r"[/\\:*?\"<>|%]")
 # With an extension still below the 255 bytes that file systems allow.
@@ -18,7 +20,7 @@ def disposition_of(name: str) -> str:
 
 def file_name(title: str, extension: str) -> str:
     """A name for a file: the title without what no file system takes, without controls and marks of direction."""
-    text = unicodedata.normalize("NFC", title)
+    text = normal_form("NFC", title)
     plain = "".join(" " if unicodedata.category(each).startswith(("C", "Z")) else each for each in text)
     words = " ".join(_UNFIT.sub(" ", plain).split()).encode()[:_LONGEST_BYTES].decode(errors="ignore")
     # A leading period hides a file, and trailing ones get lost.

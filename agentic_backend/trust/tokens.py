@@ -5,10 +5,11 @@ pairs of characters stand for words. Takes time that is linear in the text.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
+
+from agentic_backend.normal_form import normal_form
 
 Figure = frozenset[str]
 """The readings of one figure, as decimal numbers in ASCII digits."""
@@ -66,7 +67,7 @@ def plain(text: str) -> str:
         text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else " ", text)
     text = _TIME.sub(" ", text)
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", _SPACED_GROUP.sub("", text))
+        text = normal_form("NFKC", _SPACED_GROUP.sub("", text))
     return text
 
 

@@ -4,6 +4,8 @@ import unicodedata
 from difflib import get_close_matches
 from zoneinfo import ZoneInfo, available_timezones
 
+from agentic_backend.normal_form import normal_form
+
 CITIES = {
     "Accra": "Africa/Accra",
     "Addis Ababa": "Africa/Addis_Ababa",
@@ -113,5 +115,5 @@ def _places(zones: set[str]) -> dict[str, tuple[str, str]]:
 
 def _folded(name: str) -> str:
     """`name` without accents, case and extra spaces."""
-    decomposed = unicodedata.normalize("NFKD", name.replace("_", " "))
+    decomposed = normal_form("NFKD", name.replace("_", " "))
     return " ".join("".join(char for char in decomposed if not unicodedata.combining(char)).casefold().split())

@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 def guard_tools(graph: Graph) -> None:
     """Guard every ToolNode of `graph` and of its subgraphs."""
-    for node in _tool_nodes(graph):
+    for node in tool_nodes(graph):
         if not getattr(node, "is_guarded", False):
             # Not by `wrap_tool_call`: the wrappers of middleware, such as the one that asks a person, come after this.
             node._run_one = _guarded(node, node._run_one)  # type: ignore[method-assign]
@@ -50,7 +50,7 @@ def withheld_tools(agents: Sequence[AgentFlow], permissions: Permissions) -> Map
 
 
 def _withheld(graph: Graph, agent_id: str, permissions: Permissions) -> frozenset[str]:
-    tools = {name: tool for node in _tool_nodes(graph) for name, tool in node.tools_by_name.items()}
+    tools = {name: tool for node in tool_nodes(graph) for name, tool in node.tools_by_name.items()}
     return frozenset(name for name, tool in tools.items() if permissions.lacking(agent_id, name, tool.metadata))
 
 
@@ -77,10 +77,11 @@ def allowance_of(name: str, metadata: Mapping[str, Any] | None) -> Allowance | N
     )
 
 
-def _tool_nodes(graph: Graph) -> Iterator[ToolNode]:
+def tool_nodes(graph: Graph) -> Iterator[ToolNode]:
+    """The ToolNodes of `graph` and of its subgraphs."""
     yield from (node.bound for node in graph.nodes.values() if isinstance(node.bound, ToolNode))
     for _, inner in graph.get_subgraphs():
-        yield from _tool_nodes(cast(Graph, inner))
+        yield from tool_nodes(cast(Graph, inner))
 
 
 def _guarded(node: ToolNode, run: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from agentic_backend.agents.agent_factory import WarmAgent
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.lasting_graphs import unpack_lasting
 from agentic_backend.agents.paused_graph import PausedGraph
+from agentic_backend.agents.tool_titles import tool_titles
 from agentic_backend.errors import CheckpointMissing
 from agentic_backend.exchange.given_history import GivenHistory
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
@@ -107,4 +108,5 @@ def _transcoder(
         resumed,
         held_back=HeldBack(settings.stream),
         answers_in_json=CHANNEL in warm.flow.get_compiled_graph().channels,
+        titles=tool_titles(warm.agents),
     )

@@ -30,6 +30,9 @@ def distinct_names(names: Sequence[str]) -> list[str]:
     return list(given)
 
 
+TITLE = "title"
+"""The key of a tool's metadata with its title, as in MCP's annotations."""
+
 DELEGATION_PREFIX = "ask_"
 """Begins the name of a leader's tool that asks an agent of its crew; the offline model recognizes experts by it."""
 

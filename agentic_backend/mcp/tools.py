@@ -10,7 +10,7 @@ during the call and repeats it, the key is the same, so a server that supports t
 import contextlib
 import contextvars
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Protocol, cast
@@ -26,7 +26,7 @@ from mcp.shared.session import ProgressFnT
 from mcp.types import CallToolResult, Tool
 
 from agentic_backend.config.permissions import PERMISSIONS
-from agentic_backend.mcp import distinct_names, tool_name
+from agentic_backend.mcp import TITLE, distinct_names, tool_name
 from agentic_backend.mcp.results import readable
 from agentic_backend.mcp.server_session import ServerSession
 
@@ -72,7 +72,10 @@ def langchain_tools(
             tool_interceptors=[partial(_readable_only, model_sees_images)],
             server_name=session.server_id,
         )
-        tools.append(McpTool.adapting(cast(StructuredTool, adapted), name, needed(session.server_id, tool.name)))
+        # The adapter keeps only that of the annotations, over which MCP prefers the tool's own.
+        titled = {TITLE: tool.title} if tool.title else {}
+        more = {**titled, PERMISSIONS: list(needed(session.server_id, tool.name))}
+        tools.append(McpTool.adapting(cast(StructuredTool, adapted), name, more))
     return tools
 
 
@@ -96,15 +99,15 @@ class McpTool(BaseTool):
     """The adapter's tool, which calls the server."""
 
     @classmethod
-    def adapting(cls, adapted: StructuredTool, name: str, needed: Sequence[str]) -> "McpTool":
+    def adapting(cls, adapted: StructuredTool, name: str, metadata: Mapping[str, Any]) -> "McpTool":
+        """`metadata` goes before the server's own, which says nothing of permissions."""
         told = adapted.handle_tool_error
         assert callable(told), "the adapter tells the model of errors"
         return cls(
             name=name,
             description=adapted.description,
             args_schema=adapted.args_schema,
-            # A server's own metadata says nothing of permissions.
-            metadata={**(adapted.metadata or {}), PERMISSIONS: list(needed)},
+            metadata={**(adapted.metadata or {}), **metadata},
             handle_tool_error=lambda error: _as_text(told(error)),
             adapted=adapted,
         )

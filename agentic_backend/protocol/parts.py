@@ -60,6 +60,8 @@ class ToolCallPart(Value):
     """Unique in its exchange; the result has the same."""
     name: str
     """The tool's name."""
+    title: str | None = absent()
+    """What the tool is called for people, in one line, where it declares that."""
     args: dict[str, Any]
     """The tool's arguments, as the model gave them."""
 

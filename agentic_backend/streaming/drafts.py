@@ -1,13 +1,13 @@
 """Drafts: the output of a StreamTranscoder, before ranks and seqs are assigned."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, ToolMessage
 
 from agentic_backend.protocol.messages import Channel, FinishReason, MessageMetadata, Role, TokenUsage
-from agentic_backend.protocol.parts import Part, TextPart, text_of
+from agentic_backend.protocol.parts import Part, TextPart, ToolCallPart, text_of
 from agentic_backend.stores.records import MessageDraft
 from agentic_backend.streaming.content import (
     agent_of,
@@ -106,8 +106,17 @@ class MessageDrafts:
     Owned by the exchange's StreamTranscoder. Times are seconds of one monotonic clock.
     """
 
-    def __init__(self, agent_id: str, reach: Reach, started_at: float, usage: TokenUsage) -> None:
+    def __init__(
+        self,
+        agent_id: str,
+        reach: Reach,
+        started_at: float,
+        usage: TokenUsage,
+        titles: Mapping[str, str] | None = None,
+    ) -> None:
         self._agent_id = agent_id
+        # The titles of tools, by name.
+        self._titles = titles or {}
         # Tracks which messages have reached the root graph.
         self._reach = reach
         # When the last message or result was complete: the next latency starts there.
@@ -158,6 +167,11 @@ class MessageDrafts:
         """A message of the agent."""
         draft = MessageDraft(role=Role.ASSISTANT, channel=channel, parts=list(parts), metadata=metadata)
         return CompleteDraft(draft, block)
+
+    def calling(self, calls: Sequence[ToolCallPart], metadata: MessageMetadata) -> CompleteDraft:
+        """The message of an agent that calls tools, with their titles."""
+        titled = [call.model_copy(update={"title": self._titles.get(call.name)}) for call in calls]
+        return self.said(Channel.TOOL_CALL, titled, metadata)
 
     def final_of(self, parts: Sequence[Part], reason: FinishReason | None, at: float) -> CompleteDraft:
         """The final of a graph that ended without an assistant text."""

@@ -53,6 +53,6 @@ class ModelMessage(NamedTuple):
             if thought
             else None,
             text=text,
-            calls=drafts.said(Channel.TOOL_CALL, calls, metadata) if calls else None,
+            calls=drafts.calling(calls, metadata) if calls else None,
             finish_reason=metadata.finish_reason,
         )

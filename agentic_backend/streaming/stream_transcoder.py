@@ -52,7 +52,8 @@ MOST_NODES = 32
 class StreamTranscoder:
     """Call `feed` for every part of the stream, then once `finish` (the graph has ended), `pause` (it waits for a
     person) or `close` (it was cut). With `resumed` it repeats nothing that its run has shown before. `held_back` says
-    which texts people don't see; a graph that `answers_in_json` has a channel for a structured response.
+    which texts people don't see; a graph that `answers_in_json` has a channel for a structured response; `titles` are
+    those of the tools, by name.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class StreamTranscoder:
         *,
         held_back: HeldBack = EVERYTHING_SHOWN,
         answers_in_json: bool = False,
+        titles: Mapping[str, str] | None = None,
     ) -> None:
         given = list(history)
         self._held_back = held_back
@@ -87,7 +89,8 @@ class StreamTranscoder:
         # Tracks which messages the root graph has.
         self._reach = Reach(resumed.stored if resumed else ())
         # Builds the messages, and adds up their cost.
-        self._drafts = MessageDrafts(agent_id, self._reach, started_at, resumed.usage if resumed else TokenUsage())
+        usage = resumed.usage if resumed else TokenUsage()
+        self._drafts = MessageDrafts(agent_id, self._reach, started_at, usage, titles)
         # The messages with open calls of a run that continues in a new exchange, with their graphs' namespaces.
         self._announced_anew = resumed.to_announce if resumed else []
         # The tool calls, and which of them wait for a result.
@@ -327,7 +330,7 @@ class StreamTranscoder:
         calls = self.calls.announce(calls_of(message), at, namespace, streamed=False)
         if not calls:
             return []
-        row = self._drafts.said(Channel.TOOL_CALL, calls, self._drafts.uncounted(message))
+        row = self._drafts.calling(calls, self._drafts.uncounted(message))
         return [*self._release(), self._drafts.row(row, keys_of(message) if namespace else None)]
 
     def _all_unclaimed(self, at: float, *, newest: bool = False) -> list[Draft]:

@@ -112,8 +112,11 @@ function times({ messages, startedAt = messages[0]?.timestamp }, steps) {
   return { startedAt, endedAt: ends.reduce((latest, at) => (at > latest ? at : latest), ""), waitedMs };
 }
 
+/** What people are shown for a call's tool: its title, or its name in words. */
+export const titleOf = ({ name, title }) => title || friendly(name);
+
 /** A tool's name in words: `get_weather_forecast` as "Get weather forecast". */
-export function friendly(name) {
+function friendly(name) {
   const words = name
     .replace(/([a-z\d])([A-Z])/g, "$1 $2")
     .split(/[\s_\-.:/]+/)

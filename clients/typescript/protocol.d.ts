@@ -643,6 +643,8 @@ export interface ToolCallPart {
   readonly call_id: string;
   /** The tool's name. */
   readonly name: string;
+  /** What the tool is called for people, in one line, where it declares that. */
+  readonly title?: string;
   /** The tool's arguments, as the model gave them. */
   readonly args: Readonly<Record<string, unknown>>;
 }

@@ -81,6 +81,17 @@ async def test_a_call_runs_once_it_is_approved(page: ChatPage, notes: Path) -> N
     assert runs(notes) == [SENT]
 
 
+async def test_a_call_is_asked_about_with_its_title_as_text_and_with_its_name(page: ChatPage, notes: Path) -> None:
+    await ask(page, "approving", calls(FILE))
+    await expect(cards(page)).to_have_accessible_name("<b>Look\\u{202e} only delete_file needs your approval")
+    await expect(cards(page).locator("h3 code")).to_have_text("delete_file")
+    await cards(page).get_by_test_id("approve").click()
+    await page.ended()
+    await page.unfold()
+    await expect(page.by("tool-card").locator(".tool-name")).to_have_text("<b>Look\\u{202e} only")
+    assert [name for name, _ in runs(notes)] == ["delete_file"]
+
+
 async def test_a_rejected_call_does_not_run_and_the_agent_is_told_why(page: ChatPage, notes: Path) -> None:
     await ask(page, "approving", calls(EMAIL))
     await cards(page).get_by_test_id("reject").click()

@@ -50,3 +50,13 @@ async def test_a_reload_shows_the_same(page: ChatPage) -> None:
     await page.asked("call picture()")
     await page.tab.reload()
     await expect(page.exchanges.locator("img.picture")).to_have_js_property("naturalWidth", 1)
+
+
+async def test_a_call_has_the_title_that_its_tool_declares_after_a_reload_too(page: ChatPage) -> None:
+    await page.asked("call structured()")
+    for _ in range(2):
+        await page.unfold()
+        name = page.by("tool-card").locator(".tool-name")
+        await expect(name).to_have_text("Weather of a city")
+        await expect(name).to_have_attribute("title", "structured")
+        await page.tab.reload()

@@ -7,6 +7,7 @@ import pytest
 from services.mcp_raw import raw_server
 from support.mcp_agents import built, told, tool_user, tools_of
 
+from agentic_backend.agents.tool_titles import tool_titles
 from agentic_backend.mcp.credentials import Credentials
 from agentic_backend.mcp.framing import Capped
 from agentic_backend.mcp.inbound import Inbound
@@ -61,3 +62,14 @@ async def test_a_server_with_a_tool_that_is_none_is_there_with_its_others() -> N
     async with built(tool_user({"raw": server})) as agent:
         assert tools_of(agent) == ["large", "good"]
         assert await told(agent, "large", n=1) == "The tool gave no content."
+
+
+async def test_a_tool_keeps_its_title_or_that_of_its_annotations() -> None:
+    annotated = {"annotations": {"title": "By annotation"}}
+    tools = [
+        {"name": "both", "title": "By itself", **annotated},
+        {"name": "annotated", **annotated},
+        {"name": "neither"},
+    ]
+    async with built(tool_user({"raw": raw_server(tools, result={"content": []})})) as agent:
+        assert tool_titles([agent]) == {"both": "By itself", "annotated": "By annotation"}

@@ -252,7 +252,7 @@ def large_picture(size: int) -> CallToolResult:
     return CallToolResult(content=[ImageContent(type="image", data=data, mimeType="image/png")])
 
 
-@server.tool()
+@server.tool(title="Weather of a city")
 def structured() -> CallToolResult:
     """Give a structured result beside a text that says something else."""
     return CallToolResult(

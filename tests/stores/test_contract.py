@@ -172,7 +172,10 @@ async def test_messages_come_back_as_they_were_written(store: Store) -> None:
         CodePart(language="sql", code="SELECT ';--'"),
         ImageUrlPart(url="https://x/y.png", alt=""),
         ToolCallPart(
-            call_id="c", name="f", args={"none": None, "deep": [{"n": 1.0, "big": 2**80}], "$set": {"a.b": 0}}
+            call_id="c",
+            name="f",
+            title="Find 🙂",
+            args={"none": None, "deep": [{"n": 1.0, "big": 2**80}], "$set": {"a.b": 0}},
         ),
         ToolResultPart(call_id="c", ok=False, latency_ms=0, content=""),
         LinkPart(kind="citation", href="https://x", title="X"),

@@ -117,6 +117,10 @@ def delete_file(path: str) -> str:
     return f"deleted {path}"
 
 
+# A title is what its tool's author says.
+delete_file.metadata = {"title": "<b>Look\u202e only"}
+
+
 def approving() -> CompiledGraph:
     asks = HumanInTheLoopMiddleware[Any, Any, Any](
         {

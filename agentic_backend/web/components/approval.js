@@ -16,8 +16,8 @@ import { passFocusOn, useFocusWhenShown } from "./focus.js";
 import { html, useId, useLayoutEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
 
-/** `waiting` is what the exchange waits for: `{title?, expires_at?}`; `onDecide` gets the decision. */
-export function Approval({ approval, waiting, onDecide, stopping }) {
+/** `call` is the message's, where it is one to decide on; `waiting` is what the exchange waits for: `{title?, expires_at?}`; `onDecide` gets the decision. */
+export function Approval({ approval, call, waiting, onDecide, stopping }) {
   const { request, state, decision, refusal } = approval;
   const card = useRef(null);
   /** What is being written: `reject`, `edit` or nothing. It outlasts a decision that is refused. */
@@ -41,7 +41,7 @@ export function Approval({ approval, waiting, onDecide, stopping }) {
     data-state="open"
   >
     <header>
-      <h3 id=${title}><${Icon} name="hand" /><${Title} request=${request} title=${waiting?.title} /></h3>
+      <h3 id=${title}><${Icon} name="hand" /><${Title} request=${request} toolTitle=${call?.title} title=${waiting?.title} /></h3>
       ${waiting?.expires_at && html`<${Expiry} at=${waiting.expires_at} />`}
     </header>
     ${request.question && html`<p class="why" data-testid="approval-question">${visible(request.question)}</p>`}
@@ -75,9 +75,12 @@ export function Approval({ approval, waiting, onDecide, stopping }) {
   </section>`;
 }
 
-function Title({ request: { name }, title }) {
+/** A tool's title is its server's word: beside it stands the name, which says what is called. */
+function Title({ request: { name }, toolTitle, title }) {
   if (!name) return title || t("The agent asks");
-  return html`<span><code>${visible(name)}</code> ${t("needs your approval")}</span>`;
+  return html`<span>
+    ${toolTitle && html`${visible(toolTitle)} `}<code>${visible(name)}</code> ${t("needs your approval")}
+  </span>`;
 }
 
 function Expiry({ at }) {

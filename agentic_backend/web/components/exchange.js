@@ -92,6 +92,7 @@ function Item({ item, shown }) {
     case "approval":
       return html`<${Approval}
         approval=${item.approval}
+        call=${item.call}
         waiting=${exchange.awaiting}
         stopping=${exchange.stopping}
         onDecide=${(decision) => conversation.decide(exchange, [{ request: item.approval.request, decision }])}

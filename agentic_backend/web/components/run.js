@@ -1,9 +1,9 @@
 /** The run of an exchange: one line that tells what was done, and unfolds into the tree of agents and their steps. */
 
 import { useFold } from "../folds.js";
-import { formatDuration } from "../format.js";
+import { formatDuration, visible } from "../format.js";
 import { plural, t } from "../i18n.js";
-import { friendly } from "../run.js";
+import { titleOf } from "../run.js";
 import { html, useId } from "./html.js";
 import { Icon } from "./icons.js";
 import { lazy } from "./lazy.js";
@@ -45,7 +45,7 @@ export function Run({ run, exchange, isWorking, agentName }) {
 }
 
 function Working({ run: { running }, exchange, agentName }) {
-  const doing = running ? friendly(running.call.name) : null;
+  const doing = running ? visible(titleOf(running.call)) : null;
   const told = exchange.progress ? activityText("progress", exchange.progress, agentName) : null;
   return html`<span data-testid="working">${t("Working…")}</span>
     ${(told ?? doing) && html`<span class="run-doing" data-testid=${told ? "activity" : "doing"}>${told ?? doing}</span>`}

@@ -3,7 +3,7 @@
 import { useFold } from "../folds.js";
 import { formatDuration, formatEntries, formatTime, visible } from "../format.js";
 import { t } from "../i18n.js";
-import { friendly, isMedia } from "../run.js";
+import { isMedia, titleOf } from "../run.js";
 import { Arguments } from "./arguments.js";
 import { DECISIONS } from "./decided.js";
 import { html, memo, useId } from "./html.js";
@@ -30,7 +30,7 @@ export const ToolCard = memo(({ call, result, parts = [], state, decision, at, f
       onClick=${() => setUnfolded(!open)}
     >
       <${Mark} state=${state} icon=${icon} />
-      <span class="tool-name" title=${call.name}>${visible(title ?? friendly(call.name))}</span>
+      <span class="tool-name" title=${call.name}>${visible(title ?? titleOf(call))}</span>
       ${!open && html`<span class="tool-preview">${formatEntries(call.args).slice(0, LINE)}</span>`}
       <span class="spacer" />
       ${decision && html`<span class="tag" data-testid="decision">${DECISIONS[decision.action]?.done}</span>`}

@@ -40,7 +40,7 @@ export class Asking {
       ...(!given && { attachments: [], pasted: undefined }),
     });
     if (loading) this.#dueId = message.id;
-    if (isQueued) this.drafts.change(sessionId, { queued: message });
+    if (isQueued) this.drafts.change(sessionId, { queued: { ...message, at: Date.now() } });
     else this.#send(message);
     return true;
   }
@@ -68,12 +68,8 @@ export class Asking {
   /** What is queued is written on again; `drop`: it is given up. */
   unqueue({ drop = false } = {}) {
     const { sessionId } = this.state.now;
-    const { queued, attachments = [] } = this.drafts.of(sessionId);
-    if (!queued) return;
-    this.drafts.change(sessionId, { queued: undefined });
-    if (drop) return;
-    this.drafts.putBack(sessionId, queued.text);
-    this.drafts.change(sessionId, { attachments: [...(queued.attachments ?? []), ...attachments] });
+    if (drop) this.drafts.change(sessionId, { queued: undefined });
+    else this.drafts.unqueue(sessionId);
   }
 
   /** The ask that waits here for the server is given up, and comes back. True if there was one. */

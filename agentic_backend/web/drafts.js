@@ -2,13 +2,14 @@
  * What is written and not sent, by session: kept in the browser over reloads, crashes and sign-in.
  *
  * Owns `state.drafts`: a Draft by session id, `NEW` for a conversation that has none yet. A Draft is `{text, pasted?,
- * queued?, agentId?, chatProfile?, attachments?, mode?}`: `pasted` is what is too long for a
- * field and goes after the text; `queued` is `{id, text, attachments?}`, what is asked next, as the
- * exchange `id`; `agentId` and `chatProfile` are those chosen for what is asked. New conversations are kept by tab; when
- * the tab is gone, the next one that has nothing written takes it over. Queries (`mode`) are never kept.
+ * queued?, agentId?, chatProfile?, attachments?, mode?}`: `pasted` is what is too long for a field and goes after the
+ * text; `queued` is `{id, text, attachments?, at}`, what is asked next, as the exchange `id`, queued `at` that time in
+ * ms, which a page that is opened a day later takes for what is written; `agentId` and `chatProfile` are those chosen
+ * for what is asked. New conversations are kept by tab; when the tab is gone, the next one that has nothing written
+ * takes it over. Queries (`mode`) are never kept.
  */
 
-import { KeptRows } from "./kept-rows.js";
+import { KeptRows, SENT_WITHIN_MS } from "./kept-rows.js";
 import { goneTabs, tabId } from "./tab.js";
 
 export const NEW = "";
@@ -40,6 +41,7 @@ export class Drafts {
     this.#rows = new KeptRows("drafts", owner, BOUNDS, (id, draft) => this.#changedElsewhere(id, draft));
     const own = this.#rows.all().filter(([id]) => !id.startsWith(TAB));
     this.store.set({ drafts: Object.fromEntries(own.map(([id, draft]) => [id, draft])) });
+    for (const [id] of own) this.#unqueueStale(id);
     this.#takeOver();
   }
 
@@ -95,6 +97,14 @@ export class Drafts {
     this.#timer ??= setTimeout(() => this.flush(), KEPT_AFTER_MS);
   }
 
+  /** What is queued is written on again. */
+  unqueue(sessionId) {
+    const { queued } = this.of(sessionId);
+    if (!queued) return;
+    this.change(sessionId, { queued: undefined });
+    this.putBack(sessionId, queued.text, queued.attachments);
+  }
+
   /** Puts a text before what is written, and files before those that are attached. */
   putBack(sessionId, text, files = []) {
     const { text: following, pasted, attachments = [] } = this.of(sessionId);
@@ -135,8 +145,14 @@ export class Drafts {
     const found = own ?? rows.findLast(([id]) => isGone(id.slice(TAB.length)));
     const isTaken = found && isEmpty(this.of(NEW));
     if (isTaken) this.change(NEW, found[1]);
+    this.#unqueueStale(NEW);
     this.flush();
     if (isTaken && !own) this.#rows.delete(found[0]);
+  }
+
+  #unqueueStale(sessionId) {
+    const { queued } = this.of(sessionId);
+    if (queued && Date.now() - (queued.at ?? 0) > SENT_WITHIN_MS) this.unqueue(sessionId);
   }
 
   #changedElsewhere(id, draft) {

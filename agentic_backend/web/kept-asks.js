@@ -6,12 +6,10 @@
  */
 
 import { Asks } from "./client/asks.js";
-import { KeptRows } from "./kept-rows.js";
+import { KeptRows, SENT_WITHIN_MS } from "./kept-rows.js";
 import { goneTabs, tabId } from "./tab.js";
 
 const BOUNDS = { count: 50, characters: 1_500_000 };
-/** What is older is not sent without being looked at. */
-const SENT_AGAIN_WITHIN_MS = 86_400_000;
 
 export class KeptAsks {
   #asks;
@@ -73,7 +71,7 @@ export class KeptAsks {
     const stale = [];
     for (const [id, { frame, files, tab: owner = tab }, age] of this.#rows.all()) {
       if (this.find(id) || (owner !== tab && !isGone(owner))) continue;
-      (age > SENT_AGAIN_WITHIN_MS ? stale : sent).push({ frame, files });
+      (age > SENT_WITHIN_MS ? stale : sent).push({ frame, files });
     }
     for (const { frame } of stale) this.#rows.delete(frame.client_exchange_id);
     for (const { frame, files } of sent) this.add(frame, files);

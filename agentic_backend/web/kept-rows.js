@@ -7,6 +7,9 @@
 
 import { browserStorage } from "./browser-storage.js";
 
+/** What somebody sent that long ago is not sent any more without being looked at. */
+export const SENT_WITHIN_MS = 86_400_000;
+
 /** When a user has signed out here: their other tabs keep nothing any more. */
 const SIGNED_OUT = "chat.signed-out";
 

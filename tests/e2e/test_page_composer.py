@@ -147,6 +147,39 @@ async def test_what_is_sent_while_an_answer_is_written_is_asked_when_that_has_en
     await expect(page.by("queued")).to_have_count(0)
 
 
+QUEUED_EARLIER = """(hours) => {
+  for (const key of Object.keys(localStorage).filter((key) => key.startsWith("chat.draft"))) {
+    const row = JSON.parse(localStorage[key]);
+    if (row.value.queued) row.value.queued.at -= hours * 3_600_000;
+    localStorage[key] = JSON.stringify(row);
+  }
+}"""
+
+
+async def test_what_was_queued_a_day_ago_is_written_again_and_not_sent(page: ChatPage, pace: Pace) -> None:
+    await page.choose_agent("paced")
+    await page.ask("write 20 words")
+    pace.write(4)
+    await page.writes()
+    await page.ask("my name is Zorblax")
+    await expect(page.by("queued-text")).to_have_text("my name is Zorblax")
+    await page.composer.fill("and so on")
+    await is_kept(page, "and so on")
+    await page.tab.evaluate(QUEUED_EARLIER, 23)
+    await page.tab.reload()
+    await expect(page.by("queued-text")).to_have_text("my name is Zorblax")
+    await expect(page.composer).to_have_value("and so on")
+
+    await page.tab.evaluate(QUEUED_EARLIER, 2)
+    await page.tab.reload()
+    await expect(page.composer).to_have_value("my name is Zorblax\n\nand so on")
+    await expect(page.by("queued")).to_have_count(0)
+    pace.finish()
+    await page.ended()
+    await expect(page.exchanges).to_have_count(1)
+    await expect(page.composer).to_have_value("my name is Zorblax\n\nand so on")
+
+
 async def test_what_is_sent_before_its_conversation_is_there_is_asked_in_it(page: ChatPage) -> None:
     await page.asked("my name is Zorblax")
     session_id = page.session_id

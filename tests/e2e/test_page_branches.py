@@ -1,6 +1,7 @@
 """The chat page: asking again and editing make branches, between whose variants the user turns; none is ever lost."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -135,6 +136,23 @@ async def test_an_edit_can_be_given_up_and_needs_a_text(page: ChatPage, chat_ser
     await page.by("cancel-edit").click()
     await expect(page.by("question-editor")).to_have_count(0)
     assert page.session_id == root and len(await family(chat_server, root)) == 1
+
+
+async def test_an_edit_that_is_too_long_is_told_and_not_sent(page: ChatPage, chat_server: RunningServer) -> None:
+    await page.choose_agent("echo")
+    await page.asked("one")
+    text = "äöü" * 60_000
+    await edit(page, 0, text)
+    await expect(page.by("too-long")).to_have_text("A message has at most 256 kB; this has 352 kB.")
+    await expect(page.by("send-edit")).to_be_disabled()
+    await expect(page.by("edited-question")).to_have_accessible_description(re.compile("at most 256 kB"))
+    await expect(page.by("edited-question")).to_have_value(text)
+    assert len(await family(chat_server, page.session_id)) == 1
+    await page.by("edited-question").fill("äöü")
+    await expect(page.by("too-long")).to_have_count(0)
+    await page.by("send-edit").click()
+    await expect(place_of(page, 0)).to_have_text("2/2")
+    await expect(page.by("message-user")).to_contain_text("äöü")
 
 
 async def test_the_arrow_up_edits_the_last_question(page: ChatPage) -> None:

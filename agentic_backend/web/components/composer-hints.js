@@ -5,11 +5,15 @@ import { t } from "../i18n.js";
 import { goToNextApproval } from "./focus.js";
 import { html } from "./html.js";
 import { Icon, IconButton } from "./icons.js";
+import { TooLong } from "./message-limit.js";
 
 export const HINT_ID = "composer-hint";
 export const LIMIT_ID = "composer-limit";
 
-/** `isDue`: what is written is sent once its files are there. `tooLong` is `{limit, size}` in words; `onAttach`, if it can be, makes a file of the text. */
+/**
+ * `isDue`: what is written is sent once its files are there. `tooLong` is `{limit, size}` in bytes; `onAttach`, if it can
+ * be, makes a file of the text.
+ */
 export function ComposerHints({ refusal, waiting, answers, isQuery, isDue, tooLong, onAttach, conversation }) {
   return html`
     ${refusal && html`<${Refusal} refusal=${refusal} onDismiss=${() => conversation.dismissRefusal()} />`}
@@ -30,16 +34,14 @@ export function ComposerHints({ refusal, waiting, answers, isQuery, isDue, tooLo
     }
     ${
       tooLong &&
-      html`<p class="composer-hint limit" id=${LIMIT_ID} role="alert" data-testid="too-long">
-        <${Icon} name="warning" />
-        <span>${t("A message has at most {limit}; this has {size}.", tooLong)}</span>
+      html`<${TooLong} id=${LIMIT_ID} ...${tooLong}>
         ${
           onAttach &&
           html`<button type="button" class="link-button" data-testid="attach-long" onClick=${onAttach}>
             ${t("Attach it as a file")}
           </button>`
         }
-      </p>`
+      <//>`
     }
   `;
 }

@@ -1,6 +1,5 @@
 /** Where the user writes. Its text lives in the drafts, so that it outlasts a refused ask and a change of session. */
 
-import { formatBytes } from "../format.js";
 import { t } from "../i18n.js";
 import { isTouched } from "../touch.js";
 import { AttachButton, AttachmentTray, DropArea } from "./attaching.js";
@@ -8,6 +7,7 @@ import { isLong, wholeText } from "../drafts.js";
 import { ComposerHints, LIMIT_ID, HINT_ID } from "./composer-hints.js";
 import { html, memo, useEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
+import { sizeBeyond } from "./message-limit.js";
 import { PastedText } from "./pasted-text.js";
 import { Queued } from "./queued.js";
 
@@ -90,7 +90,7 @@ export const Composer = memo((properties) => {
       answers=${answers}
       isQuery=${isQuery}
       isDue=${dueWith !== null}
-      tooLong=${size && { limit: formatBytes(limit), size: formatBytes(size, limit) }}
+      tooLong=${size && { limit, size }}
       onAttach=${attaching && attachLong}
       conversation=${conversation}
     />
@@ -155,14 +155,6 @@ function RoundButton({ kind, label, ...rest }) {
 }
 
 const hasModifier = ({ ctrlKey, metaKey, altKey, shiftKey }) => ctrlKey || metaKey || altKey || shiftKey;
-
-/** The size of a text in bytes if that is beyond the limit, or null. */
-function sizeBeyond(text, limit) {
-  // What counts as one here has three bytes at most in UTF-8.
-  if (limit === null || text.length * 3 <= limit) return null;
-  const { length } = new TextEncoder().encode(text);
-  return length > limit ? length : null;
-}
 
 function rowsOf(text) {
   const lines = text.slice(0, MOST_ROWS * ABOUT_A_LINE).split("\n");

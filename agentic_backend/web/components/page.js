@@ -17,6 +17,7 @@ import { ConnectionNotice } from "./connection-notice.js";
 import { Head } from "./head.js";
 import { html, useCallback, useEffect, useMemo, useRef, useState } from "./html.js";
 import { lazy } from "./lazy.js";
+import { MessageLimit } from "./message-limit.js";
 import { Messages } from "./messages.js";
 import { Sidebar } from "./sidebar.js";
 import { UndoNotice } from "./undo-notice.js";
@@ -121,7 +122,7 @@ function useSidebarFocus(sidebar, actions) {
 }
 
 function Body({ state, draft, actions, agentName }) {
-  const { conversation: open, branches, connection, costs, feedback, agents, agentsError } = state;
+  const { conversation: open, branches, connection, costs, feedback, agents, agentsError, limits } = state;
   if (open.loadError) {
     return html`<div class="center" role="alert">
       <p>${open.loadError}</p>
@@ -143,15 +144,17 @@ function Body({ state, draft, actions, agentName }) {
     />`;
   }
   return html`<div class="messages-area">
-    <${Messages}
-      open=${open}
-      family=${branches.family}
-      costs=${costs.byExchange}
-      said=${feedback.sessionId === open.sessionId ? feedback.byRank : noFeedback.byRank}
-      isHeard=${connection.phase === "open"}
-      agentName=${agentName}
-      actions=${actions}
-    />
+    <${MessageLimit.Provider} value=${limits?.message_bytes ?? null}>
+      <${Messages}
+        open=${open}
+        family=${branches.family}
+        costs=${costs.byExchange}
+        said=${feedback.sessionId === open.sessionId ? feedback.byRank : noFeedback.byRank}
+        isHeard=${connection.phase === "open"}
+        agentName=${agentName}
+        actions=${actions}
+      />
+    <//>
   </div>`;
 }
 

@@ -2,12 +2,15 @@
 
 import { t } from "../i18n.js";
 import { isTouched } from "../touch.js";
-import { html, useId, useLayoutEffect, useRef } from "./html.js";
+import { html, useId, useLayoutEffect, useRef, useState } from "./html.js";
+import { TooLong, sizeBeyond, useMessageLimit } from "./message-limit.js";
 
 /** `hasFiles`: with files it needs no text. */
 export function QuestionEditor({ text, hasFiles, onSend, onClose }) {
   const area = useRef(null);
-  const hint = useId();
+  const [hint, tooLong] = [useId(), useId()];
+  const limit = useMessageLimit();
+  const [size, setSize] = useState(() => sizeBeyond(text, limit));
   useLayoutEffect(() => {
     area.current.focus();
     area.current.setSelectionRange(text.length, text.length);
@@ -15,7 +18,7 @@ export function QuestionEditor({ text, hasFiles, onSend, onClose }) {
   }, []);
   const send = () => {
     const { value } = area.current;
-    if (value.trim() || hasFiles) onSend(value);
+    if ((value.trim() || hasFiles) && !sizeBeyond(value, limit)) onSend(value);
   };
   const typed = (event) => {
     // 229: the key belongs to an input method that is composing.
@@ -41,14 +44,19 @@ export function QuestionEditor({ text, hasFiles, onSend, onClose }) {
       dir="auto"
       data-testid="edited-question"
       aria-label=${t("Your question")}
-      aria-describedby=${hint}
+      aria-describedby=${size ? `${tooLong} ${hint}` : hint}
+      aria-invalid=${size ? "true" : undefined}
       defaultValue=${text}
+      onInput=${({ target }) => setSize(sizeBeyond(target.value, limit))}
       onKeyDown=${typed}
     />
+    ${size && html`<${TooLong} id=${tooLong} limit=${limit} size=${size} />`}
     <footer>
       <p class="muted" id=${hint}>${t("Send makes a new branch; the old one stays.")}</p>
       <button type="button" class="button" data-testid="cancel-edit" onClick=${onClose}>${t("Cancel")}</button>
-      <button type="submit" class="button primary" data-testid="send-edit">${t("Send")}</button>
+      <button type="submit" class="button primary" data-testid="send-edit" disabled=${Boolean(size)}>
+        ${t("Send")}
+      </button>
     </footer>
   </form>`;
 }

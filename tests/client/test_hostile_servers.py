@@ -1,57 +1,26 @@
-"""A server that sends rubbish, says too much, or turns the client away: it fails soon, with a typed error."""
+"""A server that sends rubbish, says too much or nothing: the client fails soon, with a typed error."""
 
 import asyncio
 import json
 from typing import Any
 
 import pytest
+from support.hostile_answers import FINAL, MESSAGE, PLACE, STARTED, asked, delta, refusal
 from support.hostile_chat_server import HostileSocket, hostile_server
 
 from agentic_backend.client import (
     ChatError,
     Delta,
-    Event,
     Final,
-    Refused,
     Reset,
     Started,
     Stream,
-    TryLater,
-    TurnedAway,
     Unreachable,
     Unreadable,
     connect,
     places,
 )
 from agentic_backend.client import line as client_line
-
-PLACE = {"session_id": "s1", "exchange_id": "e1"}
-STARTED = {"type": "started", **PLACE, "seq": 1, "client_exchange_id": "x1", "agent_id": "a", "session": None}
-MESSAGE = {
-    "session_id": "s1",
-    "exchange_id": "e1",
-    "rank": 0,
-    "timestamp": "2026-11-23T00:00:00Z",
-    "role": "assistant",
-    "channel": "final",
-    "parts": [{"type": "text", "text": "done"}],
-}
-FINAL = {"type": "final", **PLACE, "seq": 9, "status": "ok", "messages": [MESSAGE], "session": None, "usage": {}}
-
-
-def delta(seq: int, text: str) -> dict[str, Any]:
-    return {"type": "delta", **PLACE, "seq": seq, "block": 1, "channel": "final", "text": text}
-
-
-def refusal(code: str, **more: Any) -> dict[str, Any]:
-    return {"type": "error", "code": code, "content": "no", "retryable": False, "request_id": "r1", **more}
-
-
-async def asked(address: str, **options: Any) -> list[Event]:
-    """The events of one ask."""
-    async with connect(address, **options) as chat:
-        return [event async for event in chat.ask("hi", client_exchange_id="x1")]
-
 
 RUBBISH = [
     b"\xff\xfe",
@@ -228,148 +197,6 @@ async def test_a_server_that_never_answers_a_stop_is_not_waited_for_without_end(
     async with asyncio.timeout(10), hostile_server(behave) as address, connect(address, patience_s=0.5) as chat:
         with pytest.raises(Unreachable):
             await chat.stop(session_id="s1")
-
-
-@pytest.mark.parametrize("code", [1008, 1009, 4403, 1002, 1003])
-async def test_a_close_code_that_says_stay_away_is_obeyed(code: int) -> None:
-    sockets = 0
-
-    async def behave(socket: HostileSocket) -> None:
-        nonlocal sockets
-        sockets += 1
-        await socket.frame("ask")
-        await socket.close(code)
-
-    async with hostile_server(behave) as address:
-        with pytest.raises(TurnedAway) as away:
-            await asked(address)
-    assert away.value.code == code and sockets == 1
-
-
-@pytest.mark.parametrize("code", [1001, 1011, 1012, 4008, 1000, 4999])
-async def test_after_any_other_close_code_it_comes_back_and_asks_again(code: int) -> None:
-    asks = []
-
-    async def behave(socket: HostileSocket) -> None:
-        asks.append(await socket.frame("ask"))
-        if len(asks) == 1:
-            await socket.close(code)
-        else:
-            await socket.send(STARTED)
-            await socket.send(FINAL)
-            await socket.gone()
-
-    async with hostile_server(behave) as address:
-        assert isinstance((await asked(address))[-1], Final)
-    assert asks[0] == asks[1]
-
-
-async def test_too_many_connections_make_it_wait_longer_than_a_lost_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_line, "_RETURN_S", (1.0, 1.0))
-    times = []
-
-    async def behave(socket: HostileSocket) -> None:
-        times.append(asyncio.get_running_loop().time())
-        if len(times) == 1:
-            await socket.close(4429)
-        else:
-            await socket.frame("ask")
-            await socket.send(STARTED)
-            await socket.send(FINAL)
-            await socket.gone()
-
-    async with hostile_server(behave) as address:
-        await asked(address)
-    assert times[1] - times[0] > 0.4
-
-
-async def test_too_many_connections_for_too_long_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_line, "_RETURN_S", (0.1, 0.1))
-
-    async def behave(socket: HostileSocket) -> None:
-        await socket.close(4429)
-
-    async with hostile_server(behave) as address:
-        with pytest.raises(Unreachable):
-            await asked(address, patience_s=0.5)
-
-
-async def test_an_ask_refused_by_a_server_that_goes_is_sent_to_the_next_one() -> None:
-    asks = 0
-
-    async def behave(socket: HostileSocket) -> None:
-        nonlocal asks
-        ask = await socket.frame("ask")
-        asks += 1
-        if asks == 1:
-            await socket.send(refusal("shutting_down", refused="ask", client_exchange_id=ask["client_exchange_id"]))
-            await socket.close(1012)
-        else:
-            await socket.send(STARTED)
-            await socket.send(FINAL)
-            await socket.gone()
-
-    async with hostile_server(behave) as address:
-        assert [type(event) for event in await asked(address)] == [Started, Final]
-
-
-async def test_a_stop_refused_by_a_server_that_goes_is_sent_to_the_next_one() -> None:
-    stops = 0
-
-    async def behave(socket: HostileSocket) -> None:
-        nonlocal stops
-        await socket.frame("stop")
-        stops += 1
-        if stops == 1:
-            await socket.send(refusal("shutting_down", refused="stop", session_id="s1"))
-            await socket.send({"type": "pong"})
-            await socket.close(1012)
-        await socket.gone()
-
-    async with hostile_server(behave) as address, connect(address) as chat:
-        await chat.stop(session_id="s1")
-    assert stops == 2
-
-
-async def test_a_refusal_has_all_that_the_server_told() -> None:
-    async def behave(socket: HostileSocket) -> None:
-        await socket.frame("ask")
-        told = {"retryable": True, "retry_after_s": 2.5, "refused": "ask", "client_exchange_id": "x1"}
-        await socket.send(refusal("rate_limited", **told))
-        await socket.gone()
-
-    async with hostile_server(behave) as address:
-        with pytest.raises(TryLater) as refused:
-            await asked(address)
-    error = refused.value
-    assert isinstance(error, Refused)
-    assert (error.code, error.content, error.retry_after_s, error.request_id) == ("rate_limited", "no", 2.5, "r1")
-    assert error.whose == "client"
-
-
-async def test_a_follow_refused_for_the_moment_is_tried_on_another_socket() -> None:
-    sockets = 0
-
-    async def behave(socket: HostileSocket) -> None:
-        nonlocal sockets
-        sockets += 1
-        if sockets == 1:
-            await socket.frame("ask")
-            await socket.send(STARTED)
-            await socket.close(1012)
-            return
-        follow = await socket.frame("follow")
-        assert (follow["exchange_id"], follow["after_seq"]) == ("e1", 1)
-        if sockets == 2:
-            told = {"refused": "follow", "exchange_id": "e1", "retryable": True}
-            await socket.send(refusal("store_unavailable", **told))
-        else:
-            await socket.send(FINAL)
-        await socket.gone()
-
-    async with hostile_server(behave) as address:
-        assert [type(event) for event in await asked(address)] == [Started, Final]
-    assert sockets == 3
 
 
 async def test_an_answer_that_begins_with_a_reset_is_told_by_the_text_of_its_question() -> None:

@@ -2,92 +2,27 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from support.chat_client import check_exchange, final_text
-from support.held_agents import Hold, held_graph
 from support.recorded_agents import eventually
-from support.sessions import USER, Sessions, events_of, open_sessions
+from support.sessions import USER, events_of
+from support.titled_sessions import answered, is_titled, title_model, titled_sessions
 
-from agentic_backend.agents.agent_flow import CompiledGraph
-from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.titles import TitlesSettings
-from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.protocol.messages import Channel, Role, Session, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.sessions import titles
 from agentic_backend.sessions.titles import UNNAMED, provisional_title
 from agentic_backend.stores.base import SessionChange
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
 
 SECRET = "the secret of the person"
-
-
-class Journal:
-    """What the models were asked, and in which order they spoke."""
-
-    def __init__(self) -> None:
-        self.order: list[str] = []
-        self.prompts: list[list[BaseMessage]] = []
-
-
-class TitleModel(BaseChatModel):
-    """Answers with `title` once `go_on` is set, which it is at first."""
-
-    title: str = "A good name"
-    error: Exception | None = None
-    go_on: asyncio.Event
-    journal: Journal
-
-    @property
-    def _llm_type(self) -> str:
-        return "titles"
-
-    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        raise NotImplementedError
-
-    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        self.journal.prompts.append(messages)
-        self.journal.order.append("title")
-        await self.go_on.wait()
-        if self.error is not None:
-            raise self.error
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(self.title))])
-
-
-class Speaker(OfflineChatModel):
-    """The agent's model: notes each of its tokens."""
-
-    journal: Journal
-
-    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        for word in ("one ", "two ", "three ", "four"):
-            self.journal.order.append("token")
-            yield ChatGenerationChunk(message=AIMessageChunk(word))
-            await asyncio.sleep(0.01)
-
-
-def title_model(**fields: Any) -> TitleModel:
-    go_on = asyncio.Event()
-    go_on.set()
-    return TitleModel(go_on=go_on, journal=Journal(), **fields)
-
-
-def speaking_graph(journal: Journal) -> CompiledGraph:
-    return build(Speaker(journal=journal))
 
 
 class Watcher:
@@ -99,34 +34,6 @@ class Watcher:
 
     def session_changed(self, session: Session) -> None:
         self.titles.append(session.title)
-
-
-def titled_sessions(
-    directory: Path, model: BaseChatModel, *, agents: dict[str, object] | None = None, **options: Any
-) -> AbstractAsyncContextManager[Sessions]:
-    """Sessions whose default model is `model`; their one agent has a model of its own."""
-    journal = model.journal if isinstance(model, TitleModel) else Journal()
-    agents = {"agent": speaking_graph(journal), **(agents or {})}
-    return open_sessions(directory, agents, models={"default": model, **options.pop("models", {})}, **options)
-
-
-async def answered(sessions: Sessions, message: str = "hello", **fields: Any) -> str:
-    """Ask, and check that the answer is whole and is nothing but the answer; the session's id."""
-    events = await sessions.ask(message, **fields)
-    check_exchange(events)
-    assert final_text(events) == "one two three four"
-    assert [event["type"] for event in events if event["type"] == "stream"] == ["stream", "stream"]
-    session_id: str = events[0]["session_id"]
-    return session_id
-
-
-async def is_titled(sessions: Sessions, session_id: str, title: str) -> None:
-    """The session gets this title, and keeps it."""
-    async with asyncio.timeout(10):
-        while (await sessions.session(session_id)).title != title:
-            await asyncio.sleep(0.01)
-    await asyncio.sleep(0.05)
-    assert (await sessions.session(session_id)).title == title
 
 
 async def test_the_default_model_names_a_session_once_it_is_answered(tmp_path: Path) -> None:
@@ -250,111 +157,6 @@ async def test_a_title_model_that_hangs_is_given_up(tmp_path: Path, caplog: pyte
         session_id = await answered(sessions)
         await eventually(lambda: caplog.records)
         assert (await sessions.session(session_id)).title == "hello"
-
-
-@asynccontextmanager
-async def calling_models(sessions: Sessions, hold: Hold, count: int) -> AsyncIterator[None]:
-    """So many model calls run in the block."""
-    logs = [await sessions.begin("hello", agent_id="held", user=User(id=f"held {n}", name="")) for n in range(count)]
-    await eventually(lambda: hold.held == count)
-    yield
-    hold.released.set()
-    for log in logs:
-        await events_of(log)
-
-
-async def answered_of(sessions: Sessions, user_id: str, message: str) -> str | None:
-    log = await sessions.begin(message, user=User(id=user_id, name=""))
-    await events_of(log)
-    return log.session_id
-
-
-async def test_one_title_is_asked_for_where_few_models_run(tmp_path: Path) -> None:
-    model = title_model()
-    model.go_on.clear()
-    async with titled_sessions(tmp_path, model) as sessions:
-        ids = [await answered(sessions, f"hello {number}") for number in range(3)]
-        await asyncio.sleep(0.05)
-        assert [prompt[-1].text for prompt in model.journal.prompts] == ["hello 0"]
-        model.go_on.set()
-        for session_id in ids:
-            await is_titled(sessions, session_id, "A good name")
-        assert [prompt[-1].text for prompt in model.journal.prompts] == ["hello 0", "hello 1", "hello 2"]
-
-
-async def test_no_more_titles_are_asked_for_than_a_tenth_of_the_running_model_calls(tmp_path: Path) -> None:
-    model, hold = title_model(), Hold()
-    model.go_on.clear()
-    async with titled_sessions(tmp_path, model, agents={"held": held_graph(hold)}) as sessions:
-        async with calling_models(sessions, hold, 49):
-            for number in range(4):
-                await answered_of(sessions, "one", f"one {number}")
-            await asyncio.sleep(0.05)
-            assert len(model.journal.prompts) == 2, "one user's don't take all places"
-            for number in range(4):
-                await answered_of(sessions, "two", f"two {number}")
-            await asyncio.sleep(0.05)
-            asked = sorted(prompt[-1].text for prompt in model.journal.prompts)
-            assert asked == ["one 0", "one 1", "two 0", "two 1"]
-        model.go_on.set()
-        await eventually(lambda: len(model.journal.prompts) == 8 + 49)
-
-
-async def test_users_take_turns(tmp_path: Path) -> None:
-    model = title_model()
-    model.go_on.clear()
-    async with titled_sessions(tmp_path, model) as sessions:
-        for number in range(4):
-            await answered_of(sessions, "one", f"one {number}")
-        last = await answered_of(sessions, "two", "two")
-        model.go_on.set()
-        async with asyncio.timeout(10):
-            while (await sessions.session(last)).title != "A good name":
-                await asyncio.sleep(0.01)
-        await eventually(lambda: len(model.journal.prompts) == 5)
-    order = [prompt[-1].text for prompt in model.journal.prompts]
-    assert order.index("two") < order.index("one 2")
-
-
-async def test_a_full_queue_drops_the_oldest_of_whoever_has_the_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(titles, "_WAITING_AT_MOST", 3)
-    model = title_model()
-    model.go_on.clear()
-    async with titled_sessions(tmp_path, model) as sessions:
-        modest = [await answered_of(sessions, "two", "two 0"), await answered_of(sessions, "two", "two 1")]
-        greedy = [await answered_of(sessions, "one", f"one {number}") for number in range(4)]
-        model.go_on.set()
-        await eventually(lambda: len(model.journal.prompts) == 4)
-        for session_id in (*modest, *greedy[2:]):
-            assert session_id is not None
-            await is_titled(sessions, session_id, "A good name")
-        assert [(await sessions.session(each)).title for each in greedy[:2]] == ["one 0", "one 1"]
-        # What was dropped is named after the next exchange.
-        await events_of(await sessions.begin("again", session_id=greedy[0], user=User(id="one", name="")))
-        assert greedy[0] is not None
-        await is_titled(sessions, greedy[0], "A good name")
-        exposition = sessions.kpi.exposition("")[0].decode()
-        assert 'chat_titles_total{outcome="dropped"} 2.0' in exposition
-        assert 'chat_titles_total{outcome="named"} 5.0' in exposition
-
-
-async def test_a_queue_full_of_users_with_one_session_each_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(titles, "_WAITING_AT_MOST", 3)
-    model = title_model()
-    model.go_on.clear()
-    async with titled_sessions(tmp_path, model) as sessions:
-        ids = [await answered_of(sessions, f"user {number}", f"hello {number}") for number in range(8)]
-        model.go_on.set()
-        for session_id in (ids[0], *ids[5:]):
-            assert session_id is not None
-            await is_titled(sessions, session_id, "A good name")
-        last = await answered_of(sessions, "another", "hello")
-        assert last is not None
-        await is_titled(sessions, last, "A good name")
 
 
 async def test_a_session_that_was_not_named_is_named_after_its_next_exchange(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from agentic_backend.protocol.events import Choice, HumanRequest, HumanRequests, PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
-from agentic_backend.protocol.parts import TextPart
+from agentic_backend.protocol.parts import TextPart, text_of
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, Pause, Store, Written
 from agentic_backend.stores.items import item_id
 from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, Aggregation, KpiBucket, KpiQuery
@@ -258,3 +258,10 @@ async def fork(store: Store, session_id: str, rank: int, **fields: Any) -> Sessi
     forked = await store.fork_session(a_branch(session, rank, **fields), None)
     assert forked is not None
     return forked
+
+
+async def texts(store: Store, session_id: str) -> list[str]:
+    """The texts of a session's messages, whose ranks have no gap."""
+    messages = await store.messages_after(session_id, -1, 1000)
+    assert [message.rank for message in messages] == list(range(len(messages)))
+    return [text_of(message.parts) for message in messages]

@@ -4,6 +4,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from agentic_backend.sessions.readable_text import readable
+
 LONGEST = 200
 # Characters before the first word that is shown.
 _BEFORE = 60
@@ -12,8 +14,13 @@ Piece = tuple[str, bool]
 """A piece of a text, and whether it is what was searched for."""
 
 
-def snippet_of(text: str, words: Sequence[str]) -> list[Piece]:
-    """The text around the first of the case-folded `words`, in at most LONGEST characters and one line."""
+def snippet_of(text: str, words: Sequence[str], *, is_markdown: bool = False) -> list[Piece]:
+    """The text around the first of the case-folded `words`, in at most LONGEST characters and one line.
+
+    Of Markdown it has the words, and marks only where they are what was searched for.
+    """
+    if is_markdown:
+        text = readable(text, words, _first(text, words))
     start = max(0, _first(text, words) - _BEFORE)
     if start:
         # Begin with a word, if one begins soon.

@@ -53,7 +53,7 @@ class SearchHit(Value):
     timestamp: Timestamp
     """When it was stored (RFC 3339, UTC)."""
     snippet: list[TextPiece]
-    """Its text around the first of the words, in at most 200 characters."""
+    """Its text around the first of the words, in at most 200 characters; of Markdown the words without its marks."""
 
     @classmethod
     def of(cls, message: MessageRecord, words: Sequence[str]) -> Self:
@@ -62,7 +62,10 @@ class SearchHit(Value):
             exchange_id=message.exchange_id,
             role=message.role,
             timestamp=message.timestamp,
-            snippet=TextPiece.all_of(snippet_of(text_of(message.parts), words)),
+            # What people write is no Markdown.
+            snippet=TextPiece.all_of(
+                snippet_of(text_of(message.parts), words, is_markdown=message.role is not Role.USER)
+            ),
         )
 
 

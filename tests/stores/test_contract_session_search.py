@@ -5,6 +5,7 @@ import pytest
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import TextPart, text_of
+from agentic_backend.sessions.snippets import snippet_of
 from agentic_backend.stores.base import SessionChange, Store
 from agentic_backend.stores.records import MessageDraft, SessionRecord
 from agentic_backend.stores.session_search import FoundPage, SessionSearch
@@ -46,6 +47,16 @@ async def test_titles_and_messages_are_found_whatever_their_case(store: Store) -
     assert await found(store, user, "light", "nowhere") == []
     # All words in one message, or all in the title.
     assert await found(store, user, "untold", "sugar") == []
+
+
+async def test_what_is_found_in_markdown_is_marked_in_its_words(store: Store) -> None:
+    user = new_id()
+    await talk(store, user, said("# Leaves\n\n- **Licht** in der [Straße](https://x.org/a)\n- `b`"))
+    search = SessionSearch(user, ["STRASSE", "licht"])
+    [each] = (await store.search_sessions(search)).found
+    [message] = each.messages
+    pieces = snippet_of(text_of(message.parts), search.folded_words, is_markdown=True)
+    assert pieces == [("Leaves ", False), ("Licht", True), (" in der ", False), ("Straße", True), (" b", False)]
 
 
 async def test_the_last_three_messages_are_shown_the_last_first(store: Store) -> None:

@@ -38,6 +38,15 @@ async def test_a_hit_has_its_place_and_a_snippet(server: RunningServer) -> None:
         assert marked(both["hits"][-1]["snippet"]) == "A [Needle] in the [hay]"
 
 
+async def test_an_answer_is_shown_without_its_marks_and_a_question_as_it_was_written(server: RunningServer) -> None:
+    async with rest(server) as http, chat(server.address) as client:
+        await client.ask("**Needle** [a](https://x.org)", agent_id="echo")
+        [found] = (await search(http, "needle"))["found"]
+        answer, question = found["hits"]
+        assert marked(answer["snippet"]).endswith("[Needle] a")
+        assert marked(question["snippet"]) == "**[Needle]** [a](https://x.org)"
+
+
 async def test_pages_follow_each_other(server: RunningServer) -> None:
     async with rest(server) as http:
         for number in range(3):

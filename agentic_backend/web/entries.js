@@ -30,33 +30,37 @@ export class Entries {
   }
 
   /** Takes the families out of sight at once, and deletes them when nobody has brought them back in time. */
-  remove(familyIds, { title, branches = 0 } = {}) {
+  remove(familyIds, { title } = {}) {
     const { sessionId, session } = this.store.state.conversation;
     const wasOpen = session && familyIds.includes(familyOf(session)) ? sessionId : null;
     this.sessions.hide(familyIds);
     if (wasOpen) this.conversation.startNew({ replace: true });
+    const deleted = title
+      ? t("“{title}” deleted", { title })
+      : plural(familyIds.length, "{count} conversation deleted", "{count} conversations deleted");
+    const listed = familyIds.map((familyId) => this.sessions.family(familyId).length - 1);
     const say = this.undo.offer({
-      text: deletedText(familyIds.length, title, branches),
+      text: withVariants(deleted, sum(listed)),
       undo: () => {
         this.sessions.bringBack(familyIds);
         if (wasOpen) return this.conversation.open(wasOpen);
       },
       commit: (options) => this.sessions.remove(familyIds, options),
     });
-    if (title) this.#countAll(familyIds[0], branches, (count) => say(deletedText(1, title, count)));
+    this.#countAll(familyIds, listed).then((counts) => say(withVariants(deleted, sum(counts))));
   }
 
-  /** `branches` are those that are listed; there may be more of them. */
-  async #countAll(familyId, branches, tell) {
-    const count = await this.sessions.countBranches(familyId).catch(() => branches);
-    if (count !== branches) tell(count);
+  /** How many branches each family has; more of them than are `listed`, perhaps. */
+  #countAll(familyIds, listed) {
+    const count = (familyId, index) => this.sessions.countBranches(familyId).catch(() => listed[index]);
+    return Promise.all(familyIds.map(count));
   }
 }
 
-function deletedText(count, title, branches) {
-  if (!title) return plural(count, "{count} conversation deleted", "{count} conversations deleted");
-  if (!branches) return t("“{title}” deleted", { title });
-  return plural(branches, "“{title}” deleted with {count} variant", "“{title}” deleted with {count} variants", {
-    title,
-  });
+const sum = (counts) => counts.reduce((total, count) => total + count, 0);
+
+/** `deleted` says what is; its variants go with it. */
+function withVariants(deleted, branches) {
+  if (!branches) return deleted;
+  return plural(branches, "{deleted} with {count} variant", "{deleted} with {count} variants", { deleted });
 }

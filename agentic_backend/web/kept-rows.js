@@ -48,7 +48,8 @@ export class KeptRows {
   all() {
     if (this.#isClosed) return [];
     const now = Date.now();
-    return browserStorage.keys(this.#prefix)
+    return browserStorage
+      .keys(this.#prefix)
       .map((key) => [key.slice(this.#prefix.length), parsed(browserStorage.get(key))])
       .filter(([, row]) => row)
       .sort(([, a], [, b]) => a.at - b.at)

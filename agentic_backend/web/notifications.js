@@ -15,8 +15,7 @@ const LONG_MS = 10_000;
 
 export const canNotify = "Notification" in window && isSecureContext;
 
-export const notifies = () =>
-  canNotify && browserStorage.get(KEY) === "on" && Notification.permission === "granted";
+export const notifies = () => canNotify && browserStorage.get(KEY) === "on" && Notification.permission === "granted";
 
 /** Switches notifications on or off; resolves to whether they are on. */
 export async function switchNotifications(isOn) {

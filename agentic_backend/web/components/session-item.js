@@ -7,61 +7,59 @@ import { Menu } from "./menu.js";
 import { TitleInput } from "./title-input.js";
 
 /** `isSelected` is null unless several are being selected; `state` is `running`, `waiting`, `unread` or null. */
-export const SessionItem = memo(
-  ({ familyId, session, branches, state, current, isSelected, actions, onOpen, onSelect }) => {
-    const [renaming, setRenaming] = useState(false);
-    const titleButton = useRef(null);
-    const wasRenaming = useRef(false);
-    useLayoutEffect(() => {
-      if (wasRenaming.current && !renaming) titleButton.current?.focus();
-      wasRenaming.current = renaming;
-    }, [renaming]);
-    const title = session.title || t("New conversation");
-    const isSelecting = isSelected !== null;
+export const SessionItem = memo(({ familyId, session, state, current, isSelected, actions, onOpen, onSelect }) => {
+  const [renaming, setRenaming] = useState(false);
+  const titleButton = useRef(null);
+  const wasRenaming = useRef(false);
+  useLayoutEffect(() => {
+    if (wasRenaming.current && !renaming) titleButton.current?.focus();
+    wasRenaming.current = renaming;
+  }, [renaming]);
+  const title = session.title || t("New conversation");
+  const isSelecting = isSelected !== null;
 
-    if (renaming) {
-      return html`<li class="session">
-        <${TitleInput}
-          title=${session.title}
-          onRename=${(wanted) => actions.sessions.rename(session.id, wanted)}
-          onClose=${() => setRenaming(false)}
-        />
-      </li>`;
-    }
-    return html`<li
-      class=${current ? "session current" : "session"}
-      data-testid="session-item"
-      data-session=${session.id}
-    >
-      <button
-        type="button"
-        class="session-title"
-        ref=${titleButton}
-        role=${isSelecting ? "checkbox" : undefined}
-        aria-checked=${isSelecting ? String(isSelected) : undefined}
-        aria-current=${current && !isSelecting ? "page" : undefined}
-        title=${title}
-        onClick=${() => (isSelecting ? onSelect(familyId) : onOpen(session.id))}
-      >
-        ${isSelecting && html`<span class="tick"><${Icon} name=${isSelected ? "check" : "blank"} /></span>`}
-        <span class="session-name" dir="auto">${title}</span>
-        <${State} state=${state} />
-      </button>
-      ${
-        !isSelecting &&
-        html`<span class="session-actions">
-          <${Menu}
-            label=${t("Menu of “{title}”", { title })}
-            testId="item-menu"
-            items=${itemsFor({ familyId, session, branches, actions, onRename: () => setRenaming(true) })}
-          />
-        </span>`
-      }
+  if (renaming) {
+    return html`<li class="session">
+      <${TitleInput}
+        title=${session.title}
+        onRename=${(wanted) => actions.sessions.rename(session.id, wanted)}
+        onClose=${() => setRenaming(false)}
+      />
     </li>`;
-  },
-);
+  }
+  return html`<li
+    class=${current ? "session current" : "session"}
+    data-testid="session-item"
+    data-session=${session.id}
+  >
+    <button
+      type="button"
+      class="session-title"
+      ref=${titleButton}
+      role=${isSelecting ? "checkbox" : undefined}
+      aria-checked=${isSelecting ? String(isSelected) : undefined}
+      aria-current=${current && !isSelecting ? "page" : undefined}
+      title=${title}
+      onClick=${() => (isSelecting ? onSelect(familyId) : onOpen(session.id))}
+    >
+      ${isSelecting && html`<span class="tick"><${Icon} name=${isSelected ? "check" : "blank"} /></span>`}
+      <span class="session-name" dir="auto">${title}</span>
+      <${State} state=${state} />
+    </button>
+    ${
+      !isSelecting &&
+      html`<span class="session-actions">
+        <${Menu}
+          label=${t("Menu of “{title}”", { title })}
+          testId="item-menu"
+          items=${itemsFor({ familyId, session, actions, onRename: () => setRenaming(true) })}
+        />
+      </span>`
+    }
+  </li>`;
+});
 
-function itemsFor({ familyId, session, branches, actions, onRename }) {
+function itemsFor({ familyId, session, actions, onRename }) {
   const { id, title, pinned, archived } = session;
   return [
     { label: t("Rename"), icon: "pencil", testId: "rename-session", onSelect: onRename },
@@ -83,7 +81,7 @@ function itemsFor({ familyId, session, branches, actions, onRename }) {
       icon: "trash",
       danger: true,
       testId: "delete-session",
-      onSelect: () => actions.entries.remove([familyId], { title, branches }),
+      onSelect: () => actions.entries.remove([familyId], { title }),
     },
   ];
 }

@@ -14,11 +14,10 @@ export function SessionList({ sessions, unread, openId, openFamily, selected, ac
     actions.openSession(actions.branches.lastOpen(actions.sessions.find(id)));
     actions.sidebar.closeDrawer();
   }, []);
-  const item = ({ familyId, session, members, state }) => html`<${SessionItem}
+  const item = ({ familyId, session, state }) => html`<${SessionItem}
     key=${familyId}
     familyId=${familyId}
     session=${session}
-    branches=${members.length - 1}
     state=${state}
     current=${familyId === openFamily || session.id === openId}
     isSelected=${selected ? selected.has(familyId) : null}

@@ -418,6 +418,8 @@ export default {
   "{count} line": "{count} Zeile",
   "{count} lines": "{count} Zeilen",
   "{count} selected": "{count} ausgewählt",
+  "{deleted} with {count} variant": "{deleted}, mit {count} Variante",
+  "{deleted} with {count} variants": "{deleted}, mit {count} Varianten",
   "{done} by {who}": "{done} von {who}",
   "{who} blocked a tool's result.": "{who} hat ein Werkzeugergebnis blockiert.",
   "{who} blocked the answer.": "{who} hat die Antwort blockiert.",
@@ -430,6 +432,4 @@ export default {
   "{who} failed and did not check the answer.": "{who} ist ausgefallen und hat die Antwort nicht geprüft.",
   "{who} failed and did not check the message.": "{who} ist ausgefallen und hat die Nachricht nicht geprüft.",
   "“{title}” deleted": "„{title}“ gelöscht",
-  "“{title}” deleted with {count} variant": "„{title}“ mit {count} Variante gelöscht",
-  "“{title}” deleted with {count} variants": "„{title}“ mit {count} Varianten gelöscht",
 };

@@ -421,6 +421,8 @@ export default {
   "{count} line": "{count} ligne",
   "{count} lines": "{count} lignes",
   "{count} selected": "{count} sélectionnée(s)",
+  "{deleted} with {count} variant": "{deleted} avec {count} variante",
+  "{deleted} with {count} variants": "{deleted} avec {count} variantes",
   "{done} by {who}": "{done} par {who}",
   "{who} blocked a tool's result.": "{who} a bloqué le résultat d’un outil.",
   "{who} blocked the answer.": "{who} a bloqué la réponse.",
@@ -432,6 +434,4 @@ export default {
   "{who} failed and did not check the answer.": "{who} a échoué et n’a pas vérifié la réponse.",
   "{who} failed and did not check the message.": "{who} a échoué et n’a pas vérifié le message.",
   "“{title}” deleted": "« {title} » supprimée",
-  "“{title}” deleted with {count} variant": "« {title} » supprimée avec {count} variante",
-  "“{title}” deleted with {count} variants": "« {title} » supprimée avec {count} variantes",
 };

@@ -79,6 +79,7 @@ class Attachments:
             name=clean_name(name),
             mime=examined.mime,
             size=examined.size,
+            room=max(examined.size, len((examined.text or "").encode())),
             sha256=examined.sha256,
             created_at=self._store.now(),
             text=examined.text,

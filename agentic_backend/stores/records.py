@@ -99,6 +99,8 @@ class AttachmentRecord:
     """By its content: one of attachments.kinds.TYPES."""
     size: int
     """In bytes."""
+    room: int | None = None
+    """The bytes that count for its user: those of the file or, where they are more, of its text."""
     sha256: str
     created_at: datetime
     state: AttachmentState = AttachmentState.WRITTEN

@@ -204,7 +204,7 @@ ATTACHMENTS = Table(
     of_session=False,
     user="user_id",
     indexes={
-        "by_user": ("user_id", "size"),
+        "by_room": ("user_id", "room"),
         "by_session": ("session_id", "id"),
         "stale": ("state", "session_id", "created_at"),
     },

@@ -269,3 +269,13 @@ async def test_clients_that_leave_in_the_middle_leave_nothing(tmp_path: Path) ->
         async with plain_http(base_url=server.address + PREFIX) as http:
             await uploaded(http, b"whole")
         assert len(await left_in(tmp_path)) == 1
+
+
+async def test_what_is_read_of_small_pdfs_counts_too(tmp_path: Path) -> None:
+    small = a_pdf(stream=b"BT /F1 12 Tf (" + b"x" * 9_000 + b") Tj ET")
+    assert len(small) < 1_000
+    async with running_server(tmp_path, settings={"limits": {"attachments_per_user_bytes": 20_000}}) as server:
+        async with rest(server) as http:
+            answers = [await upload(http, small, "a.pdf") for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [201, 201, 409]
+    assert error_of(answers[-1])["code"] == "limit_reached"

@@ -74,7 +74,13 @@ def an_exchange(session: SessionRecord, **fields: Any) -> ExchangeRecord:
 def an_attachment(
     content: bytes = CONTENT, user_id: str = "ann", *, minute: int = 0, **fields: Any
 ) -> AttachmentRecord:
-    values = {"name": "größe.png", "mime": "image/png", "size": len(content), "sha256": sha256(content).hexdigest()}
+    values = {
+        "name": "größe.png",
+        "mime": "image/png",
+        "size": len(content),
+        "room": len(content),
+        "sha256": sha256(content).hexdigest(),
+    }
     at = EPOCH + timedelta(minutes=minute)
     return AttachmentRecord(**({"id": new_id(), "user_id": user_id, "created_at": at} | values | fields))
 

@@ -112,10 +112,10 @@ class Attachments(Part):
         await database["attachments"].insert_one(document(ATTACHMENTS, attachment))
         of_user: list[Document] = [
             {"$match": {"user_id": attachment.user_id}},
-            {"$group": {"_id": None, "size": {"$sum": "$size"}}},
+            {"$group": {"_id": None, "room": {"$sum": "$room"}}},
         ]
         [summed] = await aggregated(database["attachments"], of_user)
-        if summed["size"] > most_bytes:
+        if summed["room"] > most_bytes:
             await database["attachments"].delete_one({"_id": attachment.id})
             raise LimitReached(of_all_attachments(most_bytes))
 

@@ -36,8 +36,8 @@ class Attachments(Part):
 
     @writes
     def _begin_attachment(self, db: sqlite3.Connection, attachment: AttachmentRecord, most_bytes: int) -> None:
-        of_user = "SELECT coalesce(sum(size), 0) FROM attachments WHERE user_id = ?"
-        if db.execute(of_user, (attachment.user_id,)).fetchone()[0] + attachment.size > most_bytes:
+        of_user = "SELECT coalesce(sum(room), 0) FROM attachments WHERE user_id = ?"
+        if db.execute(of_user, (attachment.user_id,)).fetchone()[0] + (attachment.room or 0) > most_bytes:
             raise LimitReached(of_all_attachments(most_bytes))
         insert(db, ATTACHMENTS, [attachment])
 

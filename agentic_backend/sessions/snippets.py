@@ -1,6 +1,5 @@
 """Snippets: the piece of a text in which searched words are, cut so that they can be marked."""
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
@@ -50,5 +49,12 @@ def _first(text: str, words: Iterable[str]) -> int:
     found = min((place for word in words if (place := folded.find(word)) >= 0), default=0)
     if len(folded) == len(text):
         return found
-    # Some characters fold into several, none into nothing.
-    return max(0, bisect_left(range(len(text) + 1), found + 1, key=lambda end: len(text[:end].casefold())) - 1)
+    # Some characters fold into several, none into nothing: by halves, each of which is folded once.
+    start, end, left = 0, len(text), found
+    while end - start > 1:
+        middle = (start + end) // 2
+        if (length := len(text[start:middle].casefold())) <= left:
+            start, left = middle, left - length
+        else:
+            end = middle
+    return start

@@ -18,6 +18,8 @@ from agentic_backend.errors import BadFrame, MessageTooLarge, StoreUnavailable
 _TIMEOUT_S = 300.0
 # The heads of the part, and the boundaries around it.
 _HEAD_BYTES, _BESIDE_FILE = 8_192, 16_384
+# A media type with a boundary has some 100 characters; a long one takes long to read.
+_LONGEST_TYPE = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,10 @@ async def read_upload(request: Request, field: str, most_bytes: int) -> Upload:
 
     Raises BadFrame, MessageTooLarge as soon as too much has come, and StoreUnavailable if the disk is full.
     """
-    kind, options = parse_options_header(request.headers.get("content-type"))
+    content_type = request.headers.get("content-type", "")
+    if len(content_type) > _LONGEST_TYPE:
+        raise BadFrame("content-type: too long")
+    kind, options = parse_options_header(content_type)
     boundary = options.get(b"boundary")
     if kind != b"multipart/form-data" or not boundary:
         raise BadFrame("body: expected multipart/form-data")

@@ -107,6 +107,7 @@ BODIES: dict[str, tuple[bytes, str | None]] = {
     "no boundary": (part(b"x") + END, "multipart/form-data"),
     "empty boundary": (part(b"x") + END, "multipart/form-data; boundary="),
     "long boundary": (part(b"x") + END, f"multipart/form-data; boundary={'x' * 10_000}"),
+    "long type": (part(b"x") + END, f'multipart/form-data; a="{";" * 50_000}"; boundary={BOUNDARY}'),
     "no end": (part(b"x"), None),
     "no file": (part(b"x", b'Content-Disposition: form-data; name="file"') + END, None),
     "another name": (part(b"x", b'Content-Disposition: form-data; name="f"; filename="a"') + END, None),

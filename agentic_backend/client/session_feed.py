@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterator
 
-from agentic_backend.client.errors import ChatError
-from agentic_backend.client.places import Inbox, Place
+from agentic_backend.client.event_reader import EventReader
+from agentic_backend.client.places import Place
 from agentic_backend.protocol.events import Event, ExchangeEvent, Final
 from agentic_backend.protocol.frames import Follow
 
 _OPEN_AT_MOST = 100
 
 
-class SessionFeed:
+class SessionFeed(EventReader):
     """An asynchronous iterator of the events of a session: what runs, what begins later, `session`, `idle`.
 
     After a lost connection, and where this reader was too slow, what runs is shown anew from its `started`, and `idle`
@@ -21,40 +21,14 @@ class SessionFeed:
     def __init__(
         self, session_id: str, *, send: Callable[[Follow], None], forget: Callable[["SessionFeed"], None]
     ) -> None:
+        super().__init__(follow=lambda: send(self.frame), forget=lambda: forget(self))
         self.session_id = session_id
-        self._send = send
-        self._forget = forget
         self._places: dict[str, Place] = {}
         """The reader's place in each exchange that has not ended, by its id."""
-        self._inbox = Inbox()
-        self._dropped = False
-        """Whether unread events were dropped, and the reader has not come back since."""
-
-    def __aiter__(self) -> "SessionFeed":
-        return self
-
-    async def __anext__(self) -> Event:
-        if self._dropped:
-            self._dropped = False
-            self._send(self.frame)
-        event = await self._inbox.get()
-        if event is None:
-            raise StopAsyncIteration
-        return event
-
-    def close(self) -> None:
-        """Read no more of it."""
-        self._forget(self)
-        self._inbox.end()
 
     @property
     def frame(self) -> Follow:
         return Follow(session_id=self.session_id)
-
-    @property
-    def is_due(self) -> bool:
-        """Whether a new connection has to show it."""
-        return not self._dropped
 
     def follows(self) -> Iterator[Follow]:
         """What makes a server show the rest of the exchanges whose beginning the reader has seen."""
@@ -63,16 +37,10 @@ class SessionFeed:
 
     def take(self, event: Event, size: int) -> None:
         """Keep an event of this session, which came with `size` bytes, if it counts."""
-        if self._dropped or (isinstance(event, ExchangeEvent) and not self._counts(event)):
+        if self._is_behind or (isinstance(event, ExchangeEvent) and not self._counts(event)):
             return
-        if not self._inbox.put(event, size):
-            self._inbox.clear()
+        if not self._keep(event, size):
             self._places.clear()
-            self._dropped = True
-
-    def fail(self, error: ChatError) -> None:
-        self._forget(self)
-        self._inbox.end(error)
 
     def _counts(self, event: ExchangeEvent) -> bool:
         place = self._places.get(event.exchange_id) or Place()

@@ -6,13 +6,12 @@ chunk is an operation of its own.
 """
 
 from collections.abc import AsyncIterator, Collection
-from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from bson import Binary, Int64
 
-from agentic_backend.errors import AttachmentNotFound, LimitReached, StoreUnavailable
+from agentic_backend.errors import AttachmentNotFound, LimitReached
+from agentic_backend.stores.attachment_steps import AttachmentSteps
 from agentic_backend.stores.attachments import of_all_attachments
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in
 from agentic_backend.stores.mongo.driver import aggregated
@@ -27,20 +26,7 @@ _KEPT: Document = {"state": AttachmentState.KEPT.value}
 _UNKEPT: Document = {"state": {"$in": [AttachmentState.WRITTEN.value, AttachmentState.REMOVED.value]}}
 
 
-class Attachments(Part):
-    async def add_attachment(
-        self, attachment: AttachmentRecord, content: AsyncIterator[bytes], most_bytes: int
-    ) -> AttachmentRecord:
-        await self._begin_attachment(attachment, most_bytes)
-        try:
-            await self.put_content(attachment.id, attachment.name, content)
-            await self._keep_attachment(attachment.id)
-        except BaseException:
-            with suppress(StoreUnavailable):
-                await self._take_away([attachment.id])
-            raise
-        return replace(attachment, state=AttachmentState.KEPT)
-
+class Attachments(AttachmentSteps, Part):
     @operation
     async def get_attachments(self, database: Database, ids: Collection[str]) -> list[AttachmentRecord]:
         found = database["attachments"].find({"_id": {"$in": list(ids)}} | _KEPT)
@@ -97,15 +83,6 @@ class Attachments(Part):
         found = database["attachments"].find(conditions, {"_id": 1}).limit(limit)
         return [row["_id"] for row in await found.to_list(None)]
 
-    async def remove_attachments(self, ids: Collection[str], *, only_unsent: bool = False) -> list[str]:
-        removed = await self._mark_removed(ids, only_unsent)
-        await self._take_away(removed)
-        return removed
-
-    async def _take_away(self, ids: Collection[str]) -> None:
-        await self._drop_contents(ids)
-        await self._delete_attachments(ids)
-
     @operation
     async def _begin_attachment(self, database: Database, attachment: AttachmentRecord, most_bytes: int) -> None:
         # Before the sum, so that of several uploads at once none is left out of it.
@@ -118,6 +95,9 @@ class Attachments(Part):
         if summed["room"] > most_bytes:
             await database["attachments"].delete_one({"_id": attachment.id})
             raise LimitReached(of_all_attachments(most_bytes))
+
+    async def _write_content(self, attachment: AttachmentRecord, content: AsyncIterator[bytes]) -> None:
+        await self.put_content(attachment.id, attachment.name, content)
 
     @operation
     async def _keep_attachment(self, database: Database, attachment_id: str) -> None:

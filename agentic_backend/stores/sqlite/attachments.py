@@ -2,13 +2,12 @@
 
 import sqlite3
 from collections.abc import AsyncIterator, Collection
-from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 
-from agentic_backend.errors import AttachmentNotFound, LimitReached, StoreUnavailable
+from agentic_backend.errors import AttachmentNotFound, LimitReached
+from agentic_backend.stores.attachment_steps import AttachmentSteps
 from agentic_backend.stores.attachments import of_all_attachments
-from agentic_backend.stores.records import AttachmentRecord, AttachmentState
+from agentic_backend.stores.records import AttachmentRecord
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.attachment_files import AttachmentFiles
 from agentic_backend.stores.sqlite.operations import Part, insert, lists, placeholders, reads, select, writes
@@ -18,21 +17,8 @@ _STALE = """state = 'kept' AND session_id IS NULL AND created_at < :unsent
     OR state IN ('written', 'removed') AND created_at < :unfinished LIMIT :limit"""
 
 
-class Attachments(Part):
+class Attachments(AttachmentSteps, Part):
     files: AttachmentFiles
-
-    async def add_attachment(
-        self, attachment: AttachmentRecord, content: AsyncIterator[bytes], most_bytes: int
-    ) -> AttachmentRecord:
-        await self._begin_attachment(attachment, most_bytes)
-        try:
-            await self.files.write(attachment.id, content)
-            await self._keep_attachment(attachment.id)
-        except BaseException:
-            with suppress(StoreUnavailable):
-                await self._take_away([attachment.id])
-            raise
-        return replace(attachment, state=AttachmentState.KEPT)
 
     @writes
     def _begin_attachment(self, db: sqlite3.Connection, attachment: AttachmentRecord, most_bytes: int) -> None:
@@ -76,14 +62,11 @@ class Attachments(Part):
         before = {"unsent": rfc3339(unsent), "unfinished": rfc3339(unfinished), "limit": limit}
         return [row["id"] for row in db.execute(f"SELECT id FROM attachments WHERE {_STALE}", before)]
 
-    async def remove_attachments(self, ids: Collection[str], *, only_unsent: bool = False) -> list[str]:
-        removed = await self._mark_removed(ids, only_unsent)
-        await self._take_away(removed)
-        return removed
+    async def _write_content(self, attachment: AttachmentRecord, content: AsyncIterator[bytes]) -> None:
+        await self.files.write(attachment.id, content)
 
-    async def _take_away(self, ids: Collection[str]) -> None:
+    async def _drop_contents(self, ids: Collection[str]) -> None:
         await self.files.remove(ids)
-        await self._delete_attachments(ids)
 
     @writes
     def _mark_removed(self, db: sqlite3.Connection, ids: Collection[str], only_unsent: bool) -> list[str]:

@@ -9,8 +9,9 @@ from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.graph.state import CompiledStateGraph
+
+from agentic_backend.agents.agent_flow import CompiledGraph
+from agentic_backend.experts.plain_chat.graph import build
 
 PIECE = 24
 PAUSE_S = 0.004
@@ -92,16 +93,8 @@ class _WritingModel(BaseChatModel):
         raise TypeError("the writing model only streams")
 
 
-def _writing(text: str, pause_s: float = PAUSE_S) -> CompiledStateGraph[Any, Any, Any, Any]:
-    model = _WritingModel(text=text, pause_s=pause_s)
-
-    async def answer(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [await model.ainvoke(state["messages"])]}
-
-    graph = StateGraph(MessagesState)
-    graph.add_node("answer", answer)
-    graph.add_edge(START, "answer")
-    return graph.compile()
+def _writing(text: str, pause_s: float = PAUSE_S) -> CompiledGraph:
+    return build(_WritingModel(text=text, pause_s=pause_s))
 
 
 mixed, list_, table, long = (_writing(TEXTS[name]) for name in ("mixed", "list", "table", "long"))

@@ -64,6 +64,7 @@ function Item({ item, shown }) {
       return html`<${Question}
         ...${item}
         editing=${shown.editing}
+        hasFoot=${Boolean(conversation?.branch)}
         variants=${shown.variants}
         turned=${shown.turned}
         onEdit=${mayBranch ? (begins) => conversation.edit(begins ? exchange : null) : null}

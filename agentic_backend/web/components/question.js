@@ -13,10 +13,10 @@ import { QuestionEditor } from "./question-editor.js";
 import { VariantSwitch } from "./variant-switch.js";
 
 /**
- * `editing`: it is being edited. `variants` are those of this question, if it has any, and `turned` how the user has
+ * `editing`: it is being edited. `hasFoot`: it may be edited, if not yet, and has the room for that. `variants` are those of this question, if it has any, and `turned` how the user has
  * come to this one. `onEdit` (null: it can't be edited) begins and ends that, `onSend` asks the text in its place.
  */
-export function Question({ parts, message, editing, variants, turned, onEdit, onSend, onTurn }) {
+export function Question({ parts, message, editing, hasFoot, variants, turned, onEdit, onSend, onTurn }) {
   const foot = useRef(null);
   const wasEdited = useRef(false);
   useLayoutEffect(() => {
@@ -27,7 +27,7 @@ export function Question({ parts, message, editing, variants, turned, onEdit, on
   const mayEdit = onEdit && !editing;
   return html`${editing ? html`<${Editor} parts=${parts} onSend=${onSend} onClose=${() => onEdit(false)} />` : html`<${Asked} parts=${parts} message=${message} />`}
     ${
-      (mayEdit || variants) &&
+      ((hasFoot && !editing) || variants) &&
       html`<footer class="question-foot" ref=${foot}>
         ${
           mayEdit &&

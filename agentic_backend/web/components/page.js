@@ -115,7 +115,11 @@ function useSidebarFocus(sidebar, actions) {
       document.querySelector(isShown(sidebar) ? "#sidebar button" : "#show-sidebar").focus();
     before.current = sidebar;
     if (!drawer) return undefined;
-    const typed = ({ key }) => key === "Escape" && actions.sidebar.closeDrawer();
+    const typed = ({ key, defaultPrevented }) => {
+      // What is open in the list closes first.
+      const isTaken = defaultPrevented || document.querySelector(":popover-open");
+      if (key === "Escape" && !isTaken) actions.sidebar.closeDrawer();
+    };
     addEventListener("keydown", typed);
     return () => removeEventListener("keydown", typed);
   }, [folded, drawer, searches]);

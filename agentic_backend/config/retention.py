@@ -12,8 +12,8 @@ Days = Annotated[float, Field(gt=0, le=36_500)] | None
 class RetentionSettings(Section):
     messages_days: Days = Field(
         None,
-        description="How many days after its last message, or its completion, a session and its rows are deleted; "
-        "`null` is never.",
+        description="How many days after its last message, or its completion unless that was for inactivity, a session "
+        "and its rows are deleted; `null` is never.",
     )
     audit_days: Days = Field(
         None,

@@ -236,7 +236,8 @@ class Store(
     ) -> Completion | None:
         """Complete an active session; return a completed one unchanged. None if the session doesn't exist.
 
-        With `idle_since`, a session that was updated later, or has an active exchange, is returned unchanged too.
+        With `idle_since`, a session that was updated later, or has an active exchange, is returned unchanged too;
+        that nobody uses it is no activity: `updated_at` stays, and so its place in its user's list.
         """
         ...
 

@@ -16,6 +16,8 @@ async def test_an_unused_session_is_completed(store: Store) -> None:
     completed = await store.complete_session("s", at, since)
     assert completed is not None and completed.is_new
     assert (completed.session.state, completed.session.ended_at) == (SessionState.COMPLETED, at)
+    # It keeps its place among its user's sessions.
+    assert completed.session.updated_at == session.updated_at
     again = Completion(completed.session, is_new=False)
     assert await store.complete_session("s", at + timedelta(minutes=1), since) == again
     assert await store.complete_session("missing", at, since) is None

@@ -92,9 +92,11 @@ class Sessions(Part):
                 if is_used or (idle_since is not None and session["active_exchange_id"] is not None):
                     break
                 latest = max(rfc3339(at), session["updated_at"])
-                changes = {"state": SessionState.COMPLETED.value, "ended_at": latest, "updated_at": latest}
+                changes = {"state": SessionState.COMPLETED.value, "ended_at": latest}
                 as_read = {**active, "updated_at": session["updated_at"]}
-                if idle_since is not None:
+                if idle_since is None:
+                    changes["updated_at"] = latest
+                else:
                     as_read["active_exchange_id"] = None
                 if (completed := await changed_session(database, as_read, changes)) is not None:
                     return Completion(completed, is_new=True)

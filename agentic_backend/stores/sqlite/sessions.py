@@ -28,7 +28,8 @@ _CHANGE = f"""
 """
 
 _COMPLETE = """
-    UPDATE sessions SET state = 'completed', ended_at = max(updated_at, :at), updated_at = max(updated_at, :at)
+    UPDATE sessions SET state = 'completed', ended_at = max(updated_at, :at),
+        updated_at = iif(:idle_since IS NULL, max(updated_at, :at), updated_at)
     WHERE id = :id AND state = 'active'
       AND (:idle_since IS NULL OR updated_at < :idle_since AND active_exchange_id IS NULL)
 """

@@ -1,6 +1,7 @@
 """Splits an answer into its statements: sentences, list items, table rows and blocks of code. Pure.
 
-The answer is Markdown. Headings, rules and the header of a table state nothing. A line break ends a statement, as the
+The answer is Markdown. Headings, rules, the header of a table and its rows with one filled cell state
+nothing; neither does a line of bold text that ends with a colon. A line break ends a statement, as the
 chat page shows it, unless the next line goes on with a small letter. Takes time that is linear in the text.
 """
 
@@ -10,6 +11,8 @@ from typing import Literal, NamedTuple
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
+# What stands for a heading; bold text without a colon may be the answer itself.
+_LABEL = re.compile(r"\s*(\*\*|__)[^*_\n]{1,200}(?::\1|\1:)\s*$")
 _MARKER = re.compile(r"(?:\s*(?:>|[-*+•]\s|\d{1,9}[.)]\s|\[[ xX]\]\s))+")
 # "J. Smith", "Dr. Smith", "z. B.", but not "5 m." and "20 °C.".
 _ABBREVIATION = re.compile(r"(?:^|(?<!\d)[\s.(-])(?:[^\W\d_]|Dr|Mrs?|Ms|Prof|Nr)$")
@@ -58,12 +61,12 @@ def _blocks(text: str) -> Iterator[Span]:
         in_table = opening is None and "|" in line and (in_table or _is_table_rule(following))
         if in_table:
             yield Span(begun, start)
-            if not (_is_table_rule(line) or _is_table_rule(following)):
-                yield Span(start, place, "row")
+            if not (_is_table_rule(line) or _is_table_rule(following) or _has_one_cell_filled(line)):
+                yield Span(start + len(line) - len(line.lstrip("> \t")), place, "row")
             begun = place
             continue
         marker = _MARKER.match(line)
-        states_nothing = opening is not None or not line.strip("-*_= \t\r\n") or _HEADING.match(line) is not None
+        states_nothing = opening is not None or _is_heading(line[marker.end() :] if marker else line, following)
         if states_nothing or marker is not None:
             yield Span(begun, start)
             begun = start + marker.end() if marker is not None and not states_nothing else place
@@ -72,8 +75,20 @@ def _blocks(text: str) -> Iterator[Span]:
     yield Span(begun, place, "code" if fence else "text")
 
 
+def _is_heading(line: str, following: str) -> bool:
+    """Whether `line`, which may be a rule as well, is a heading by its own marks or by what is below it."""
+    is_marked = not line.strip("-*_= \t\r\n") or _HEADING.match(line) is not None or _LABEL.match(line) is not None
+    return is_marked or (following.startswith("=") and not following.strip("= \t\r\n"))
+
+
 def _is_table_rule(line: str) -> bool:
-    return "|" in line and "-" in line and not line.strip(" |:-\t\r\n")
+    return "|" in line and "-" in line and not line.strip(" >|:-\t\r\n")
+
+
+def _has_one_cell_filled(row: str) -> bool:
+    """Whether a row of several cells has words in one only, as a heading between rows."""
+    cells = row.strip("> \t\r\n").removeprefix("|").removesuffix("|").split("|")
+    return len(cells) > 1 and sum(any(map(str.isalnum, cell)) for cell in cells) == 1
 
 
 def _sentences(text: str, block: Span) -> Iterator[tuple[int, int]]:

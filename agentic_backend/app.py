@@ -52,7 +52,7 @@ from agentic_backend.transports.page.brand import Brand
 from agentic_backend.transports.page.page import Page
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
-from agentic_backend.transports.readiness import Readiness
+from agentic_backend.transports.readiness import Liveness, Readiness
 from agentic_backend.transports.repeats import bounded_records
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.sign_in import SignIn
@@ -88,7 +88,7 @@ async def open_application(
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
         stack.enter_context(bounded_records())
-        await stack.enter_async_context(event_loop_lag(kpi))
+        beat = await stack.enter_async_context(event_loop_lag(kpi))
         stack.enter_context(watched_loop(kpi, settings.agents.blocking_s, found_at_work))
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
@@ -130,10 +130,11 @@ async def open_application(
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
         services = _door_services(settings, authenticator, tokens, agents, sessions, relay, kpi, factory.secrets)
-        readiness = Readiness(store, relay, authenticator, pages)
+        liveness = Liveness(beat, settings.health)
+        readiness = Readiness(store, relay, authenticator, pages, settings.health)
         yield Application(
             public=_public(settings, services, await asyncio.to_thread(_page, settings.page, services), port),
-            internal=_internal(settings, internal_application(kpi, readiness, log_tail), kpi),
+            internal=_internal(settings, internal_application(kpi, liveness, readiness, log_tail), kpi),
             relay=relay,
             kpi=kpi,
         )

@@ -1,6 +1,7 @@
 """The event loop: how late it is, work that runs beside a context, and whether the current task is cancelled."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,11 +11,28 @@ from agentic_backend.kpi import Kpi
 _EVERY_S = 1.0
 
 
+class LoopBeat:
+    """Tells any thread for how long the event loop has not turned."""
+
+    def __init__(self) -> None:
+        # By the clock of all threads.
+        self._last = time.monotonic()
+
+    def beat(self) -> None:
+        self._last = time.monotonic()
+
+    @property
+    def silent_s(self) -> float:
+        """The seconds since the last beat; one comes every second."""
+        return time.monotonic() - self._last
+
+
 @asynccontextmanager
-async def event_loop_lag(kpi: Kpi) -> AsyncIterator[None]:
+async def event_loop_lag(kpi: Kpi) -> AsyncIterator[LoopBeat]:
     """While the context is open, measure how late a sleep of one second ends."""
-    async with running(_measure(kpi)):
-        yield
+    beat = LoopBeat()
+    async with running(_measure(kpi, beat)):
+        yield beat
 
 
 @asynccontextmanager
@@ -28,9 +46,10 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         await asyncio.wait({task})
 
 
-async def _measure(kpi: Kpi) -> None:
+async def _measure(kpi: Kpi, beat: LoopBeat) -> None:
     clock = asyncio.get_running_loop().time
     while True:
+        beat.beat()
         began = clock()
         await asyncio.sleep(_EVERY_S)
         kpi.process.loop_lag(max(0.0, clock() - began - _EVERY_S))

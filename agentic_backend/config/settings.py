@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from agentic_backend.config.chat_profiles import ChatProfilesSettings
+from agentic_backend.config.health import HealthSettings
 from agentic_backend.config.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.modules import ModulesSettings
@@ -288,6 +289,7 @@ class LogSettings(Section):
 
 class Settings(Section):
     server: ServerSettings = Field(ServerSettings(), description="Where the server listens, and to whom.")
+    health: HealthSettings = Field(HealthSettings(), description="When a probe calls the server alive, and ready.")
     auth: AuthSettings = Field(AuthSettings(), description="Who the users are.")
     data: DataSettings = Field(DataSettings(), description="Where data is kept.")
     store: StoreSettings = Field(StoreSettings(), description="The database.")

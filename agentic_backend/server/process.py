@@ -35,6 +35,7 @@ from agentic_backend.server.accepted_connections import (
     reserved_descriptors,
 )
 from agentic_backend.server.bounded_http import BoundedHttp
+from agentic_backend.server.internal_listener import InternalListener
 from agentic_backend.server.message_pace import LargeMessages
 from agentic_backend.server.process_end import StopOrder, end_in_time, leave_now
 from agentic_backend.stores.opening import sqlite_file
@@ -118,6 +119,10 @@ class Listener(uvicorn.Server):
         """Start to close every connection; `listen` returns when all are closed."""
         self.should_exit = True
 
+    def force_close(self) -> None:
+        """Drop what is still open."""
+        self.force_exit = True
+
 
 def bind(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes any free port. Raises OSError with the address."""
@@ -176,31 +181,35 @@ async def running(
         )
         listening_to = partial(Listener, limits=settings.limits, dropped=application.kpi.connections.dropped)
         # Only the public listener: health and metrics may use the reserved descriptors.
-        listeners = [listening_to(application.public, public, reserve_from=reserved_descriptors())]
-        if internal is not None:
-            listeners.append(listening_to(application.internal, internal))
+        listener = listening_to(application.public, public, reserve_from=reserved_descriptors())
+        inside = None if internal is None else InternalListener(listening_to(application.internal, internal))
+        listeners: list[Listener | InternalListener] = [listener] if inside is None else [listener, inside]
         async with asyncio.TaskGroup() as tasks:
-            listening = [tasks.create_task(listener.listen()) for listener in listeners]
+            listening = tasks.create_task(listener.listen())
+            if inside is not None:
+                inside.start()
             try:
                 yield addresses
             finally:
                 # 1. The public listener stops accepting: proxies and clients go to another server at once. The
                 #    internal listener stays open, so that probes and scrapers see the server end.
-                listeners[0].refuse()
+                listener.refuse()
                 # 2. Exchanges end within the grace period while sockets are still open: clients see the ends, and each
                 #    client is sent elsewhere as soon as it follows nothing here.
                 await application.relay.aclose()
                 # 3. Both listeners start to close the open connections.
-                for listener in listeners:
-                    listener.close()
+                for each in listeners:
+                    each.close()
                 # 4. Clients get a moment to answer the close. Wait here, because on an exception the task group cancels
                 #    the listeners before their sockets are closed.
-                await drain.wait(lambda: sum(listener.open_count for listener in listeners), _CLOSING_S)
+                await drain.wait(lambda: sum(each.open_count for each in listeners), _CLOSING_S)
                 # 5. Drop the remaining sockets: if a client doesn't read, its socket never closes.
-                for listener in listeners:
-                    listener.force_exit = True
-                # 6. The listeners' tasks end. Then the stack closes the application, and finally the bound sockets.
-                await asyncio.wait(listening)
+                for each in listeners:
+                    each.force_close()
+                # 6. The listeners end. Then the stack closes the application, and finally the bound sockets.
+                await asyncio.wait({listening})
+                if inside is not None:
+                    await inside.ended()
 
 
 def run(settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None) -> None:

@@ -1,6 +1,7 @@
-"""The internal listener's application: metrics, health and the latest log lines, not for clients."""
+"""The internal listener's application: metrics, health and the latest log lines, not for clients.
 
-import asyncio
+It runs in the thread of that listener, see server/internal_listener.
+"""
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -9,21 +10,20 @@ from starlette.routing import Route
 
 from agentic_backend.kpi import Kpi
 from agentic_backend.telemetry import LogTail
-from agentic_backend.transports.readiness import READY, Readiness
+from agentic_backend.transports.readiness import READY, Liveness, Readiness
 from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
 
 
-def internal_application(kpi: Kpi, readiness: Readiness, log_tail: LogTail) -> Starlette:
+def internal_application(kpi: Kpi, liveness: Liveness, readiness: Readiness, log_tail: LogTail) -> Starlette:
     async def metrics(request: Request) -> Response:
-        exposition, content_type = await asyncio.to_thread(kpi.exposition, request.headers.get("accept", ""))
+        exposition, content_type = kpi.exposition(request.headers.get("accept", ""))
         return Response(exposition, headers={"content-type": content_type})
 
     async def live(request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
+        return _health(liveness.status())
 
     async def ready(request: Request) -> Response:
-        status = await readiness.status()
-        return JSONResponse({"status": status}, 200 if status == READY else 503)
+        return _health(await readiness.status_from_elsewhere())
 
     async def log(request: Request) -> Response:
         return PlainTextResponse(log_tail.text())
@@ -40,3 +40,7 @@ def internal_application(kpi: Kpi, readiness: Readiness, log_tail: LogTail) -> S
     # A path with another slash is another path: behind a proxy a redirect would name the wrong address.
     application.router.redirect_slashes = False
     return application
+
+
+def _health(status: str) -> Response:
+    return JSONResponse({"status": status}, 200 if status == READY else 503)

@@ -1,30 +1,64 @@
-"""Readiness: whether the server can take asks. Expensive checks run at most once a second."""
+"""Whether the server is alive, and whether it can take asks. Both are asked from the internal listener's thread."""
 
 import asyncio
 
 from agentic_backend.auth.user import Authenticator
+from agentic_backend.config.health import HealthSettings
 from agentic_backend.errors import AgenticError, StoreUnavailable
+from agentic_backend.event_loop import LoopBeat
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.sqlite.pages import PagesWatch
 
 READY = "ok"
+BLOCKED = "event_loop_blocked"
 _HOLDS_S = 1.0
-# Probes usually time out after a second or a few.
-_PROOF_S = 1.5
+# For the turn of the event loop that the answer takes, beyond the proof itself.
+_TURN_S = 0.5
+
+
+class Liveness:
+    """`beat` is the event loop's; it may be silent for `health.live_after_s`."""
+
+    def __init__(self, beat: LoopBeat, health: HealthSettings) -> None:
+        self._beat = beat
+        self._silent_at_most_s = health.live_after_s
+
+    def status(self) -> str:
+        """READY or BLOCKED. From any thread."""
+        return READY if self._beat.silent_s < self._silent_at_most_s else BLOCKED
 
 
 class Readiness:
-    """`pages` watches the SQLite file for damage; None for another store."""
+    """Belongs to the event loop in which it was made. `pages` watches the SQLite file for damage; None for another."""
 
-    def __init__(self, store: Store, relay: Relay, authenticator: Authenticator, pages: PagesWatch | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        relay: Relay,
+        authenticator: Authenticator,
+        pages: PagesWatch | None,
+        health: HealthSettings,
+    ) -> None:
         self._store = store
         self._relay = relay
         self._authenticator = authenticator
         self._pages = pages
-        self._clock = asyncio.get_running_loop().time
+        self._health = health
+        self._loop = asyncio.get_running_loop()
         self._turn = asyncio.Lock()
         self._store_status, self._proved_until = READY, 0.0
+        # Proofs that failed one after the other. So many instances share a slow store that one failure tells nothing.
+        self._failures = 0
+
+    async def status_from_elsewhere(self) -> str:
+        """`status`, for another event loop; BLOCKED if the server's own doesn't answer in time."""
+        asked = asyncio.run_coroutine_threadsafe(self.status(), self._loop)
+        try:
+            async with asyncio.timeout(self._health.ready_timeout_s + _TURN_S):
+                return await asyncio.wrap_future(asked)
+        except TimeoutError:
+            return BLOCKED
 
     async def status(self) -> str:
         """READY, or the reason: `shutting_down`, `store_damaged`, `store_unavailable`, `auth_unavailable`."""
@@ -33,16 +67,22 @@ class Readiness:
         if self._pages is not None and self._pages.damage is not None:
             return "store_damaged"
         async with self._turn:
-            if self._clock() >= self._proved_until:
-                self._store_status = await self._prove_write()
-                self._proved_until = self._clock() + _HOLDS_S
+            if self._loop.time() >= self._proved_until:
+                await self._look_at_store()
+                self._proved_until = self._loop.time() + _HOLDS_S
         if self._store_status != READY:
             return self._store_status
         return READY if self._authenticator.ready else "auth_unavailable"
 
+    async def _look_at_store(self) -> None:
+        found = await self._prove_write()
+        self._failures = 0 if found == READY else self._failures + 1
+        if found == READY or self._failures >= self._health.ready_failures:
+            self._store_status = found
+
     async def _prove_write(self) -> str:
         try:
-            async with asyncio.timeout(_PROOF_S):
+            async with asyncio.timeout(self._health.ready_timeout_s):
                 await self._store.prove_write()
         except TimeoutError:
             return StoreUnavailable.code

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,21 +18,24 @@ from support.running_server import RunningServer, running_server
 from support.sessions import Sessions, events_of, open_sessions
 
 from agentic_backend.auth.developer import DeveloperAuthenticator
+from agentic_backend.config.health import HealthSettings
 from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.event_loop import LoopBeat
 from agentic_backend.server.process import Listener, address_of, bind
 from agentic_backend.telemetry import LogTail
 from agentic_backend.transports.probes import internal_application
-from agentic_backend.transports.readiness import Readiness
+from agentic_backend.transports.readiness import Liveness, Readiness
 
 
 @asynccontextmanager
 async def probed(directory: Path, hold: Hold) -> AsyncIterator[tuple[Sessions, httpx.AsyncClient]]:
     """Sessions whose store can go away, and a client of their internal listener."""
     async with open_sessions(directory, {"held": held_graph(hold)}, grace_s=30) as sessions:
-        bound = bind("127.0.0.1", 0)
+        bound, health = bind("127.0.0.1", 0), HealthSettings()
         application = internal_application(
             sessions.kpi,
-            Readiness(sessions.store.as_store, sessions.relay, DeveloperAuthenticator("ann"), None),
+            Liveness(LoopBeat(), health),
+            Readiness(sessions.store.as_store, sessions.relay, DeveloperAuthenticator("ann"), None, health),
             LogTail(),
         )
         listener = Listener(application, bound, LimitsSettings())
@@ -70,6 +74,9 @@ async def test_readiness_takes_a_write_and_however_often_it_is_asked_one_a_secon
     async with probed(tmp_path, Hold()) as (sessions, client):
         clock = asyncio.get_running_loop().time
         with sessions.store.away("prove_write"):
+            assert await becomes(client, (503, "store_unavailable"))
+            assert sessions.store.refused.count("prove_write") >= HealthSettings().ready_failures
+            sessions.store.refused.clear()
             began = clock()
             for _ in range(30):
                 assert await seen(client, "/health/ready") == (503, "store_unavailable")
@@ -82,6 +89,43 @@ async def test_readiness_takes_a_write_and_however_often_it_is_asked_one_a_secon
         answers = await asyncio.gather(*(seen(client, "/health/ready") for _ in range(20)))
         assert set(answers) == {(503, "store_unavailable")}
         assert clock() - began < 20, "one after the other they would take half as long again"
+
+
+async def test_one_slow_write_does_not_send_the_clients_away(tmp_path: Path) -> None:
+    async with probed(tmp_path, Hold()) as (sessions, client):
+        assert await seen(client, "/health/ready") == (200, "ok")
+        held = sessions.store.hold("prove_write")
+        await asyncio.sleep(1)
+        assert await seen(client, "/health/ready") == (200, "ok")
+        assert await becomes(client, (503, "store_unavailable"))
+        held.set()
+        assert await becomes(client, (200, "ok"))
+
+
+async def test_a_blocked_event_loop_is_not_alive_and_its_metrics_are_there(tmp_path: Path) -> None:
+    health = {"health": {"live_after_s": 2}}
+    async with running_server(tmp_path, settings=health) as server:
+
+        def look() -> list[tuple[str, int]]:
+            with httpx.Client(base_url=server.internal, timeout=PATIENCE_S) as client:
+                answers: list[tuple[str, int]] = []
+                for _ in range(30):
+                    time.sleep(0.2)
+                    live = client.get("/health/live")
+                    answers.append((live.json()["status"], client.get("/metrics").status_code))
+                    if live.status_code == 503:
+                        answers.append((client.get("/health/ready").json()["status"], 200))
+                        break
+                return answers
+
+        async with asyncio.timeout(PATIENCE_S):
+            looking = asyncio.create_task(asyncio.to_thread(look))
+            await asyncio.sleep(0)
+            time.sleep(5)
+            assert (await looking)[-2:] == [("event_loop_blocked", 200)] * 2
+        async with httpx.AsyncClient(base_url=server.internal) as client:
+            assert await becomes(client, (200, "ok"))
+            assert await seen(client, "/health/live") == (200, "ok")
 
 
 async def test_a_server_that_goes_down_is_alive_but_not_ready(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ SETTINGS = dict(documented_settings())
 
 def is_setting(variable: str) -> bool:
     patterns = (re.escape(environment_variable(key)).replace("<NAME>", r"[A-Z0-9_-]+") for key in SETTINGS)
-    return any(re.fullmatch(pattern, variable) for pattern in patterns)
+    return any(re.fullmatch(f"{pattern}(?:_FILE)?", variable) for pattern in patterns)
 
 
 @pytest.mark.parametrize("document", [GUIDE, README, DOCKERFILE, EXAMPLES], ids=lambda path: path.name)

@@ -47,7 +47,8 @@ class Readiness:
         self._health = health
         self._loop = asyncio.get_running_loop()
         self._turn = asyncio.Lock()
-        self._store_status, self._proved_until = READY, 0.0
+        # Not ready until it is proved once.
+        self._store_status, self._proved_until = StoreUnavailable.code, 0.0
         # Proofs that failed one after the other. So many instances share a slow store that one failure tells nothing.
         self._failures = 0
 
@@ -77,7 +78,8 @@ class Readiness:
     async def _look_at_store(self) -> None:
         found = await self._prove_write()
         self._failures = 0 if found == READY else self._failures + 1
-        if found == READY or self._failures >= self._health.ready_failures:
+        is_blip = self._store_status == READY and 0 < self._failures < self._health.ready_failures
+        if not is_blip:
             self._store_status = found
 
     async def _prove_write(self) -> str:

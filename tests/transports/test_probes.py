@@ -73,6 +73,7 @@ async def becomes(client: httpx.AsyncClient, expected: tuple[int, str]) -> bool:
 async def test_readiness_takes_a_write_and_however_often_it_is_asked_one_a_second(tmp_path: Path) -> None:
     async with probed(tmp_path, Hold()) as (sessions, client):
         clock = asyncio.get_running_loop().time
+        assert await becomes(client, (200, "ok"))
         with sessions.store.away("prove_write"):
             assert await becomes(client, (503, "store_unavailable"))
             assert sessions.store.refused.count("prove_write") >= HealthSettings().ready_failures

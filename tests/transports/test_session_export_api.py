@@ -38,6 +38,14 @@ async def exported(client: httpx.AsyncClient, session_id: str, format: str) -> s
     return answer.text
 
 
+async def echoed_twice(server: RunningServer) -> str:
+    """A session of two exchanges, "one" and "two"."""
+    async with chat(server.address, token="dev:ann") as client:
+        session_id: str = (await client.ask("one", agent_id="echo"))[-1]["session_id"]
+        await client.ask("two", session_id=session_id)
+    return session_id
+
+
 async def test_a_session_is_a_document_for_people(server: RunningServer) -> None:
     async with chat(server.address, token="dev:ann") as client:
         events = await client.ask("What is 17 * 23?\n\n```\nx < y\n```", agent_id="assistant")
@@ -67,12 +75,8 @@ async def test_a_session_is_a_document_for_people(server: RunningServer) -> None
 
 
 async def test_a_session_is_a_document_for_machines(server: RunningServer) -> None:
-    async with chat(server.address, token="dev:ann") as client:
-        session_id = None
-        for message in ("one", "two"):
-            session_id = (await client.ask(message, agent_id="echo", session_id=session_id))[-1]["session_id"]
+    session_id = await echoed_twice(server)
     async with rest(server, "dev:ann") as client:
-        assert session_id is not None
         found = json.loads(await exported(client, session_id, "json"))
         assert found["messages"] == await messages_of(client, session_id)
         assert found["exchanges"] == (await client.get(f"/sessions/{session_id}/exchanges")).json()["exchanges"]
@@ -83,10 +87,7 @@ async def test_a_session_is_a_document_for_machines(server: RunningServer) -> No
 
 
 async def test_a_branch_has_what_it_shares(server: RunningServer) -> None:
-    async with chat(server.address, token="dev:ann") as client:
-        session_id = None
-        for message in ("one", "two"):
-            session_id = (await client.ask(message, agent_id="echo", session_id=session_id))[-1]["session_id"]
+    session_id = await echoed_twice(server)
     async with rest(server, "dev:ann") as client:
         await client.put(f"/sessions/{session_id}/messages/1/feedback", json={"rating": "up"})
         branch = (await client.post(f"/sessions/{session_id}/fork", json={"rank": 2})).json()["id"]

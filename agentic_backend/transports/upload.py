@@ -49,6 +49,9 @@ async def read_upload(request: Request, field: str, most_bytes: int) -> Upload:
         reading = await asyncio.to_thread(_Reading, boundary, field, most_bytes)
     except FormParserError:
         raise BadFrame("body: its boundary is too long") from None
+    except OSError as error:
+        # No file can be made: the disk is full or read-only, or too many files are open.
+        raise StoreUnavailable from error
     try:
         async with asyncio.timeout(_TIMEOUT_S):
             async for piece in request.stream():

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sqlite3
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -280,3 +281,11 @@ async def test_what_is_read_of_small_pdfs_counts_too(tmp_path: Path) -> None:
             answers = [await upload(http, small, "a.pdf") for _ in range(3)]
     assert [answer.status_code for answer in answers] == [201, 201, 409]
     assert error_of(answers[-1])["code"] == "limit_reached"
+
+
+async def test_where_no_file_can_be_made_an_upload_is_refused(
+    server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    refused = await post(server, part(b"x") + END)
+    assert (refused.status_code, error_of(refused)["code"]) == (503, "store_unavailable")

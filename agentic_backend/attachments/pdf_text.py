@@ -10,6 +10,7 @@ import logging
 import os
 import resource
 import sys
+from contextlib import suppress
 
 _MEMORY_BYTES = 1024 * 1024 * 1024
 _OUT_OF_BOUNDS = "the PDF takes too much time or memory to be read"
@@ -17,8 +18,7 @@ _OUT_OF_BOUNDS = "the PDF takes too much time or memory to be read"
 
 def main(most_pages: int, most_characters: int, cpu_s: int) -> dict[str, str]:
     """What to print. Never raises: a broken PDF raises anything."""
-    # The server has the processor first.
-    os.nice(10)
+    _stand_back()
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -31,6 +31,13 @@ def main(most_pages: int, most_characters: int, cpu_s: int) -> dict[str, str]:
         # pypdf refuses streams that decompress to more than 75 MB.
         is_bomb = type(error).__name__ == "LimitReachedError"
         return {"refused": _OUT_OF_BOUNDS if is_bomb else "the PDF can't be read"}
+
+
+def _stand_back() -> None:
+    """Leave the processor to the server first, and be ended before it where memory runs out."""
+    os.nice(10)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write("1000")
 
 
 def _read(data: bytes, most_pages: int, most_characters: int) -> dict[str, str]:

@@ -102,8 +102,9 @@ class Examiner:
             if program.returncode is None:
                 program.kill()
                 await program.wait()
-        # A program that the operating system has ended says nothing.
-        answer = json.loads(told) if told else {"refused": "the PDF takes too much time or memory to be read"}
+        # A program that the operating system has ended says nothing, or not all.
+        is_whole = program.returncode == 0
+        answer = json.loads(told) if is_whole else {"refused": "the PDF takes too much time or memory to be read"}
         if "refused" in answer:
             raise BadFrame(f"file: {answer['refused']}")
         return str(answer["text"])

@@ -1,13 +1,16 @@
-"""The program that reads PDFs stands back behind the server that has started it."""
+"""The program that reads PDFs stands back behind the server that has started it, which may end it at any time."""
 
 import asyncio
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from agentic_backend.attachments import pdf_text
+from agentic_backend.attachments import examining, pdf_text
+from agentic_backend.attachments.examining import Bounds, Examiner
+from agentic_backend.errors import BadFrame
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -24,3 +27,14 @@ async def test_the_program_stands_back_behind_the_server() -> None:
     finally:
         program.kill()
         await program.wait()
+
+
+async def test_what_an_ended_program_has_begun_to_say_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, pdf = tmp_path / "program.py", tmp_path / "a.pdf"
+    program.write_text('import os\nos.write(1, b\'{"text": "half\')\nos.kill(os.getpid(), 9)\n')
+    pdf.write_bytes(b"%PDF-1.5")
+    monkeypatch.setattr(examining, "_PROGRAM", program)
+    with pdf.open("rb") as file, pytest.raises(BadFrame, match="too much time or memory"):
+        await Examiner(Bounds(1_000, 1_000)).examine(file, nullcontext())

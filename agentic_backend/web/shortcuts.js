@@ -23,7 +23,7 @@ export const SHORTCUTS = [
   { keys: ["?"], does: "showShortcuts", text: t("Show this list"), isSingle: true },
 ];
 
-const NAMES = { Mod: MAC ? "⌘" : "Ctrl", Shift: MAC ? "⇧" : "Shift", ArrowUp: "↑", Escape: "Esc" };
+const NAMES = { Mod: MAC ? "⌘" : t("Ctrl"), Shift: MAC ? "⇧" : "Shift", ArrowUp: "↑", Escape: "Esc" };
 
 /** A key as its keyboard names it. */
 export const keyName = (key) => NAMES[key] ?? key;

@@ -41,7 +41,7 @@ export function Answer(properties) {
 /** `agentId` is not known of every answer. */
 function Author({ agentId }) {
   const { name } = useAgent(agentId);
-  if (!agentId) return html`<h2 class="visually-hidden">${t("Answer")}</h2>`;
+  if (!agentId) return html`<h2 class="visually-hidden">${t("The answer")}</h2>`;
   return html`<div class="author" data-testid="author">
     <${AgentMark} id=${agentId} />
     <h2>${name}</h2>

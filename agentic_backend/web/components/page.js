@@ -116,8 +116,8 @@ function useSidebarFocus(sidebar, actions) {
     before.current = sidebar;
     if (!drawer) return undefined;
     const typed = ({ key, defaultPrevented }) => {
-      // What is open in the list closes first.
-      const isTaken = defaultPrevented || document.querySelector(":popover-open");
+      // What is open over the list closes first.
+      const isTaken = defaultPrevented || document.querySelector(":popover-open, dialog[open]");
       if (key === "Escape" && !isTaken) actions.sidebar.closeDrawer();
     };
     addEventListener("keydown", typed);

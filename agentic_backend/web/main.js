@@ -58,7 +58,6 @@ function openChat(signIn) {
   if (sessionInAddress()) chat.conversation.openAddressed();
   const actions = actionsOf({ signIn, api, store, ...chat });
   new Costs(api, store);
-  new Notifications(store, (unseen) => store.set({ unseen }));
   followAddress(signIn, chat.conversation);
   store.subscribe((state) =>
     render(
@@ -107,10 +106,11 @@ function chatOf({ api, store, owner }) {
     attachments: new Attachments(api, store, drafts),
     conversation: new Conversation({ api, store, sessions, branches, drafts, feedback, owner }),
     undo: new Undo(store),
+    notifications: new Notifications(store, (unseen) => store.set({ unseen })),
   };
 }
 
-function connectionOf({ signIn, api, store, sessions, branches, conversation, agents }) {
+function connectionOf({ signIn, api, store, sessions, branches, conversation, agents, notifications }) {
   let wasOpen = false;
   const connection = new Connection({
     url: socketUrl(new URL(".", document.baseURI)),
@@ -127,6 +127,7 @@ function connectionOf({ signIn, api, store, sessions, branches, conversation, ag
       sessions.received(event);
       branches.received(event);
       conversation.received(event);
+      notifications.received(event);
     },
     onState(state) {
       store.set({ connection: { phase: state.phase, notice: noticeOf(state, signIn) } });

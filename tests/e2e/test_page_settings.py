@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.async_api import Browser, expect
 from support import paced_agent
+from support.chat_client import chat
 from support.chat_page import ChatPage, chat_page
 from support.paced_agent import Pace
 from support.running_server import RunningServer
@@ -26,6 +27,13 @@ NOTING = """() => {
     constructor(title, options) { window.noted.push([title, options.body]); }
     close() {}
   };
+}"""
+
+NOTIFICATIONS_CLOCK = """() => {
+  // For them 11 s pass between any two looks at the clock. The connection must not take it for silence.
+  const now = Date.now;
+  let passed = 0;
+  Date.now = () => now() + (new Error().stack.includes("Notifications.") ? (passed += 11_000) : 0);
 }"""
 
 
@@ -139,9 +147,62 @@ async def test_what_waits_for_the_user_is_told(page: ChatPage) -> None:
     await page.tab.evaluate("() => { const now = Date.now; let n = 0; Date.now = () => now() + (n += 11_000); }")
     await page.ask("go on")
     await page.ended("awaiting_human")
-    await page.tab.wait_for_function("window.noted.length")
+    await page.tab.wait_for_function("() => window.noted.length")
     await expect(page.tab).to_have_title(re.compile(r"^\(1\) "))
     assert await page.tab.evaluate("window.noted") == [["asking", "Waits for your decision."]]
+
+
+async def switch_notifications_on(page: ChatPage) -> None:
+    await page.tab.evaluate(NOTING)
+    await choose(page, "open-settings")
+    await page.by("notifications").click()
+    await page.tab.keyboard.press("Escape")
+
+
+async def test_what_happens_in_another_conversation_is_told(
+    page: ChatPage, pace: Pace, chat_server: RunningServer
+) -> None:
+    await switch_notifications_on(page)
+    await page.choose_agent("paced")
+    await page.ask(paced_agent.ASK)
+    pace.write(5)
+    await page.writes()
+    await page.by("new-chat").click()
+    await hide(page, seconds=11)
+    pace.write(200)
+    await expect(page.tab).to_have_title(re.compile(r"^\(1\) "))
+
+    await page.tab.evaluate(NOTIFICATIONS_CLOCK)
+    async with chat(chat_server.address) as client:
+        await client.send({"message": "go on", "agent_id": "asking"})
+        await expect(page.tab).to_have_title(re.compile(r"^\(2\) "))
+        await client.send({"message": "fail", "agent_id": "raising"})
+        await expect(page.tab).to_have_title(re.compile(r"^\(3\) "))
+    assert await page.tab.evaluate("window.noted") == [
+        ["paced", "Has answered."],
+        ["asking", "Waits for your decision."],
+        ["raising", "Ended without an answer"],
+    ]
+
+
+async def test_another_conversation_is_not_told_of_while_a_tab_shows_it(
+    page: ChatPage, pace: Pace, chat_server: RunningServer
+) -> None:
+    await switch_notifications_on(page)
+    other = await page.another_tab()
+    await hide(page, seconds=0)
+    async with chat(chat_server.address) as client:
+        for seen_by_none in (False, True):
+            await client.send({"message": paced_agent.ASK, "agent_id": "paced"})
+            await expect(page.tab.get_by_role("img", name="Running")).to_be_visible()
+            await hide(page, seconds=11)
+            pace.write(paced_agent.WORDS + 1)
+            await client.until("final")
+            await expect(page.tab.get_by_role("img", name="Running")).to_have_count(0)
+            await expect(page.tab).to_have_title(re.compile(r"^\(1\) " if seen_by_none else r"^[^(]"))
+            # And then nobody sees any of them.
+            await other.tab.evaluate(HIDE, True)
+    assert await page.tab.evaluate("window.noted") == [["paced", "Has answered."]]
 
 
 async def test_a_browser_that_refuses_is_told_of(page: ChatPage) -> None:

@@ -38,6 +38,7 @@ from agentic_backend.server.bounded_http import BoundedHttp
 from agentic_backend.server.internal_listener import InternalListener
 from agentic_backend.server.message_pace import LargeMessages
 from agentic_backend.server.process_end import StopOrder, end_in_time, leave_now
+from agentic_backend.server.start_line import start_facts
 from agentic_backend.stores.opening import sqlite_file
 from agentic_backend.stores.private_files import private_directory, sole_use
 
@@ -260,6 +261,7 @@ async def serve(
         inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
         # One write, so that the lines of several workers don't mix.
         print(f"Chat at {addresses.public}{inside}\n", end="", flush=True)
+        log.info("server started", extra=start_facts(settings, agents))
         await order.stop.wait()
         log.info("stopping")
         # A thread enforces the end, because the event loop may be too busy.

@@ -1,8 +1,10 @@
 """The server as a process: how it starts, what it says, and what it says when it can't."""
 
 import contextlib
+import json
 import socket
 import sqlite3
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,12 @@ async def test_it_starts_in_an_empty_folder_and_needs_nothing(tmp_path: Path) ->
         assert await status_of(server.address + "/metrics") == 404
         assert await server.stop() == 0
         said_nothing_surprising(server)
+        lines = map(json.loads, server.stderr.splitlines())
+        [told] = [line for line in lines if line["message"] == "server started"]
+        assert told["version"] == version("agentic-backend")
+        assert (told["store"], told["broadcast"], told["auth"]) == ("sqlite", None, "developer")
+        assert "assistant" in told["agents"] and told["models"] == {"default": "offline"}
+        assert told["limits"]["max_running"] == 500
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     assert (tmp_path / "data" / "chat.sqlite3").is_file()
 

@@ -89,6 +89,9 @@ class OpenList {
   end() {}
 }
 
+/** How much wider than its first rows need the columns of a table get, where there is room: later cells may be longer. */
+const MOST_ROOM = 1.25;
+
 /**
  * The rows of a table. One with several groups of them keeps the widths of its columns until its end: each new row would
  * have all rows laid out anew.
@@ -112,7 +115,9 @@ class OpenTable extends OpenList {
   #freeze() {
     const table = this.#table;
     if (table.matches(".frozen")) return;
-    const widths = [...table.rows[0].cells].map((cell) => `${cell.getBoundingClientRect().width}px`);
+    const widthOf = (element) => element.getBoundingClientRect().width;
+    const room = Math.min(MOST_ROOM, Math.max(1, this.element.clientWidth / widthOf(table)));
+    const widths = [...table.rows[0].cells].map((cell) => `${widthOf(cell) * room}px`);
     table.style.setProperty("--columns", widths.join(" "));
     table.className = "frozen";
   }

@@ -108,6 +108,34 @@ async def test_closed_items_and_rows_are_the_same_elements_at_the_end(page: Chat
     assert await page.answers.locator(".table").evaluate("(table) => table.scrollLeft") == 40
 
 
+ROOM = """(table) => {
+  const cells = [...table.rows[1].cells].map((cell) => cell.getBoundingClientRect().width);
+  return [cells.reduce((sum, width) => sum + width), table.parentElement.clientWidth, table.parentElement.scrollWidth];
+}"""
+
+
+@pytest.mark.parametrize("words", [1, 13])
+async def test_the_columns_of_a_long_table_get_more_room_where_there_is_some(
+    page: ChatPage, pace: Pace, words: int
+) -> None:
+    cell = " ".join(["wide"] * words)
+    rows = "\n".join(f"| {cell} | row{number} |" for number in range(70))
+    await ask(page, f"| a | b |\n|---|---|\n{rows}\n\nEnd")
+    await written_up_to(page, pace, "row11")
+    table = page.answers.locator("table")
+    needed, room, _ = await table.evaluate(ROOM)
+    for _ in range(300):
+        pace.write(words)
+        await page.tab.evaluate("() => new Promise(requestAnimationFrame)")
+        if await page.answers.locator("table.frozen").count():
+            break
+    given, _, scrolled = await table.evaluate(ROOM)
+    assert needed < given == pytest.approx(min(needed * 1.25, room), abs=2)
+    assert scrolled == room
+    pace.finish()
+    await page.ended()
+
+
 async def test_an_image_that_was_asked_for_stays_while_its_paragraph_grows(page: ChatPage, pace: Pace) -> None:
     page.provokes(r"outside request: https://outside\.example/|ERR_NAME_NOT_RESOLVED")
     await ask(page, "Look ![cat](https://outside.example/cat.png) at this and more words to come")

@@ -9,7 +9,9 @@ from agentic_backend.config.setting_types import NonEmpty, Section
 
 class SessionsSettings(Section):
     inactive_h: Annotated[float, Field(gt=0, le=87_600)] | None = Field(
-        24, description="After how many hours without a message a session is completed; `null` is never."
+        None,
+        description="After how many hours without a message a session is completed, so that nothing more can "
+        "be asked in it, such as 24; `null` is never.",
     )
     farewell: NonEmpty = Field(
         "The conversation has ended. Goodbye!",

@@ -144,7 +144,7 @@ async def test_what_waits_for_the_user_is_told(page: ChatPage) -> None:
     await page.tab.keyboard.press("Escape")
     await page.choose_agent("asking")
     await hide(page, seconds=0)
-    await page.tab.evaluate("() => { const now = Date.now; let n = 0; Date.now = () => now() + (n += 11_000); }")
+    await page.tab.evaluate(NOTIFICATIONS_CLOCK)
     await page.ask("go on")
     await page.ended("awaiting_human")
     await page.tab.wait_for_function("() => window.noted.length")

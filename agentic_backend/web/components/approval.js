@@ -160,4 +160,11 @@ function usePassingFocus(card, isOpen) {
     if (!isOpen && hadFocus.current) passFocusOn();
     hadFocus.current = false;
   }, [isOpen]);
+  // The next step of the run may come so soon that the card goes without having been shown as decided.
+  useLayoutEffect(
+    () => () => {
+      if (card.current?.contains(document.activeElement)) queueMicrotask(passFocusOn);
+    },
+    [],
+  );
 }

@@ -43,9 +43,14 @@ export const Exchange = memo((given) => {
   const isAtWork = exchange.status === "running" && (isWorking || Boolean(run?.running));
   const item = (each) => html`<${Item} key=${each.key} item=${each} shown=${shown} />`;
   return html`<section class="exchange" data-exchange=${exchange.id} data-status=${ending ?? exchange.status}>
-    ${before.map(item)}
-    ${run && html`<${Run} key="run" run=${run} exchange=${exchange} isWorking=${isAtWork && runSaysIt} agentName=${agentName} />`}
-    ${after.map(item)}
+    ${
+      // In one list: a card that comes to stand behind the run keeps its focus, and what is written in it.
+      [
+        ...before.map(item),
+        run && html`<${Run} key="run" run=${run} exchange=${exchange} isWorking=${isAtWork && runSaysIt} agentName=${agentName} />`,
+        ...after.map(item),
+      ]
+    }
     ${
       openApprovals(exchange).length > 1 &&
       html`<${DecideAll} exchange=${exchange} onDecide=${(made) => conversation.decide(exchange, made)} />`

@@ -377,6 +377,17 @@ async def test_cards_need_no_mouse_and_take_the_focus_of_nobody_who_writes(page:
     await expect(cards(page)).to_be_focused()
 
 
+async def test_what_is_written_in_a_card_outlasts_the_decision_on_another(page: ChatPage) -> None:
+    await ask(page, "approving", calls(EMAIL, FILE), waiting=2)
+    await cards(page).last.get_by_test_id("reject").click()
+    await page.by("reject-message").fill("keep it")
+    await cards(page).first.get_by_test_id("approve").click()
+    await expect(page.by("run-head")).to_contain_text("Used 1 tool")
+    await expect(page.by("reject-message")).to_have_value("keep it")
+    await page.by("confirm-reject").click()
+    await page.ended()
+
+
 async def test_the_list_marks_what_waits_for_its_user(page: ChatPage) -> None:
     await ask(page, "approving", calls(EMAIL))
     mark = page.by("session-item").get_by_role("img", name="Waits for you")

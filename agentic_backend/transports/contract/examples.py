@@ -113,7 +113,12 @@ _METADATA = MessageMetadata(
     extras={"node": "model"},
 )
 _QUESTION = _message(0, Role.USER, Channel.FINAL, TextPart(text="What is the weather in Bern?"))
-_CALL = _message(1, Role.ASSISTANT, Channel.TOOL_CALL, ToolCallPart(call_id=_CALL_ID, name="weather", args=_ARGS))
+_CALL = _message(
+    1,
+    Role.ASSISTANT,
+    Channel.TOOL_CALL,
+    ToolCallPart(call_id=_CALL_ID, name="weather", title="Weather of a city", args=_ARGS),
+)
 _RESULT = _message(
     2,
     Role.TOOL,

@@ -9,7 +9,6 @@ import { sourcesOf, withoutListed } from "../sources.js";
 import { askedText, hasGrounds, isSilent, outcome, timeline } from "../timeline.js";
 import { Answer } from "./answer.js";
 import { html, memo } from "./html.js";
-import { Interruption } from "./interruption.js";
 import { lazy } from "./lazy.js";
 import { Activity, ErrorNotice } from "./notices.js";
 import { Parts } from "./parts.js";
@@ -20,6 +19,7 @@ import { Working } from "./working.js";
 
 const Approval = lazy(async () => (await import("./approval.js")).Approval);
 const DecideAll = lazy(async () => (await import("./decide-all.js")).DecideAll);
+const Interruption = lazy(async () => (await import("./interruption.js")).Interruption);
 const Trust = lazy(async () => (await import("./trust.js")).Trust);
 
 /**

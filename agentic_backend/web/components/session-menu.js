@@ -3,11 +3,11 @@
 import { errorText } from "../error-words.js";
 import { t } from "../i18n.js";
 import { saveFile } from "../saved-file.js";
-import { ConfirmDialog } from "./confirm-dialog.js";
 import { html, useState } from "./html.js";
 import { lazy } from "./lazy.js";
 import { Menu } from "./menu.js";
 
+const ConfirmDialog = lazy(async () => (await import("./confirm-dialog.js")).ConfirmDialog);
 const ShareDialog = lazy(async () => (await import("./share-dialog.js")).ShareDialog);
 
 /** `session` is null in a new conversation; `draft` has what is chosen for what is asked next; `sharing`: see ShareDialog. */

@@ -5,10 +5,12 @@ import { Account } from "./account.js";
 import { Brand } from "./brand.js";
 import { html, memo, useCallback, useEffect, useRef, useState } from "./html.js";
 import { Icon, IconButton } from "./icons.js";
+import { lazy } from "./lazy.js";
 import { Menu } from "./menu.js";
 import { SearchBox } from "./search-box.js";
-import { SelectionBar } from "./selection-bar.js";
 import { SessionList } from "./session-list.js";
+
+const SelectionBar = lazy(async () => (await import("./selection-bar.js")).SelectionBar);
 
 export const Sidebar = memo(({ user, sessions, search, unread, openId, openFamily, actions }) => {
   const [selected, setSelected] = useState(null);

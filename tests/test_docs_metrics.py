@@ -48,7 +48,48 @@ async def test_every_metric_is_prefixed_and_seen_after_an_exchange(server: Runni
     assert 'gen_ai_token_type="output"' in exposition
     assert 'chat_store_operation_seconds_count{operation="append",outcome="ok"}' in exposition
     assert 'chat_dependency_up{dependency="store"} 1.0' in exposition
-    assert all(name.startswith("chat_") for name, _ in series_of(exposition))
+    assert all(name.startswith(("chat_", "process_", "python_gc_")) for name, _ in series_of(exposition))
+    assert {"process_open_fds", "process_resident_memory_bytes", "python_gc_collections_total"} <= {
+        name for name, _ in series_of(exposition)
+    }
+
+
+async def test_every_answer_is_counted_by_its_route_and_status_however_its_path_is_written(
+    server: RunningServer,
+) -> None:
+    async with httpx.AsyncClient(base_url=server.address) as client:
+        session = (await client.post("/agentic/v1/sessions", json={})).json()["id"]
+        await client.get(f"/agentic/v1/sessions/{session}")
+        await client.get("/agentic/v1/sessions/none")
+        await client.request("TRACE", "/agentic/v1/sessions")
+        for number in range(50):
+            await client.get(f"/nothing/{number}")
+        await client.get("/")
+        await client.get("/", headers={"Origin": "https://evil.example"})
+    families = {each.name: each for each in text_string_to_metric_families(await scrape(server))}
+    counts = {
+        tuple(sample.labels.values()): sample.value
+        for sample in families["chat_http_request_seconds"].samples
+        if sample.name.endswith("_count")
+    }
+    one = "/agentic/v1/sessions/{id}"
+    assert counts == {
+        ("POST", "/agentic/v1/sessions", "201"): 1,
+        ("GET", one, "200"): 1,
+        ("GET", one, "404"): 1,
+        ("other", "/agentic/v1/sessions", "405"): 1,
+        ("GET", "unknown", "404"): 50,
+        ("GET", "page", "200"): 1,
+        ("GET", "unknown", "403"): 1,
+    }
+
+
+async def test_an_error_of_an_exchange_is_counted_by_its_code(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        events = await client.ask("fail at once")
+    exposition = await scrape(server)
+    assert events[-1]["error"]["code"] == "model_error"
+    assert 'chat_exchange_errors_total{agent_id="assistant",code="model_error"} 1.0' in exposition
 
 
 async def test_exemplars_name_the_exchange(server: RunningServer) -> None:
@@ -82,7 +123,7 @@ def test_ten_thousand_sessions_and_as_many_tool_names_add_no_series_but_a_bounde
         kpi.exchanges.started()
         kpi.agents.tool_ended(f"tool {number}", 0.1, ok=True)
         kpi.models.called(f"model {number}", 0.1, tokens=(1, 1), error="")
-        kpi.exchanges.ended("echo", "ok", 0.1, 0.1, f"exchange {number}")
+        kpi.exchanges.ended("echo", "ok", None, 0.1, 0.1, f"exchange {number}")
     exposition, _ = kpi.exposition("")
     tools = {dict(labels)["tool"] for name, labels in series_of(exposition.decode()) if "tool" in dict(labels)}
     assert len(tools) == 101

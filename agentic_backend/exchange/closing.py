@@ -93,7 +93,7 @@ class Closing:
             lambda: self._store.append(fence, drafts, ending.end, checkpoint, trail=trail, token=token),
             for_seconds(_TRIES_FOR_S),
         )
-        self._kpi.exchanges.closed(record.agent_id, outcome.status)
+        self._kpi.exchanges.closed(record.agent_id, outcome.status, outcome.error.code if outcome.error else None)
         turn_added(written.session, record.id, outcome.status)
         resumable = await is_resumable(self._store, record.id, outcome.status)
         self._show(record, progress.last_seq, ending.end, messages, written, resumable)

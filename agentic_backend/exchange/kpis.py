@@ -45,8 +45,8 @@ class ExchangeKpis:
         self._count_calls()
         self._kpi.exchanges.left()
 
-    def end(self, record: KpiRecord, messages: list[MessageRecord]) -> None:
-        """Count an exchange that has ended with these `messages`."""
+    def end(self, record: KpiRecord, messages: list[MessageRecord], error_code: str | None) -> None:
+        """Count an exchange that has ended with these `messages`, and with an error if there is a code."""
         exchange_id, started = record.exchange_id, self._graph_run.started
         first_token_s = None if record.first_token_ms is None else record.first_token_ms / 1000
         if started is not None:
@@ -61,7 +61,9 @@ class ExchangeKpis:
                 if FORBIDDEN in message.metadata.extras:
                     self._kpi.agents.tool_refused(tool)
         self._count_calls()
-        self._kpi.exchanges.ended(record.agent_id, record.status, record.latency_ms / 1000, first_token_s, exchange_id)
+        self._kpi.exchanges.ended(
+            record.agent_id, record.status, error_code, record.latency_ms / 1000, first_token_s, exchange_id
+        )
 
     def _count_calls(self) -> None:
         for call in self._graph_run.model_calls:

@@ -204,7 +204,7 @@ class Settlement:
 
     def _count(self, end: ExchangeEnd) -> None:
         assert end.kpi is not None
-        self._kpis.end(end.kpi, self._outbox.stored)
+        self._kpis.end(end.kpi, self._outbox.stored, end.error.code if end.error else None)
         error = {"code": end.error.code} if end.error else {}
         how = {"status": str(end.status), "latency_ms": end.kpi.latency_ms, **error}
         if (session := self._outbox.writer.session) is not None:

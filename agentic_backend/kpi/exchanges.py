@@ -6,6 +6,9 @@ from agentic_backend.kpi.registry import SHORT, MetricsRegistry
 class ExchangeMetrics:
     def __init__(self, metrics: MetricsRegistry) -> None:
         self._ended = metrics.counter("chat_exchange", "Exchanges that ended.", "agent_id", "status")
+        self._errors = metrics.counter(
+            "chat_exchange_errors", "Exchanges that ended with an error.", "agent_id", "code"
+        )
         self._duration = metrics.histogram("chat_exchange_duration_seconds", "From the ask to the final.", "agent_id")
         self._first_token = metrics.histogram(
             "chat_time_to_first_token_seconds", "From the ask to the first token.", "agent_id"
@@ -29,9 +32,9 @@ class ExchangeMetrics:
         """The exchange no longer runs here; another instance ends it or has ended it."""
         self._running.dec()
 
-    def closed(self, agent_id: str, status: str) -> None:
+    def closed(self, agent_id: str, status: str, error_code: str | None) -> None:
         """The exchange ended without running: its instance had died, or it was waiting."""
-        self._ended.labels(agent_id, status).inc()
+        self._count_end(agent_id, status, error_code)
 
     def decided(self, action: str) -> None:
         """A person has made a decision that an exchange waited for, or the wait has expired."""
@@ -42,11 +45,23 @@ class ExchangeMetrics:
         self._queue.labels(agent_id).observe(queued_s, {"exchange_id": exchange_id})
 
     def ended(
-        self, agent_id: str, status: str, duration_s: float, first_token_s: float | None, exchange_id: str
+        self,
+        agent_id: str,
+        status: str,
+        error_code: str | None,
+        duration_s: float,
+        first_token_s: float | None,
+        exchange_id: str,
     ) -> None:
+        """`error_code` is one of `errors`, None where there was no error."""
         exemplar = {"exchange_id": exchange_id}
         self._running.dec()
-        self._ended.labels(agent_id, status).inc()
+        self._count_end(agent_id, status, error_code)
         self._duration.labels(agent_id).observe(duration_s, exemplar)
         if first_token_s is not None:
             self._first_token.labels(agent_id).observe(first_token_s, exemplar)
+
+    def _count_end(self, agent_id: str, status: str, error_code: str | None) -> None:
+        self._ended.labels(agent_id, status).inc()
+        if error_code is not None:
+            self._errors.labels(agent_id, error_code).inc()

@@ -12,6 +12,7 @@ class ProcessMetrics:
         self._blocked = metrics.histogram(
             "chat_event_loop_blocked_seconds", "Steps of code that blocked the event loop.", "agent_id"
         )
+        metrics.add_process()
         build = metrics.gauge("chat_build_info", "What runs; always 1.", "version", "python")
         build.labels(version("agentic-backend"), platform.python_version()).set(1)
 

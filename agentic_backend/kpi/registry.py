@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
 LONG = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
@@ -39,6 +39,11 @@ class MetricsRegistry:
 
     def histogram(self, name: str, meaning: str, *labels: str, buckets: tuple[float, ...] = LONG) -> Histogram:
         return Histogram(name, meaning, labels, buckets=buckets, registry=self._registry)
+
+    def add_process(self) -> None:
+        """Those of the process and of Python's garbage collector, under the names that every client library gives."""
+        ProcessCollector(registry=self._registry)
+        GCCollector(registry=self._registry)
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """The metrics and their content type: OpenMetrics, with exemplars, if `accept` asks for it."""

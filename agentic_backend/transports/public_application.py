@@ -7,6 +7,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from agentic_backend.kpi import Kpi
+from agentic_backend.transports.answer_counter import AnswerCounter
 from agentic_backend.transports.chatbot_controller import PATH, ChatbotController
 from agentic_backend.transports.documents import document_route
 from agentic_backend.transports.gate import Gate
@@ -40,4 +41,5 @@ def public_application(
     # A path with another slash is another path: behind a proxy a redirect would name the wrong address.
     application.router.redirect_slashes = False
     # Outside Starlette: its error middleware sends responses that a middleware inside would not see.
-    return Gate(application, origins=origins, hosts=hosts, tokens_from=tokens_from, is_draining=is_draining, kpi=kpi)
+    gate = Gate(application, origins=origins, hosts=hosts, tokens_from=tokens_from, is_draining=is_draining, kpi=kpi)
+    return AnswerCounter(gate, kpi)

@@ -1,5 +1,6 @@
 """The metrics under test: every one has its line in the documentation, and sessions add no series."""
 
+import asyncio
 from pathlib import Path
 
 import httpx
@@ -90,6 +91,16 @@ async def test_an_error_of_an_exchange_is_counted_by_its_code(server: RunningSer
     exposition = await scrape(server)
     assert events[-1]["error"]["code"] == "model_error"
     assert 'chat_exchange_errors_total{agent_id="assistant",code="model_error"} 1.0' in exposition
+
+
+async def test_what_hangs_is_seen_while_it_hangs(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        await client.running("hang after 5 tokens", words=5)
+        await asyncio.sleep(1.1)
+        exposition = await scrape(server)
+        assert "chat_running_model_calls 1.0" in exposition
+        ages = {line.split()[0]: float(line.split()[1]) for line in exposition.splitlines() if "_oldest_" in line[:12]}
+        assert ages["chat_oldest_exchange_seconds"] > ages["chat_oldest_model_call_seconds"] > 1
 
 
 async def test_exemplars_name_the_exchange(server: RunningServer) -> None:

@@ -7,6 +7,7 @@ it waits, it has no task and no owner: its state is in the store, and any instan
 
 import asyncio
 import logging
+import time
 from datetime import timedelta
 
 from agentic_backend.errors import (
@@ -85,6 +86,7 @@ class Exchange:
         """Stores and shows the drafts of the graph."""
         if modules is not None:
             modules.record = self._outbox.record
+        self.began_at = time.monotonic()
         self._kpis = ExchangeKpis(services.kpi, start.record, graph_run)
         self._settlement = Settlement(start, graph_run, self._outbox, self._kpis, self._life, services)
         """Ends the exchange once the graph has ended."""
@@ -99,8 +101,8 @@ class Exchange:
         return self._start.record.client_exchange_id
 
     @property
-    def running_model_calls(self) -> int:
-        return self._graph_run.running_model_calls
+    def model_calls_begun_at(self) -> list[float]:
+        return self._graph_run.model_calls_begun_at
 
     @property
     def settled(self) -> asyncio.Event:

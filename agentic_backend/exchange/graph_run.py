@@ -154,9 +154,9 @@ class GraphRun:
         return 2 * self._services.factory.build_timeout_s + self._services.compactor.timeout_s
 
     @property
-    def running_model_calls(self) -> int:
-        """The number of model calls that have not ended."""
-        return self.started.model_stream.running if self.started is not None else 0
+    def model_calls_begun_at(self) -> list[float]:
+        """When the model calls began that have not ended, in seconds of the monotonic clock. From any thread."""
+        return self.started.model_stream.begun_at if self.started is not None else []
 
     @property
     def secrets(self) -> Sequence[str]:

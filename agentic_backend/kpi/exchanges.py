@@ -1,6 +1,6 @@
 """How exchanges begin, wait and end, and how long that takes."""
 
-from agentic_backend.kpi.registry import SHORT, MetricsRegistry
+from agentic_backend.kpi.registry import SHORT, BegunAt, MetricsRegistry, age_of_oldest
 
 
 class ExchangeMetrics:
@@ -17,8 +17,12 @@ class ExchangeMetrics:
             "chat_queue_seconds", "From the ask until its agent is ready to run.", "agent_id", buckets=SHORT
         )
         self._running = metrics.gauge("chat_running_exchanges", "Exchanges that run on this instance.")
+        self._oldest = metrics.gauge("chat_oldest_exchange_seconds", "For how long the oldest of these has run.")
         self._pauses = metrics.counter("chat_exchange_pauses", "Exchanges that began to wait for a person.", "agent_id")
         self._decisions = metrics.counter("chat_human_decisions", "Decisions on what exchanges waited for.", "action")
+
+    def at_work(self, began_at: BegunAt) -> None:
+        self._oldest.set_function(lambda: age_of_oldest(began_at))
 
     def started(self) -> None:
         self._running.inc()

@@ -1,6 +1,6 @@
 """Calls of chat models: how long they take, what they use and cost, after OpenTelemetry's GenAI conventions."""
 
-from agentic_backend.kpi.registry import BoundedNames, MetricsRegistry
+from agentic_backend.kpi.registry import BegunAt, BoundedNames, MetricsRegistry, age_of_oldest
 
 # The buckets for tokens that OpenTelemetry's GenAI conventions recommend.
 _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304)
@@ -23,7 +23,13 @@ class ModelMetrics:
             "gen_ai_response_model",
             buckets=_TOKENS,
         )
+        self._running = metrics.gauge("chat_running_model_calls", "Calls of chat models that have not ended.")
+        self._oldest = metrics.gauge("chat_oldest_model_call_seconds", "For how long the oldest of these has run.")
         self._cost = metrics.counter("chat_model_cost", "What calls of chat models have cost.", "model", "currency")
+
+    def at_work(self, began_at: BegunAt) -> None:
+        self._running.set_function(lambda: len(began_at()))
+        self._oldest.set_function(lambda: age_of_oldest(began_at))
 
     def called(self, model: str, duration_s: float, *, tokens: tuple[int, ...] | None, error: str) -> None:
         """`tokens` begins with the input and the output tokens; `error` is the exception's type, or empty."""

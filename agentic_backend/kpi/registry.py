@@ -1,6 +1,7 @@
 """Makes the metrics of one instance, and gives them out in Prometheus' formats."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
@@ -10,6 +11,8 @@ SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 # A model may call a tool by any name; names beyond this number share one label.
 _NAMES_AT_MOST = 100
 OTHERS = "other"
+BegunAt = Callable[[], Collection[float]]
+"""When each of what runs now has begun, in seconds of the monotonic clock. Called at each scrape, in another thread."""
 
 
 class BoundedNames:
@@ -23,6 +26,11 @@ class BoundedNames:
         if name not in self._known and len(self._known) < _NAMES_AT_MOST:
             self._known.add(name)
         return name if name in self._known else OTHERS
+
+
+def age_of_oldest(began_at: BegunAt) -> float:
+    """In seconds; 0 if nothing runs."""
+    return max((time.monotonic() - at for at in began_at()), default=0.0)
 
 
 class MetricsRegistry:

@@ -48,8 +48,13 @@ class RunningExchange(Protocol):
         ...
 
     @property
-    def running_model_calls(self) -> int:
-        """The number of its model calls that have not ended."""
+    def began_at(self) -> float:
+        """When this run began, in seconds of the monotonic clock."""
+        ...
+
+    @property
+    def model_calls_begun_at(self) -> list[float]:
+        """The same of its model calls that have not ended."""
         ...
 
     async def run(self) -> None:
@@ -124,9 +129,14 @@ class Relay:
         return len(self._running)
 
     @property
-    def running_model_calls(self) -> int:
-        """The number of model calls of the exchanges in this process that have not ended."""
-        return sum(exchange.running_model_calls for exchange in self._running.values())
+    def began_at(self) -> list[float]:
+        """When the exchanges in this process began to run, in seconds of the monotonic clock. From any thread."""
+        return [exchange.began_at for exchange in list(self._running.values())]
+
+    @property
+    def model_calls_begun_at(self) -> list[float]:
+        """The same of their model calls that have not ended."""
+        return [at for exchange in list(self._running.values()) for at in exchange.model_calls_begun_at]
 
     @property
     def running_logs(self) -> list[ExchangeLog]:

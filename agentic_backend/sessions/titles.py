@@ -114,7 +114,7 @@ class Titles:
 
     def _begin_some(self) -> None:
         """Begin to name sessions, the users taking turns. A server that is going leaves them to another."""
-        places = max(1, self._relay.running_model_calls // _MODEL_CALLS_PER_TITLE)
+        places = max(1, len(self._relay.model_calls_begun_at) // _MODEL_CALLS_PER_TITLE)
         while len(self._naming) < places and not self._relay.draining:
             taken, most_of_user = Counter(self._naming.values()), max(1, places // 2)
             user_id = next((user for user in self._waiting if taken[user] < most_of_user), None)

@@ -106,6 +106,8 @@ def wire_sessions(
     news = SessionNews(store, relay.list_followers)
     relay.on_news = news.heard
     kpi.connections.list_followers(lambda: len(relay.list_followers))
+    kpi.exchanges.at_work(lambda: relay.began_at)
+    kpi.models.at_work(lambda: relay.model_calls_begun_at)
     ends = SessionEnds(store, relay, factory, kpi, events.ended)
     views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, events.answered, events.gate)
     counts, summary_timeout_s = TokenCounts(), settings.chat_profiles.summary_timeout_s

@@ -86,9 +86,9 @@ class ModelCalls(ModelFailures):
         self._is_cut = False
 
     @property
-    def running(self) -> int:
-        """The number of calls that have not ended."""
-        return len(self._begun)
+    def begun_at(self) -> list[float]:
+        """When the calls began that have not ended, in seconds of the monotonic clock. From any thread."""
+        return [begun.at for begun in list(self._begun.values())]
 
     @property
     def unended(self) -> list[ModelCall]:

@@ -46,7 +46,7 @@ async def test_who_was_taken_for_dead_keeps_the_calls_that_it_has_paid_for(sessi
     hold.released.set()
     running = sessions.relay.running(log.exchange_id)
     assert running is not None
-    await eventually(lambda: not running.running_model_calls)
+    await eventually(lambda: not running.model_calls_begun_at)
     record = await sessions.store.real.get_exchange(log.exchange_id)
     assert record is not None
     await asyncio.sleep(0.3)

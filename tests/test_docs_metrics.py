@@ -90,7 +90,7 @@ async def test_an_error_of_an_exchange_is_counted_by_its_code(server: RunningSer
         events = await client.ask("fail at once")
     exposition = await scrape(server)
     assert events[-1]["error"]["code"] == "model_error"
-    assert 'chat_exchange_errors_total{agent_id="assistant",code="model_error"} 1.0' in exposition
+    assert 'chat_exchange_errors_total{agent_id="assistant",code="model_error",whose="external"} 1.0' in exposition
 
 
 async def test_what_hangs_is_seen_while_it_hangs(server: RunningServer) -> None:

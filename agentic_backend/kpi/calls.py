@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agentic_backend.errors import AgenticError, Internal
+from agentic_backend.errors import AgenticError, Internal, whose_fault
 from agentic_backend.kpi.registry import OTHERS, SHORT, MetricsRegistry
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -19,7 +19,9 @@ class CallMetrics:
             "status",
             buckets=SHORT,
         )
-        self._refused = metrics.counter("chat_refused", "Asks and decisions that were refused.", "call", "code")
+        self._refused = metrics.counter(
+            "chat_refused", "Asks and decisions that were refused.", "call", "code", "whose"
+        )
 
     def answered(self, route: str, method: str, status: int, duration_s: float) -> None:
         """An HTTP request was answered. `route` is a template of a path, or what kind of thing was asked for."""
@@ -28,7 +30,7 @@ class CallMetrics:
 
     def refused(self, call: str, code: str) -> None:
         """An `ask`, a `decision` or a `resume` was refused, with one of the codes of `errors`."""
-        self._refused.labels(call, code).inc()
+        self._refused.labels(call, code, whose_fault(code)).inc()
 
     @contextmanager
     def refusals(self, call: str) -> Iterator[None]:

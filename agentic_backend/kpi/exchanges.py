@@ -1,5 +1,6 @@
 """How exchanges begin, wait and end, and how long that takes."""
 
+from agentic_backend.errors import whose_fault
 from agentic_backend.kpi.registry import SHORT, BegunAt, MetricsRegistry, age_of_oldest
 
 
@@ -7,7 +8,7 @@ class ExchangeMetrics:
     def __init__(self, metrics: MetricsRegistry) -> None:
         self._ended = metrics.counter("chat_exchange", "Exchanges that ended.", "agent_id", "status")
         self._errors = metrics.counter(
-            "chat_exchange_errors", "Exchanges that ended with an error.", "agent_id", "code"
+            "chat_exchange_errors", "Exchanges that ended with an error.", "agent_id", "code", "whose"
         )
         self._duration = metrics.histogram("chat_exchange_duration_seconds", "From the ask to the final.", "agent_id")
         self._first_token = metrics.histogram(
@@ -68,4 +69,4 @@ class ExchangeMetrics:
     def _count_end(self, agent_id: str, status: str, error_code: str | None) -> None:
         self._ended.labels(agent_id, status).inc()
         if error_code is not None:
-            self._errors.labels(agent_id, error_code).inc()
+            self._errors.labels(agent_id, error_code, whose_fault(error_code)).inc()

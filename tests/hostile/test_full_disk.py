@@ -64,8 +64,8 @@ async def becomes(server: ServerProcess, expected: tuple[int, str]) -> float:
 async def refused(server: ServerProcess, call: str, code: str) -> float:
     async with httpx.AsyncClient() as http:
         exposition = (await http.get(f"{server.internal}/metrics")).text
-    start = f'chat_refused_total{{call="{call}",code="{code}"}} '
-    return sum(float(line.removeprefix(start)) for line in exposition.splitlines() if line.startswith(start))
+    start = f'chat_refused_total{{call="{call}",code="{code}",'
+    return sum(float(line.rpartition(" ")[2]) for line in exposition.splitlines() if line.startswith(start))
 
 
 async def test_a_full_disk_is_not_ready_and_its_refusals_are_counted(directory: Path, small_disk: Path) -> None:

@@ -11,10 +11,11 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import dataclass
+from itertools import islice
 from types import FrameType
 from typing import Protocol
 
@@ -27,8 +28,9 @@ log = logging.getLogger(__name__)
 
 _TICKS = 5
 """Ticks in the shortest block that is told."""
-_ENDLESS_S = 5.0
+_TOLD_WHILE_IT_LASTS_S = 0.8
 """A block is told at its end, or when it has lasted so long: it may never end."""
+_MOST_FRAMES = 20
 _TOLD_AGAIN_AFTER_S, _PLACES = 60.0, 256
 """A line that blocks again is told again after this time; so many lines are remembered."""
 
@@ -66,6 +68,8 @@ class _Block:
     step: object
     """The task, or the code of the callback; None if the loop has been seen idle."""
     line: str
+    stack: Sequence[str]
+    """From the innermost place to what the loop has called."""
     worker: Worker | None
     lost_s: float = 0.0
     """The time in which the process did not run."""
@@ -147,15 +151,17 @@ class BlockedLoop:
         frame, task = sys._current_frames().get(self._loop_thread), asyncio.current_task(self._loop)
         if frame is None or (task is None and self._is_idle(frame)):
             # The loop waits, or has not got the processor: a step that begins from here on is another one.
-            self._block = _Block(beat, now, None, "", None)
+            self._block = _Block(beat, now, None, "", (), None)
             return
         step = task or self._callback(frame)
         if before is not None and before.step is step:
             before.lost_s += lost_s
         else:
             since = beat + self._tick_s if before is None else now
-            before = self._block = _Block(beat, since, step, self._line(frame), self._worker(task), lost_s)
-        if not before.is_told and before.lasted_s(now) >= max(_ENDLESS_S, self._limit_s):
+            before = self._block = _Block(
+                beat, since, step, self._line(frame), self._stack(frame), self._worker(task), lost_s
+            )
+        if not before.is_told and before.lasted_s(now) >= max(_TOLD_WHILE_IT_LASTS_S, self._limit_s):
             before.is_told = True
             self._tell(before, before.lasted_s(now))
 
@@ -166,7 +172,7 @@ class BlockedLoop:
         fields = {**worker.log_fields, "agent_id": worker.agent_id, "node": worker.node} if worker else {}
         log.warning(
             "code blocks the event loop, and with it everybody; it belongs into a thread, or has to await",
-            extra={**fields, "line": block.line, "blocked_ms": round(blocked_s * 1000)},
+            extra={**fields, "line": block.line, "blocked_ms": round(blocked_s * 1000), "stack": block.stack},
         )
 
     def _is_news(self, agent_id: str, line: str) -> bool:
@@ -205,6 +211,10 @@ class BlockedLoop:
         others = (one for one in reversed(frames) if _is_of_a_library(one))
         found = own or next(others, frames[0])
         return shown_place(found.f_code.co_filename, found.f_lineno, found.f_code.co_name)
+
+    def _stack(self, frame: FrameType) -> list[str]:
+        frames = islice(self._frames(frame), _MOST_FRAMES)
+        return [shown_place(one.f_code.co_filename, one.f_lineno, one.f_code.co_name) for one in frames]
 
     def _cpu_s(self) -> float:
         """The processor time of the loop's thread, in seconds; where it can't be told, the time itself."""

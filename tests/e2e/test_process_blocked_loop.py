@@ -42,6 +42,7 @@ async def test_the_log_names_agent_node_and_line(directory: Path) -> None:
         [line] = told(server)
         assert (line["level"], line["agent_id"], line["node"]) == ("warning", "sleeping", "sleep")
         assert line["line"].startswith("loop_blocking.py:") and line["line"].endswith(" in _sleep")
+        assert line["stack"][0] == line["line"]
 
 
 async def test_the_log_names_the_module_and_its_line(directory: Path) -> None:
@@ -61,7 +62,7 @@ async def test_a_block_that_does_not_end_is_told_while_it_lasts(directory: Path)
         await eventually(lambda: len(told(server)) == 1)
         [line] = told(server)
         assert (line["agent_id"], line["node"]) == ("never_ending", "never_end")
-        assert line["blocked_ms"] >= 4000 and "loop_blocking.py:" in line["line"]
+        assert 800 <= line["blocked_ms"] < 2000 and "loop_blocking.py:" in line["line"]
         await server.stop(signal.SIGKILL)
 
 

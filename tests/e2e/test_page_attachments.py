@@ -124,7 +124,8 @@ async def test_each_file_that_does_not_fit_says_why(page: ChatPage) -> None:
     await expect(failed).to_have_text(["2.txt A message takes at most 3 files."], use_inner_text=True)
 
 
-async def test_an_upload_shows_its_progress_and_can_be_given_up(page: ChatPage, server: RunningServer) -> None:
+async def hold_uploads(page: ChatPage) -> asyncio.Event:
+    """From now on uploads wait for the event."""
     held = asyncio.Event()
 
     async def hold(route: Route) -> None:
@@ -132,6 +133,11 @@ async def test_an_upload_shows_its_progress_and_can_be_given_up(page: ChatPage, 
         await route.continue_()
 
     await page.tab.route("**/attachments", hold)
+    return held
+
+
+async def test_an_upload_shows_its_progress_and_can_be_given_up(page: ChatPage, server: RunningServer) -> None:
+    held = await hold_uploads(page)
     await choose(page, a_file("slow.png", PNG, "image/png"))
     upload = page.by("upload")
     await expect(upload.get_by_role("progressbar", name="Upload of slow.png")).to_be_visible()
@@ -153,13 +159,7 @@ async def test_an_upload_shows_its_progress_and_can_be_given_up(page: ChatPage, 
 
 @pytest.mark.parametrize("more", ["", " and more"])
 async def test_what_is_sent_too_early_goes_with_its_file_unless_more_is_written(page: ChatPage, more: str) -> None:
-    held = asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        await held.wait()
-        await route.continue_()
-
-    await page.tab.route("**/attachments", hold)
+    held = await hold_uploads(page)
     await choose(page, a_file("slow.txt", b"tea", "text/plain"))
     await page.ask("too early")
     await expect(page.by("due")).to_be_visible()

@@ -11,6 +11,7 @@ import logging
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Context
@@ -31,6 +32,7 @@ _TICKS = 5
 _TOLD_WHILE_IT_LASTS_S = 0.8
 """A block is told at its end, or when it has lasted so long: it may never end."""
 _MOST_FRAMES = 20
+_MOST_FOLLOWED = 100
 _TOLD_AGAIN_AFTER_S, _PLACES = 60.0, 256
 """A line that blocks again is told again after this time; so many lines are remembered."""
 
@@ -71,12 +73,14 @@ class _Block:
     stack: Sequence[str]
     """From the innermost place to what the loop has called."""
     worker: Worker | None
+    seen: float
+    """When it was seen for the last time."""
     lost_s: float = 0.0
     """The time in which the process did not run."""
     is_told: bool = False
 
-    def lasted_s(self, now: float) -> float:
-        return now - self.since - self.lost_s
+    def lasted_s(self, until: float) -> float:
+        return until - self.since - self.lost_s
 
 
 class BlockedLoop:
@@ -96,6 +100,8 @@ class BlockedLoop:
         self._next_beat: asyncio.TimerHandle | None = None
         # What blocks the loop, as far as the thread has seen; the loop ends it.
         self._block: _Block | None = None
+        # Those that another step has followed before the loop was alive again.
+        self._followed: deque[_Block] = deque(maxlen=_MOST_FOLLOWED)
         # The lines that were told lately, by the agent's id and the line.
         self._told: TTLCache[tuple[str, str], bool] = TTLCache(_PLACES, _TOLD_AGAIN_AFTER_S)
         self._lock = threading.Lock()
@@ -115,6 +121,9 @@ class BlockedLoop:
         now, block, before = time.monotonic(), self._block, self._beat
         self._beat, self._base = now, sys._getframe(1)
         self._next_beat = self._loop.call_later(self._tick_s, self._live)
+        while self._followed:
+            followed = self._followed.popleft()
+            self._end(followed, followed.lasted_s(followed.seen))
         if block is not None and block.beat == before and block.step is not None:
             self._end(block, block.lasted_s(now))
 
@@ -149,17 +158,19 @@ class BlockedLoop:
             return
         before = self._block if self._block is not None and self._block.beat == beat else None
         frame, task = sys._current_frames().get(self._loop_thread), asyncio.current_task(self._loop)
-        if frame is None or (task is None and self._is_idle(frame)):
+        step = None if frame is None else self._step(frame, task)
+        if before is not None and before.step is not None and before.step is not step:
+            self._followed.append(before)
+        if frame is None or step is None:
             # The loop waits, or has not got the processor: a step that begins from here on is another one.
-            self._block = _Block(beat, now, None, "", (), None)
+            self._block = _Block(beat, now, None, "", (), None, now)
             return
-        step = task or self._callback(frame)
         if before is not None and before.step is step:
-            before.lost_s += lost_s
+            before.seen, before.lost_s = now, before.lost_s + lost_s
         else:
             since = beat + self._tick_s if before is None else now
             before = self._block = _Block(
-                beat, since, step, self._line(frame), self._stack(frame), self._worker(task), lost_s
+                beat, since, step, self._line(frame), self._stack(frame), self._worker(task), now, lost_s
             )
         if not before.is_told and before.lasted_s(now) >= max(_TOLD_WHILE_IT_LASTS_S, self._limit_s):
             before.is_told = True
@@ -185,6 +196,12 @@ class BlockedLoop:
     def _worker(self, task: asyncio.Task[object] | None) -> Worker | None:
         context = None if task is None else _context_of(task)
         return None if context is None else self._worker_of(context)
+
+    def _step(self, frame: FrameType, task: asyncio.Task[object] | None) -> object:
+        """The task that runs, or the code of the callback; None if the loop waits."""
+        if task is not None:
+            return task
+        return None if self._is_idle(frame) else self._callback(frame)
 
     def _is_idle(self, frame: FrameType) -> bool:
         # uvloop waits in C, asyncio's own loop in a selector.

@@ -16,7 +16,7 @@ from agentic_backend.policy.chat_module import ChatModule
 from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import CONTINUE, HookResult
 
-BLOCKED_S = 1.0
+BLOCKED_S = 1.5
 
 
 class Sleeping(ChatModule):

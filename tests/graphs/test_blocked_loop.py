@@ -12,6 +12,7 @@ from graphs import loop_blocking
 from graphs.talk import activities, ask
 from langchain_core.runnables.config import var_child_runnable_config
 from support.chat_client import Event, chat
+from support.recorded_agents import metric
 from support.rest_client import metric_at
 from support.running_server import RunningServer, running_server
 from support.signing_realm import signing_realm
@@ -20,6 +21,7 @@ from agentic_backend.agents.at_work import AtWork, at_work, found_at_work
 from agentic_backend.blocked_loop import Worker, watched_loop
 from agentic_backend.kpi import Kpi
 
+BLOCKED_COUNT = "chat_event_loop_blocked_seconds_count"
 MESSAGES = {"with-tool": 'call look_up(word="x")', "leader": 'call ask_expert(question="x")'}
 _TARGETS = {
     "sleeping": "sleeping",
@@ -55,7 +57,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 
 async def count(server: RunningServer, agent_id: str) -> float:
-    return await metric_at(server.internal, f'chat_event_loop_blocked_seconds_count{{agent_id="{agent_id}"}}')
+    return await metric_at(server.internal, f'{BLOCKED_COUNT}{{agent_id="{agent_id}"}}')
 
 
 @pytest.mark.parametrize(
@@ -137,6 +139,20 @@ async def test_the_watch_goes_on_though_a_look_fails(caplog: pytest.LogCaptureFi
     ours = [record for record in caplog.records if record.name == "agentic_backend.blocked_loop"]
     assert len([record for record in ours if record.exc_info]) == 1
     assert [told["agent_id"] for told in warnings(caplog)] == ["desk"]
+
+
+async def test_a_block_that_others_follow_at_once_is_counted() -> None:
+    kpi = Kpi()
+
+    async def block(agent_id: str, blocked_s: float) -> None:
+        with at_work(AtWork(agent_id, {}, lambda _: None)):
+            time.sleep(blocked_s)
+
+    with watched_loop(kpi, 0.3, found_at_work):
+        await asyncio.gather(block("long", 2.0), *(block("short", 0.2) for _ in range(4)))
+        await asyncio.sleep(0.2)
+    counted = {agent_id: metric(kpi, BLOCKED_COUNT, agent_id=agent_id) for agent_id in ("long", "short")}
+    assert counted == {"long": 1, "short": 0}
 
 
 def test_a_task_without_metadata_is_at_work() -> None:

@@ -42,6 +42,18 @@ export class Attachments {
     this.#drop(key);
   }
 
+  /** How many `files` belong to what is written in the open conversation, and how it stands with those on their way. */
+  get now() {
+    const { conversation, uploads } = this.store.state;
+    const { sessionId } = conversation;
+    const own = uploads.filter((upload) => upload.sessionId === sessionId);
+    return {
+      files: this.#attached(sessionId).length + own.length,
+      isUploading: own.some(({ error }) => !error),
+      hasFailed: own.some(({ error }) => error),
+    };
+  }
+
   /** Takes what has arrived out of the draft. */
   async remove(id) {
     const { sessionId } = this.store.state.conversation;

@@ -121,6 +121,11 @@ export class Conversation {
     this.drafts.change(this.#open.sessionId, patch);
   }
 
+  /** What the user has typed so far. */
+  get written() {
+    return this.drafts.of(this.#open.sessionId).text;
+  }
+
   /** Asks, or queues what can't be asked yet; false if neither can be. */
   send(text) {
     return this.#asking.ask(text);

@@ -157,9 +157,17 @@ async def test_an_upload_shows_its_progress_and_can_be_given_up(page: ChatPage, 
     await expect(page.by("attached")).to_have_count(0)
 
 
+SLOW_FRAMES = """() => {
+  window.requestAnimationFrame = (callback) => setTimeout(callback, 200);
+  window.cancelAnimationFrame = clearTimeout;
+}"""
+
+
 @pytest.mark.parametrize("more", ["", " and more"])
 async def test_what_is_sent_too_early_goes_with_its_file_unless_more_is_written(page: ChatPage, more: str) -> None:
     held = await hold_uploads(page)
+    # What is typed between two frames counts as well.
+    await page.tab.evaluate(SLOW_FRAMES)
     await choose(page, a_file("slow.txt", b"tea", "text/plain"))
     await page.ask("too early")
     await expect(page.by("due")).to_be_visible()

@@ -27,13 +27,14 @@ export const Composer = memo((properties) => {
   const { conversation, attachments } = actions;
   const limit = limits?.message_bytes ?? null;
   const attaching = limits?.attachment_bytes && !isQuery ? { limits, attachments } : null;
-  const isUploading = uploads.some(({ error }) => !error);
   const area = useRef(null);
   // With so many files it is sent, unless more is written, or one of them fails or is taken away.
   const [dueWith, setDueWith] = useState(null);
-  const files = (draft.attachments?.length ?? 0) + uploads.length;
   const text = wholeText(draft);
   const size = sizeBeyond(text, limit);
+  // The properties are of the page's last frame; what was typed or chosen since then is not in them.
+  const { written } = conversation;
+  const { files, isUploading, hasFailed } = attachments.now;
 
   useEffect(() => {
     // A phone would open its keyboard over the conversation; what waits for a decision has the focus.
@@ -44,6 +45,7 @@ export const Composer = memo((properties) => {
   const send = () => {
     const { value } = area.current;
     if (sizeBeyond(wholeText({ ...draft, text: value }), limit)) return;
+    const { files, isUploading } = attachments.now;
     setDueWith(isUploading && value.trim() ? files : null);
     if (isUploading) return;
     // What is typed before the page renders again belongs to the next message.
@@ -52,7 +54,7 @@ export const Composer = memo((properties) => {
   useEffect(() => setDueWith(null), [sessionId]);
   useEffect(() => {
     if (dueWith === null) return;
-    if (files !== dueWith || uploads.some(({ error }) => error)) setDueWith(null);
+    if (files !== dueWith || hasFailed) setDueWith(null);
     else if (!isUploading) send();
   }, [dueWith, files, isUploading]);
   const typed = (event) => {
@@ -111,7 +113,7 @@ export const Composer = memo((properties) => {
         aria-describedby=${[waiting && HINT_ID, size && LIMIT_ID].filter(Boolean).join(" ") || undefined}
         aria-invalid=${size ? "true" : undefined}
         enterkeyhint=${isTouched() ? "enter" : "send"}
-        value=${draft.text}
+        value=${written}
         onInput=${({ target }) => {
           setDueWith(null);
           conversation.draft({ text: target.value });

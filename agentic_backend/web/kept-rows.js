@@ -40,7 +40,10 @@ export class KeptRows {
     addEventListener("storage", ({ key, newValue }) => {
       if (this.#isClosed) return;
       if (key === SIGNED_OUT && newValue?.startsWith(`${owner} `)) this.close();
-      else if (key?.startsWith(this.#prefix)) onChange(key.slice(this.#prefix.length), parsed(newValue)?.value ?? null);
+      // The event may tell of a row that has been written again since: by the page before this one, and by this one.
+      else if (key?.startsWith(this.#prefix)) {
+        onChange(key.slice(this.#prefix.length), parsed(browserStorage.get(key))?.value ?? null);
+      }
     });
   }
 

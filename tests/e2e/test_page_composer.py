@@ -180,6 +180,26 @@ async def test_what_was_queued_a_day_ago_is_written_again_and_not_sent(page: Cha
     await expect(page.composer).to_have_value("my name is Zorblax\n\nand so on")
 
 
+TELL_LATE = """async () => {
+  for (const key of Object.keys(localStorage).filter((key) => key.startsWith("chat.draft"))) {
+    const row = JSON.parse(localStorage[key]);
+    row.value.text = "what was written before";
+    dispatchEvent(new StorageEvent("storage", { key, newValue: JSON.stringify(row) }));
+  }
+  await new Promise((resolve) => setTimeout(resolve, 300));
+}"""
+
+
+async def test_what_the_page_before_kept_last_does_not_undo_what_is_written(page: ChatPage) -> None:
+    await page.asked("my name is Zorblax")
+    await page.composer.fill("and so on")
+    await is_kept(page, "and so on")
+    await page.tab.evaluate(TELL_LATE)
+    await page.composer.press_sequentially("!")
+    await expect(page.composer).to_have_value("and so on!")
+    await is_kept(page, "and so on!")
+
+
 async def test_what_is_sent_before_its_conversation_is_there_is_asked_in_it(page: ChatPage) -> None:
     await page.asked("my name is Zorblax")
     session_id = page.session_id

@@ -54,9 +54,8 @@ async def test_a_token_leaves_the_address_at_once_and_lasts_as_long_as_its_tab(
 
 
 async def test_a_token_that_has_expired_asks_for_a_new_one(browser: Browser, chat_server: RunningServer) -> None:
-    async with chat_page(browser, chat_server.address) as page:
+    async with chat_page(browser, chat_server.address, "#token=dev:alice:1") as page:
         page.provokes(UNAUTHENTICATED)
-        await page.open("#token=dev:alice:1")
         await page.tab.reload()
         notice = page.by("connection-state")
         await expect(notice).to_have_attribute("data-phase", "signed_out")

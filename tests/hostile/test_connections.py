@@ -69,7 +69,8 @@ async def test_when_descriptors_run_out_health_answers_and_the_log_says_so(direc
         f"{2 * DESCRIPTORS} connections at {DESCRIPTORS} descriptors: {used} used at most, {dropped:.0f} "
         f"connections dropped, {len(told)} line in the log; health, metrics and an open socket answered"
     )
-    assert used <= DESCRIPTORS * 3 // 4 + 2
+    # What the server itself has opened since, such as the scraper's connection and the store's, is in the reserve.
+    assert used <= DESCRIPTORS * 3 // 4 + 8
     assert len(told) == 1
 
 

@@ -76,10 +76,12 @@ class ChunkFolding:
             for place, level in enumerate(self._levels):
                 if len(level) < _GROUP:
                     break
-                self._levels[place] = []
                 if any(sys.getrefcount(chunk) > _OWN_REFERENCES for chunk in level):
-                    # A model may keep its chunks and send the same objects again.
+                    # A model may keep its chunks and send the same objects again. What follows these chunks must not
+                    # be added to what is before them.
+                    self._levels = [[]]
                     break
+                self._levels[place] = []
                 if place + 1 == len(self._levels):
                     self._levels.append([])
                 self._levels[place + 1].append(_folded(level))

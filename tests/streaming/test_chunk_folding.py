@@ -1,7 +1,7 @@
 """What is folded adds up to what LangChain adds up by itself, and leaves alone what belongs to others."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -51,14 +51,19 @@ def chunks_of(fields: Callable[[int], dict[str, Any]]) -> list[ChatGenerationChu
     return [*chunks, ChatGenerationChunk(message=AIMessageChunk("", id="p-1", chunk_position="last"))]
 
 
-def collected(given: list[ChatGenerationChunk]) -> AIMessage:
-    """What LangChain makes of chunks that come one by one; each is in its hands, and then in nobody else's."""
+def collected(given: list[ChatGenerationChunk], looks: Callable[[int], Sequence[int]] = lambda number: ()) -> AIMessage:
+    """What LangChain makes of chunks that come one by one; each is in its hands, and then in nobody else's.
+
+    While a chunk comes, somebody else looks at those with the numbers that `looks` gives for its number.
+    """
     folding, kept = ChunkFolding(), []
     given.reverse()
     while given:
+        seen = [kept[number] for number in looks(len(kept))]
         chunk = given.pop()
         folding.add(chunk)
         kept.append(chunk)
+        seen.clear()
     message = generate_from_stream(iter(kept)).generations[0].message
     assert isinstance(message, AIMessage)
     return message
@@ -75,6 +80,20 @@ def test_chunks_that_a_model_keeps_are_left_alone() -> None:
     assert again.content == "0 " * CHUNKS
     collected(list(kept))
     assert "".join(str(chunk.message.content) for chunk in kept) == "".join(f"{n} " for n in range(CHUNKS))
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("fields", [text, mixed])
+def test_chunks_that_somebody_looks_at_meanwhile_keep_their_order(
+    fields: Callable[[int], dict[str, Any]], seed: int
+) -> None:
+    chance = random.Random(seed)
+
+    def looks(number: int) -> Sequence[int]:
+        return [chance.randrange(number) for _ in range(3)] if number and not chance.randrange(4) else ()
+
+    message = collected(chunks_of(fields), looks)
+    assert message == generate_from_stream(iter(chunks_of(fields))).generations[0].message
 
 
 def test_chunks_that_can_not_be_added_up_are_left_to_langchain() -> None:

@@ -33,6 +33,8 @@ import {
   summarised,
 } from "./client/transcript.js";
 
+const FOLLOW_AGAIN_S = 2;
+
 export class Conversation {
   #state;
   #asking;
@@ -42,6 +44,7 @@ export class Conversation {
   #queries;
   #followsSession = false;
   #followedExchange = null;
+  #followTimer = null;
 
   /** `owner` names the user. */
   constructor({ api, store, sessions, branches, drafts, feedback, owner }) {
@@ -232,8 +235,7 @@ export class Conversation {
 
   /** A new socket: whatever was asked or followed on the last one is asked and followed again. */
   connected() {
-    this.#followsSession = false;
-    this.#followedExchange = null;
+    this.#followsNothing();
     this.#queries.end();
     this.#asking.sendAll();
     this.#decisions.sendFirst();
@@ -298,6 +300,7 @@ export class Conversation {
     if (this.#asking.refused(error)) return;
     if (error.refused === "human_resume") return this.#decisionRefused(error);
     const here = error.session_id === this.#open.sessionId;
+    if (error.refused === "follow" && error.retryable && here) return this.#followLater(error.retry_after_s);
     // Following an exchange that is gone: what the session tells instead is the truth.
     if (error.refused === "follow" && error.exchange_id && here) return this.#followSession();
     // The socket closes after a refused token, and the page says so.
@@ -355,14 +358,24 @@ export class Conversation {
     this.#followsSession = this.connection.send({ type: "follow", session_id: this.#open.sessionId });
   }
 
+  #followLater(afterS = FOLLOW_AGAIN_S) {
+    this.#followsNothing();
+    this.#followTimer = setTimeout(() => this.#follow(), afterS * 1_000);
+  }
+
+  #followsNothing() {
+    clearTimeout(this.#followTimer);
+    this.#followsSession = false;
+    this.#followedExchange = null;
+  }
+
   #leave() {
     this.#state.opening += 1;
     this.#decisions.leave();
     this.#gaps.leave();
     if (this.#open.sessionId) this.connection?.send({ type: "unfollow", session_id: this.#open.sessionId });
     this.#queries.stop();
-    this.#followsSession = false;
-    this.#followedExchange = null;
+    this.#followsNothing();
   }
 
   #sendStop() {

@@ -14,8 +14,8 @@ export class Gaps {
   /** The requests about whose decisions the server has been asked. */
   #asked = "";
 
-  constructor(state, api, onChecked) {
-    Object.assign(this, { state, api, onChecked });
+  constructor(state, api, onFilled) {
+    Object.assign(this, { state, api, onFilled });
   }
 
   /** Another conversation is opened. */
@@ -33,7 +33,9 @@ export class Gaps {
     this.#readingAfter = afterRank;
     try {
       const messages = await readMessages(this.api, sessionId, afterRank + 1, transcript.knownRank);
-      if (opening === this.state.opening) this.state.set({ transcript: stored(this.state.now.transcript, messages) });
+      if (opening !== this.state.opening) return;
+      this.state.set({ transcript: stored(this.state.now.transcript, messages) });
+      this.onFilled();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       setTimeout(() => this.#readAgain(), READ_AGAIN_MS);
@@ -87,7 +89,7 @@ export class Gaps {
       const record = await this.api.exchange(id);
       if (opening !== this.state.opening) return;
       this.state.set({ transcript: checked(this.state.now.transcript, record, seq) });
-      this.onChecked();
+      this.onFilled();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
     }

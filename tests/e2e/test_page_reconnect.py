@@ -14,7 +14,7 @@ from support.chat_client import ChatClient, chat
 from support.chat_page import ChatPage, chat_page, shown_of
 from support.fault_agents import notes, words
 from support.paced_agent import ASK, Pace
-from support.page_sockets import Draining, Heartbeat, Repeated, Sockets
+from support.page_sockets import Draining, Heartbeat, Repeated, Sockets, WithoutStore
 from support.ports import free_port
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
@@ -52,6 +52,21 @@ async def test_the_page_comes_back_by_itself_after_a_code_that_says_so(page: Cha
     await expect(page.answers.last).to_contain_text("Zorblax")
     await expect(page.by("connection-state")).to_have_count(0)
     assert sockets.opened == 2
+
+
+async def test_a_conversation_that_could_not_be_followed_is_followed_again(page: ChatPage, pace: Pace) -> None:
+    await page.choose_agent("paced")
+    await page.ask("write 20 words")
+    pace.write(4)
+    await page.writes()
+    sockets = WithoutStore()
+    await page.tab.route_web_socket("**/ws", sockets.relay)
+    await page.tab.reload()
+    await page.writes()
+    assert sockets.follows == 3
+    await expect(page.by("refusal")).to_have_count(0)
+    pace.finish()
+    await page.ended()
 
 
 @pytest.mark.parametrize("code", [4403, 1009])

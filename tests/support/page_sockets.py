@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 from playwright.async_api import WebSocket, WebSocketRoute
 
@@ -107,9 +108,7 @@ class Draining(Sockets):
                 server.send(data)
                 return
             self.refused += 1
-            echoed = {name: frame.get(name) for name in ("client_exchange_id", "session_id", "exchange_id")}
-            refusal = {"code": "shutting_down", "content": "The server is going down.", "retryable": True}
-            route.send(json.dumps({"type": "error", "refused": frame["type"], **refusal, "request_id": "r", **echoed}))
+            _refuse(route, frame, "shutting_down", "The server is going down.")
             await route.close(code=1012)
 
         route.on_message(answer)
@@ -118,3 +117,28 @@ class Draining(Sockets):
     def __init__(self, refuses: str) -> None:
         super().__init__()
         self.refuses = refuses
+
+
+class WithoutStore(Sockets):
+    """The first two follows of the open conversation are refused, as by a server whose store is away for a moment."""
+
+    follows = 0
+
+    async def relay(self, route: WebSocketRoute) -> None:
+        server = route.connect_to_server()
+
+        def answer(data: str | bytes) -> None:
+            frame = json.loads(data)
+            self.follows += frame["type"] == "follow"
+            if frame["type"] == "follow" and self.follows <= 2:
+                _refuse(route, frame, "store_unavailable", "The store is not available; nothing was saved.")
+            else:
+                server.send(data)
+
+        route.on_message(answer)
+
+
+def _refuse(route: WebSocketRoute, frame: dict[str, Any], code: str, content: str) -> None:
+    echoed = {name: frame.get(name) for name in ("client_exchange_id", "session_id", "exchange_id")}
+    error = {"code": code, "content": content, "whose": "external", "retryable": True, "request_id": "r"}
+    route.send(json.dumps({"type": "error", "refused": frame["type"], **error, **echoed}))

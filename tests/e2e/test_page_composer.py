@@ -1,6 +1,7 @@
 """The chat page's composer: what is typed outlasts everything, the queue of one, keys, and limits."""
 
 import asyncio
+import re
 
 import pytest
 from playwright.async_api import Browser, Route, WebSocketRoute, expect
@@ -145,6 +146,47 @@ async def test_what_is_sent_while_an_answer_is_written_is_asked_when_that_has_en
     await page.ended(exchanges=2)
     await expect(page.by("message-user").last).to_contain_text("write 22 words")
     await expect(page.by("queued")).to_have_count(0)
+
+
+async def test_what_is_queued_is_asked_though_what_it_waits_for_ended_while_the_page_was_loading(
+    page: ChatPage, pace: Pace, chat_server: RunningServer
+) -> None:
+    ended, checked = asyncio.Event(), asyncio.Event()
+
+    def follow_late(route: WebSocketRoute) -> None:
+        server = route.connect_to_server()
+
+        async def pass_on(data: str | bytes) -> None:
+            if '"follow"' in str(data):
+                await ended.wait()
+            server.send(data)
+
+        route.on_message(pass_on)
+
+    async def read_late(route: Route) -> None:
+        if "after_rank" in route.request.url:
+            await checked.wait()
+        await route.continue_()
+
+    await page.choose_agent("paced")
+    await page.ask("write 20 words")
+    pace.write(4)
+    await page.writes()
+    await page.ask("write 22 words")
+    await is_kept(page, "queued")
+    await page.tab.route_web_socket("**/ws", follow_late)
+    await page.tab.route("**/messages?*", read_late)
+    page.tab.on("response", lambda response: re.search(r"/exchanges/\w+$", response.url) and checked.set())
+    async with page.tab.expect_response("**/exchanges?*"):
+        await page.tab.reload()
+    await expect(page.exchanges).to_have_attribute("data-status", "running")
+    pace.finish()
+    async with rest(chat_server) as client, asyncio.timeout(30):
+        while (await client.get(f"/sessions/{page.session_id}")).json()["next_rank"] < 2:
+            await asyncio.sleep(0.05)
+    ended.set()
+    await page.ended(exchanges=2)
+    assert checked.is_set()
 
 
 QUEUED_EARLIER = """(hours) => {

@@ -1,0 +1,11 @@
+"""Logs: lines with the related ids, as JSON or for people at a terminal; never tokens, never message texts.
+
+Other packages are logged from level warning up, whatever level they set: below that they quote requests.
+"""
+
+from agentic_backend.telemetry.configuration import LogForm, configure_logging
+from agentic_backend.telemetry.formatters import ConsoleFormatter, JsonFormatter
+from agentic_backend.telemetry.log_tail import LogTail
+from agentic_backend.telemetry.story import Told, story_of
+
+__all__ = ["ConsoleFormatter", "JsonFormatter", "LogForm", "LogTail", "Told", "configure_logging", "story_of"]

@@ -1,0 +1,40 @@
+"""Configuration: where this process logs to, in which form, and from which level on."""
+
+import logging
+import sys
+import threading
+from collections.abc import Collection
+from typing import Any, Literal
+
+from agentic_backend.telemetry.formatters import ConsoleFormatter, JsonFormatter
+from agentic_backend.telemetry.origin import OURS, OursOrWarnings
+
+log = logging.getLogger(__name__)
+
+LogForm = Literal["auto", "json", "console"]
+
+
+def configure_logging(level: str, packages: Collection[str] = (), form: LogForm = "auto") -> None:
+    """Log to standard error; records of the server and of `packages` from `level` up.
+
+    `form` is JSON lines, or lines for people; `auto` is for people if standard error is a terminal.
+    Python's warnings and uncaught errors are logged too: Python's own output could quote anything.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    for_people = form == "console" or (form == "auto" and sys.stderr.isatty())
+    handler.setFormatter(ConsoleFormatter() if for_people else JsonFormatter())
+    handler.addFilter(OursOrWarnings(packages))
+    own = logging.getLevelName(level.upper())
+    handler.setLevel(own)
+    logging.basicConfig(level=max(own, logging.WARNING), handlers=[handler], force=True)
+    for name in (OURS, *packages):
+        logging.getLogger(name).setLevel(own)
+    logging.captureWarnings(True)
+    logging.raiseExceptions = False
+    sys.excepthook = lambda _, error, __: log.critical("uncaught error", exc_info=error)
+    sys.unraisablehook = lambda told: log.error("unraisable error", exc_info=told.exc_value)
+    threading.excepthook = _log_of_a_thread
+
+
+def _log_of_a_thread(told: Any) -> None:
+    log.error("uncaught error in a thread", exc_info=told.exc_value)

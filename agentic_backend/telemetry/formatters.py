@@ -1,0 +1,115 @@
+"""Formatters: what a log record looks like as a line, without secrets."""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agentic_backend.protocol.messages import utc_now
+from agentic_backend.redaction import redact, redacted, secrets_of
+from agentic_backend.telemetry.origin import OURS, package_of
+from agentic_backend.telemetry.story import story_of
+
+LONGEST_LINE = 4000
+"""Characters of a line of the LogTail."""
+
+_CONTEXT = ("request_id", "exchange_id", "session_id", "agent_id", "user_id")
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_QUOTING_ALL = ("root", "mcp", "client")
+_QUOTING = ("asyncio", "langchain_core.callbacks.manager")
+_LONGEST_FOREIGN = 1_000
+# What remains of each text and place, and how many of the places, where a line's exception is shortened.
+_SHORT_TEXT, _FEW_FRAMES = 200, 2
+# What the lines for people show in a form of their own.
+_HEAD = ("time", "level", "logger", "message")
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: time, level, logger, message, the record's extras, and an exception's `story_of`.
+
+    It redacts the secrets of this process's environment, and whatever looks like a secret (see redaction).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The secrets in this process's environment.
+        self._known = secrets_of()
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": utc_now().isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": redact(_message_of(record), self._known),
+        }
+        extras = redacted({key: value for key, value in vars(record).items() if key not in _STANDARD}, self._known)
+        line |= {key: extras.pop(key) for key in _CONTEXT if key in extras}
+        line |= extras
+        if "exception" not in line and record.exc_info and record.exc_info[1] is not None:
+            line["exception"] = story_of(record.exc_info[1])
+        return self.rendered(line)
+
+    def rendered(self, line: Mapping[str, Any]) -> str:
+        # In ASCII, so that any text can be written, even lone surrogates.
+        return json.dumps(line, default=str, separators=(",", ":"))
+
+
+class ConsoleFormatter(JsonFormatter):
+    """The same for people at a terminal: a line for the time, the level and the message, then an exception's lines."""
+
+    def rendered(self, line: Mapping[str, Any]) -> str:
+        rest = {key: value for key, value in line.items() if key not in _HEAD}
+        exception = rest.pop("exception", None)
+        head = f"{str(line['time'])[11:23]} {line['level']:<8} {line['message']}"
+        fields = "  ".join(f"{key}={_in_one_line(value)}" for key, value in rest.items() if value is not None)
+        story = _told_at_length(exception) if isinstance(exception, list) else []
+        text = "\n".join(["  ".join(filter(None, [_in_one_line(head), fields])), *story])
+        # A terminal must not obey what an exception's text contains.
+        return "".join(sign if sign.isprintable() or sign == "\n" else f"\\x{ord(sign):02x}" for sign in text)
+
+
+class TailFormatter(JsonFormatter):
+    """JSON of bounded length: what is too long is shortened in its exception, from the farthest cause on."""
+
+    def rendered(self, line: Mapping[str, Any]) -> str:
+        text = super().rendered(line)
+        story = line.get("exception")
+        if len(text) <= LONGEST_LINE or not isinstance(story, list):
+            return text
+        short = [_shortened(told) for told in story]
+        while len(text := super().rendered({**line, "exception": short})) > LONGEST_LINE and short:
+            short.pop()
+        return text
+
+
+def _shortened(told: Mapping[str, Any]) -> dict[str, Any]:
+    """One exception of a story."""
+    texts = {"text": told["text"][:_SHORT_TEXT]} if "text" in told else {}
+    return {**told, **texts, "at": [place[:_SHORT_TEXT] for place in told["at"][-_FEW_FRAMES:]]}
+
+
+def _in_one_line(value: object) -> str:
+    return (value if isinstance(value, str) else json.dumps(value, default=str)).replace("\n", "\\n")
+
+
+def _told_at_length(exception: Sequence[Any]) -> Iterator[str]:
+    """An exception and its causes; each with its type and text, then its places, the innermost last."""
+    for number, told in enumerate(exception):
+        kind = f"  {'caused by ' if number else ''}{told['type'].removeprefix('builtins.')}"
+        yield f"{kind}: {told['text']}".replace("\n", "\n    ") if told.get("text") else kind
+        yield from (f"    at {place}" for place in told["at"])
+
+
+def _message_of(record: logging.LogRecord) -> str:
+    # These loggers append an exception's text after the first line.
+    if record.name in _QUOTING:
+        return str(record.msg).partition("\n")[0]
+    if package_of(record) in _QUOTING_ALL:
+        # MCP's client, which also uses the root logger, quotes the server's data.
+        return f"a library's message, not shown: {record.module}, line {record.lineno}"
+    try:
+        message = record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        # The arguments don't match the format. Python's own report would quote them.
+        message = str(record.msg)
+    return message if package_of(record) == OURS else message[:_LONGEST_FOREIGN]

@@ -1,0 +1,46 @@
+"""LogTail: the latest lines of the log, in memory."""
+
+import logging
+from collections import deque
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from agentic_backend.telemetry.formatters import LONGEST_LINE, TailFormatter
+from agentic_backend.telemetry.origin import OursOrWarnings
+
+_TAIL_LINES = 500
+
+
+class LogTail(logging.Handler):
+    """The latest log lines, kept in memory for the operators.
+
+    The application attaches one while it is open. Bounded in the number and length of lines.
+    """
+
+    def __init__(self, packages: Collection[str] = ()) -> None:
+        super().__init__()
+        self.setFormatter(TailFormatter())
+        self.addFilter(OursOrWarnings(packages))
+        # The latest lines, oldest first.
+        self._lines: deque[str] = deque(maxlen=_TAIL_LINES)
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Collect log lines while the context is open."""
+        root = logging.getLogger()
+        root.addHandler(self)
+        try:
+            yield
+        finally:
+            root.removeHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # As in the standard library's handlers: a formatting error must not reach the caller.
+        try:
+            self._lines.append(self.format(record)[:LONGEST_LINE])
+        except Exception:
+            self.handleError(record)
+
+    def text(self) -> str:
+        """The lines, oldest first, each with a line feed."""
+        return "".join(f"{line}\n" for line in list(self._lines))

@@ -1,0 +1,34 @@
+"""Story: what a log line says of an exception and its causes."""
+
+import traceback
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from agentic_backend.exception_detail import causes_of, frames_of
+
+_MOST_CAUSES, _MOST_FRAMES, _LONGEST_SOURCE = 8, 12, 200
+
+Told = Callable[[BaseException, Sequence[traceback.FrameSummary]], str]
+"""What may be logged of an exception's text, given the frames that are logged with it."""
+
+
+def story_of(error: BaseException, told: Told | None = None) -> list[dict[str, object]]:
+    """`error`, the members of groups, and their causes: types, places, status codes.
+
+    Their texts are in it as `told` gives them; without it there are none, because they may quote a message or a token.
+    """
+    story: list[dict[str, object]] = []
+    for cause in islice(causes_of(error), _MOST_CAUSES):
+        frames = frames_of(cause, _MOST_FRAMES)
+        entry: dict[str, object] = {"type": f"{type(cause).__module__}.{type(cause).__qualname__}"}
+        if told is not None:
+            entry["text"] = told(cause, frames)
+        entry["at"] = [_place_of(frame, with_source=told is not None) for frame in frames]
+        numbers = {name: getattr(cause, name, None) for name in ("errno", "status_code")}
+        story.append(entry | {name: number for name, number in numbers.items() if isinstance(number, int)})
+    return story
+
+
+def _place_of(frame: traceback.FrameSummary, *, with_source: bool) -> str:
+    place = f"{frame.filename}:{frame.lineno} {frame.name}"
+    return f"{place}: {frame.line[:_LONGEST_SOURCE]}" if with_source and frame.line else place

@@ -148,7 +148,7 @@ class BlockedLoop:
             except Exception:
                 # What a task works on is in an author's hands. The next look may succeed.
                 if self._is_news("", "look"):
-                    log.exception("could not look what blocks the event loop")
+                    log.exception("event loop watch failed")
 
     def _look(self, now: float, lost_s: float) -> None:
         beat = self._beat
@@ -182,7 +182,7 @@ class BlockedLoop:
             return
         fields = {**worker.log_fields, "agent_id": worker.agent_id, "node": worker.node} if worker else {}
         log.warning(
-            "code blocks the event loop, and with it everybody; it belongs into a thread, or has to await",
+            "code blocks the event loop",
             extra={**fields, "line": block.line, "blocked_ms": round(blocked_s * 1000), "stack": block.stack},
         )
 

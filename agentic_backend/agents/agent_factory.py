@@ -183,14 +183,14 @@ class AgentFactory:
             if not closing.done():
                 # Cancelled but not awaited: an author's code may ignore the cancellation.
                 closing.cancel()
-                log.error("agent did not close in time", extra={"agent_id": agent.settings.id})
+                log.error("agent not closed in time", extra={"agent_id": agent.settings.id})
 
     async def _aclose(self, agent: AgentFlow) -> None:
         try:
             await agent.aclose()
         # An author's code may raise anything, or exit.
         except (Exception, KeyboardInterrupt, SystemExit):
-            log.exception("agent could not be closed", extra={"agent_id": agent.settings.id})
+            log.exception("agent not closed", extra={"agent_id": agent.settings.id})
 
     def _hold(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
         self._closing.add(task)

@@ -143,7 +143,7 @@ def _made(schema: Any, values: dict[str, Any], of_client: Collection[str]) -> An
     except Exception as error:
         # An author's class may raise anything; its text may quote a value of the client.
         told = {"schema": schema.__name__, "error": type(error).__name__}
-        log.error("a graph's context could not be made", extra=told)
+        log.error("graph context not made", extra=told)
         if isinstance(error, ValueError) and of_client:
             raise BadFrame("runtime_context: the agent does not take these values") from None
         raise AgentUnavailable("The agent's context could not be made.") from error

@@ -135,7 +135,7 @@ class GraphStore(BaseStore):
         if not writes:
             return
         if self._is_read_only:
-            log.info("a query's writes to the store are dropped", extra={"items": len(writes)})
+            log.info("store writes of a query dropped", extra={"items": len(writes)})
             return
         now = self._store.now()
         items = [

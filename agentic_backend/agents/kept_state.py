@@ -156,7 +156,7 @@ def pack_channels(values: Mapping[str, Any]) -> dict[str, Packed]:
         try:
             packed[name] = value if isinstance(value, Packed) else Packed(*serializer.dumps_typed(value))
         except (TypeError, ValueError):
-            log.warning("graph channel can't be serialized", extra={"channel": name, "form": type(value).__name__})
+            log.warning("graph channel not serializable", extra={"channel": name, "form": type(value).__name__})
     return packed
 
 
@@ -169,10 +169,10 @@ def pack_messages(messages: Sequence[Any], agent_id: str) -> tuple[list[Any], Pa
         try:
             packed = Packed(*serializer.dumps_typed(kept))
         except (TypeError, ValueError):
-            log.warning("a graph's messages can't be serialized", extra={"agent_id": agent_id})
+            log.warning("graph messages not serializable", extra={"agent_id": agent_id})
             return kept, None
     if len(packed.data) > MESSAGES_BYTES:
-        log.warning("a graph's messages are too large", extra={"agent_id": agent_id, "bytes": len(packed.data)})
+        log.warning("graph messages too large", extra={"agent_id": agent_id, "bytes": len(packed.data)})
         return kept, None
     return kept, packed
 
@@ -185,7 +185,7 @@ def _serializable(message: Any) -> Any:
         try:
             serializer.dumps_typed(getattr(message, name, None))
         except (TypeError, ValueError):
-            log.warning("a message's field can't be serialized", extra={"field": name})
+            log.warning("message field not serializable", extra={"field": name})
             message = message.model_copy(update={name: None if name == "artifact" else {}})
     return message
 
@@ -235,5 +235,4 @@ def _fitting(graph: Graph, name: str, packed: Packed, form: str | None, serde: A
 
 
 def _warn_of_misfit(agent_id: str, channel: str) -> None:
-    text = "a channel's kept value does not fit the type that its graph declares, so the channel begins anew"
-    log.warning(text, extra={"agent_id": agent_id, "channel": channel})
+    log.warning("graph channel begins anew", extra={"agent_id": agent_id, "channel": channel})

@@ -41,10 +41,10 @@ def pack_lasting(snapshot: Snapshot, graph: Graph, agent_id: str) -> bytes | Non
     try:
         packed = serializer.dumps_typed({"forms": forms, "snapshot": snapshot.pack()})[1]
     except (TypeError, ValueError):
-        log.warning("a subgraph's memory can't be serialized", extra={"agent_id": agent_id})
+        log.warning("subgraph memory not serializable", extra={"agent_id": agent_id})
         return None
     if len(packed) > _MOST_BYTES:
-        log.warning("a subgraph's memory is too large", extra={"agent_id": agent_id, "bytes": len(packed)})
+        log.warning("subgraph memory too large", extra={"agent_id": agent_id, "bytes": len(packed)})
         return None
     return packed
 
@@ -64,7 +64,7 @@ def unpack_lasting(packed: bytes, graph: Graph, agent_id: str) -> Snapshot | Non
         return _with_new_ids(old)
     except Exception:
         # Whatever the bytes are, the subgraphs can begin anew.
-        log.warning("the memory of an agent's subgraphs can't be read", exc_info=True, extra={"agent_id": agent_id})
+        log.warning("subgraph memory not readable", exc_info=True, extra={"agent_id": agent_id})
         return None
 
 
@@ -78,8 +78,7 @@ def _leave_out_misfits(stored: Stored, graph: Graph, forms: Mapping[str, str], a
         if not fits(graph, name, value.value if isinstance(value, _DeltaSnapshot) else value, forms.get(name)):
             del values[name]
             stored.checkpoint["channel_versions"].pop(name, None)
-            text = "a channel's kept value does not fit the type that its graph declares, so the channel begins anew"
-            log.warning(text, extra={"agent_id": agent_id, "channel": name})
+            log.warning("graph channel begins anew", extra={"agent_id": agent_id, "channel": name})
 
 
 def _with_new_ids(old: Snapshot) -> Snapshot:

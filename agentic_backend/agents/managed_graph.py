@@ -67,8 +67,7 @@ class ManagedGraph:
 
     def _tell_if_early(self, task: asyncio.Task[None]) -> None:
         if self._entered.done() and not self._closing.is_set() and not task.cancelled():
-            text = "the context of an agent's graph has ended on its own"
-            log.error(text, exc_info=task.exception(), extra={"agent_id": self._agent_id})
+            log.error("graph context ended early", exc_info=task.exception(), extra={"agent_id": self._agent_id})
 
 
 @asynccontextmanager

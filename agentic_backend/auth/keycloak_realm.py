@@ -89,7 +89,7 @@ class KeycloakRealm:
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 answer = _TokenAnswer.model_validate(await call)
         except (TimeoutError, KeycloakError, TypeError, ValidationError) as error:
-            log.warning("no tokens from keycloak", extra={"reason": _reason(error)})
+            log.warning("Keycloak gave no tokens", extra={"reason": _reason(error)})
             if isinstance(error, KeycloakError) and 400 <= (error.response_code or 0) < 500:
                 raise Unauthenticated("Keycloak did not accept the token; sign in again.") from error
             raise AuthUnavailable("Keycloak can't be reached at the moment; try again soon.") from error

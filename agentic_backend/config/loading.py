@@ -55,7 +55,7 @@ def load_settings(path: Path | None, overrides: Mapping[str, object]) -> Setting
         if not layers.lay(keys, value, origin):
             problems.append(_unknown(origin))
     for warning in layers.warnings:
-        log.warning(str(warning))
+        log.warning("setting has an older name", extra={"problem": str(warning)})
     try:
         settings = Settings.model_validate(layers.values)
     except ValidationError as error:

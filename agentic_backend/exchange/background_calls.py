@@ -129,7 +129,7 @@ class BackgroundCalls:
         if not self._running[user_id]:
             del self._running[user_id]
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("the end of a tool in the background could not be stored", exc_info=error)
+            log.error("end of a background tool not stored", exc_info=error)
 
     async def _run(self, call: _Call) -> None:
         make_current(call.context)
@@ -157,7 +157,7 @@ class BackgroundCalls:
         except Exception as error:
             # An author's tool may raise anything; its text may quote what people said.
             told = {"tool": call.name, "exchange_id": call.context.exchange_id, "session_id": call.session_id}
-            log.error("a tool failed in the background", exc_info=error, extra=told)
+            log.error("background tool failed", exc_info=error, extra=told)
             return _Outcome("error", "The tool failed.")
 
     async def _settle(self, call: _Call | ToolCallRecord, outcome: _Outcome) -> None:

@@ -139,7 +139,7 @@ class Exchange:
         # This task owns the graph's task to its end, even if that ignores its cancellation.
         await asyncio.wait({graph})
         if not graph.cancelled() and (late := graph.exception()) is not None and outcome.error is None:
-            log.warning("a graph failed after its exchange had ended", exc_info=late, extra=self._start.log_fields)
+            log.warning("graph failed after its exchange ended", exc_info=late, extra=self._start.log_fields)
 
     @property
     def _is_blocked(self) -> bool:

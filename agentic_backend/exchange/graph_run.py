@@ -145,7 +145,7 @@ class GraphRun:
             return await asyncio.to_thread(snapshot.pack)
         except (TypeError, ValueError, RuntimeError) as error:
             # RuntimeError: the graph changes a value in place while it is packed.
-            log.warning("a graph's checkpoint can't be kept", exc_info=error, extra=self._start.log_fields)
+            log.warning("graph checkpoint not kept", exc_info=error, extra=self._start.log_fields)
             return None
 
     @property

@@ -54,7 +54,10 @@ class ExchangeLauncher:
         relay.start(Exchange(start, graph_run, exchange_log, self._services, modules))
         if start.session_id is not None:
             relay.session_news(record.user_id, start.session_id)
-        log.info("exchange started" if start.resume_point is None else "exchange continues", extra=start.log_fields)
+        if start.resume_point is None:
+            log.info("exchange started", extra=start.log_fields)
+        else:
+            log.info("exchange continues", extra=start.log_fields)
         return exchange_log
 
     def _modules_of(self, start: ExchangeStart) -> ExchangeModules | None:

@@ -147,7 +147,7 @@ class Recall:
             return {} if stored is None else unpack_states(stored)
         except Exception:
             # Whatever the bytes are, the stored messages serve.
-            log.warning("a session's state can't be read", exc_info=True, extra={"session_id": session.id})
+            log.warning("session state not readable", exc_info=True, extra={"session_id": session.id})
             return {}
 
     async def end(
@@ -170,7 +170,7 @@ class Recall:
             return await asyncio.to_thread(_ended, warm, memory, values, left, graphs, next_rank)
         except Exception:
             # RuntimeError, for example: code of the graph that runs on changes a value while it is packed.
-            log.warning("a graph's state can't be kept", exc_info=True, extra={"agent_id": warm.key[1]})
+            log.warning("graph state not kept", exc_info=True, extra={"agent_id": warm.key[1]})
             return Ended()
 
 
@@ -194,7 +194,7 @@ def _restored(warm: WarmAgent, states: Mapping[str, bytes]) -> tuple[Kept, list[
     try:
         return restore(Kept.unpack(states[agent_id]), warm.flow.get_compiled_graph(), agent_id)
     except Exception:
-        log.warning("an agent's state can't be read", exc_info=True, extra={"agent_id": agent_id})
+        log.warning("agent state not readable", exc_info=True, extra={"agent_id": agent_id})
         return NOTHING, []
 
 
@@ -254,6 +254,6 @@ def _bounded(states: dict[str, bytes]) -> dict[str, bytes]:
     for agent_id in states:
         if sum(map(len, states.values())) <= STATE_BYTES:
             break
-        log.warning("a session's states are too large together", extra={"agent_id": agent_id})
+        log.warning("session state too large", extra={"agent_id": agent_id})
         states[agent_id] = Kept.unpack(states[agent_id]).without_messages()._replace(graphs=b"").pack()
     return states

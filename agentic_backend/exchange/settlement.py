@@ -58,7 +58,7 @@ class Settlement:
         """The outcome of a run that failed with `error`; writes the error to the server's log."""
         if isinstance(error, FencedOut):
             # No failure: another instance took the exchange over, or it was deleted. `settle` finds out which.
-            log.warning("exchange no longer belongs to its server", extra=self._start.log_fields)
+            log.warning("exchange taken over by another instance", extra=self._start.log_fields)
             return Outcome(ExchangeStatus.INTERRUPTED, Interrupted())
         typed = self._graph_run.typed(error)
         report = FailureReport(self._graph_run.secrets)
@@ -112,11 +112,11 @@ class Settlement:
                 lambda: self._services.show_stored(self._outbox.log), self._life.while_process_stays
             )
         except StoreUnavailable:
-            log.error("the end of an exchange could not be read", extra=self._start.log_fields)
+            log.error("exchange end not readable", extra=self._start.log_fields)
         else:
             if not is_stored:
                 # It was deleted with its session, so no stored end can contradict this one.
-                log.info("exchange was deleted with its session", extra=self._start.log_fields)
+                log.info("exchange deleted with its session", extra=self._start.log_fields)
                 request_id, session = self._start.record.request_id, self._outbox.writer.session
                 show_deletion(self._outbox.log, request_id=request_id, usage=usage, session=session)
         self._life.leave()
@@ -127,7 +127,7 @@ class Settlement:
         closing = started.closing(outcome.status, self._clock()) if started is not None else self._unstarted(outcome)
         if started is not None and started.transcoder.said_nothing:
             nodes = list(started.transcoder.nodes)
-            log.warning("a graph ended without a text of its own", extra={**self._start.log_fields, "nodes": nodes})
+            log.warning("graph ended without a text", extra={**self._start.log_fields, "nodes": nodes})
         outcome, closing = await self._passed(outcome, closing)
         self._ended = await self._left_by(started, outcome, len(closing))
         progress = Progress(

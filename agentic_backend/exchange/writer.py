@@ -176,7 +176,7 @@ class QueryWriter:
                 await self._store.record_kpi(end.kpi)
             except StoreUnavailable:
                 # The answer is complete, and is given even if its KPIs can't be stored.
-                log.warning("the KPIs of a query are lost", extra={"exchange_id": self._exchange_id})
+                log.warning("KPIs of a query lost", extra={"exchange_id": self._exchange_id})
         return messages
 
     async def set_waiting(self, pause: Pause) -> None:

@@ -263,7 +263,7 @@ def fixed_headers(settings: McpAuthSettings) -> dict[str, str]:
     assert settings.header is not None and settings.environment is not None, "the settings are validated"
     value = os.environ.get(settings.environment)
     if not value:
-        log.error("the environment variable of an MCP server is not set", extra={"variable": settings.environment})
+        log.error("environment variable of an MCP server not set", extra={"variable": settings.environment})
         raise AgentUnavailable(f"The environment variable {settings.environment} is not set.")
     return {settings.header: value}
 

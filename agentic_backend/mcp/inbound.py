@@ -140,7 +140,7 @@ class Inbound:
         """An error as the answer to a request whose own answer can't be read; None if the request is unknown."""
         if request is None:
             return None
-        log.warning("MCP server %s", what, extra={"mcp_server": self._server_id})
+        log.warning("MCP answer refused", extra={"mcp_server": self._server_id, "reason": what})
         told = {"code": _SERVER_ERROR, "message": f"The MCP server '{self._server_id}' {what}."}
         return orjson.dumps({"jsonrpc": "2.0", "id": request, "error": told})
 

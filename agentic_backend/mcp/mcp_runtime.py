@@ -170,7 +170,7 @@ def _offered(use: ServerUse, tools: Sequence[Tool]) -> list[Tool]:
     if use.tools is None:
         return list(tools)
     if unknown := [name for name in use.tools if name not in names]:
-        log.warning("an MCP server lacks tools that an agent picks", extra={"mcp_server": use.id, "tools": unknown})
+        log.warning("MCP server lacks tools", extra={"mcp_server": use.id, "tools": unknown})
     return [tool for tool in tools if tool.name in use.tools]
 
 

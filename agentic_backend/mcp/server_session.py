@@ -324,9 +324,10 @@ class ServerSession:
         lacks = self._lacks_token(error)
         self._unavailable = self._says(lacks or self._is_down(error, _RESTARTING))
         # If a server stays away, each agent logs only the first loss as a warning.
-        level = logging.DEBUG if is_again else logging.WARNING
         fields = {"mcp_server": self.server_id, "refused": lacks is not None}
-        log.log(level, "MCP session lost", exc_info=_cause(error), extra=fields)
+        log.log(
+            logging.DEBUG if is_again else logging.WARNING, "MCP session lost", exc_info=_cause(error), extra=fields
+        )
         return lacks is not None
 
     def _lacks_token(self, error: Exception | None) -> str | None:

@@ -164,7 +164,7 @@ class _ErrorLines(asyncio.Protocol):
             said = said[: max(len(said) - self._unsure, 0)]
         text = said[:_LONGEST_LINE].decode(errors="replace").rstrip()
         if text:
-            log.debug("MCP server says: %s", text, extra={"mcp_server": self._server_id})
+            log.debug("MCP server says", extra={"mcp_server": self._server_id, "text": text})
 
 
 @asynccontextmanager

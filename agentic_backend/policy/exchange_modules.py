@@ -181,7 +181,7 @@ class ExchangeModules:
             if trail and self._subject.session is not None:
                 await self._store.add_trail(trail)
         except StoreUnavailable:
-            log.warning("what modules have found is lost", extra={**self._subject.log_fields, "point": str(point)})
+            log.warning("findings of modules lost", extra={**self._subject.log_fields, "point": str(point)})
 
     async def _review(
         self,
@@ -283,7 +283,7 @@ class ExchangeModules:
     ) -> HookResult:
         blocks = module.spec.entry.on_failure == "block"
         told = {"chat_module": module.name, "point": str(point), "error": error, "where": where, "duration_ms": took_ms}
-        log.warning("a module failed", extra={**self._subject.log_fields, **told})
+        log.warning("module failed", extra={**self._subject.log_fields, **told})
         trail.append(
             ModuleErrorRecord(
                 id=uuid4().hex,

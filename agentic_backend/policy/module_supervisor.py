@@ -80,7 +80,7 @@ class ModuleSupervisor:
                 async with asyncio.timeout(_CLOSE_S):
                     await module.instance.aclose()
             except Exception as error:
-                log.warning("a module did not close", extra={"chat_module": module.name, "error": type(error).__name__})
+                log.warning("module not closed", extra={"chat_module": module.name, "error": type(error).__name__})
             await module.aclose(_CLOSE_S)
 
     def of_exchange(

@@ -168,14 +168,14 @@ class RedisBroadcast:
         except NotUnderstood:
             self._not_understood()
         except Exception as error:
-            log.exception("a message of the broadcast could not be acted upon", exc_info=error)
+            log.exception("handling a broadcast message failed", exc_info=error)
 
     def _not_understood(self) -> None:
         """Log it, at most once a minute: another version may send many."""
         now = asyncio.get_running_loop().time()
         if now >= self._tell_at:
             self._tell_at = now + _TELL_EVERY_S
-            log.warning("a message of the broadcast was not understood")
+            log.warning("broadcast message not understood")
 
     def _back(self) -> None:
         if self._is_up is not None:

@@ -160,7 +160,7 @@ class RedisMirrors:
     def _tell(self, mirror: _Mirror) -> None:
         if not mirror.has_told:
             mirror.has_told = True
-            log.warning("an entry of the broadcast was not understood", extra={"exchange_id": mirror.log.exchange_id})
+            log.warning("broadcast entry not understood", extra={"exchange_id": mirror.log.exchange_id})
 
 
 def _now() -> float:

@@ -382,7 +382,7 @@ class Relay:
         self._tasks.discard(task)
         # Checked here, because the caller that awaited it may have been cancelled.
         if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, AgenticError):
-            log.error("a task failed", exc_info=error)
+            log.error("background task failed", exc_info=error)
 
     async def _run(self, exchange: RunningExchange) -> None:
         exchange_id, session_id = exchange.log.exchange_id, exchange.log.session_id

@@ -47,7 +47,8 @@ class AcceptedConnections:
         if self._reserve_from is None or bound is None or bound.fileno() < self._reserve_from:
             return True
         transport.abort()
-        self._note("descriptors", "file descriptors run out, connections are dropped")
+        if times := self._counted("descriptors"):
+            log.warning("file descriptors run out, connections are dropped", extra={"count": times})
         return False
 
     def silent(self, transport: asyncio.Transport) -> None:
@@ -57,17 +58,17 @@ class AcceptedConnections:
             oldest = next(iter(self._silent))
             self.heard(oldest)
             oldest.abort()
-            self._note("silent", "too many connections ask for nothing, the oldest are dropped")
+            if times := self._counted("silent"):
+                log.warning("too many connections ask for nothing, the oldest are dropped", extra={"count": times})
 
     def heard(self, transport: asyncio.Transport) -> None:
         """Remove a connection that has sent a complete request or is closed."""
         self._silent.pop(transport, None)
 
-    def _note(self, reason: str, message: str) -> None:
+    def _counted(self, reason: str) -> int:
+        """Count a dropped connection; return how many to log now, or 0."""
         self._dropped(reason)
-        times = self._repeats.count(reason)
-        if times:
-            log.warning(message, extra={"count": times})
+        return self._repeats.count(reason)
 
 
 def raise_descriptor_limit() -> None:

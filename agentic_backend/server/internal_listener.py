@@ -58,4 +58,4 @@ class InternalListener:
         try:
             asyncio.run(self._listener.listen())
         except Exception:
-            log.exception("the internal listener has ended: metrics and health are gone")
+            log.exception("internal listener ended")

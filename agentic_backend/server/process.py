@@ -263,7 +263,7 @@ async def serve(
         print(f"Chat at {addresses.public}{inside}\n", end="", flush=True)
         log.info("server started", extra=start_facts(settings, agents))
         await order.stop.wait()
-        log.info("stopping")
+        log.info("server stopping")
         # A thread enforces the end, because the event loop may be too busy.
         end_in_time(settings.server.grace_s, drain)
     # Leaving `running` has ended exchanges and closed sockets and store. Queued blocking code never starts; code that
@@ -283,5 +283,5 @@ async def _end_without_stragglers() -> None:
         for task in tasks:
             task.cancel()
         await asyncio.sleep(0.05)
-    log.warning("agents still at work are left behind", extra={"tasks": len(tasks), "threads": len(threads)})
+    log.warning("process exits while agents still run", extra={"tasks": len(tasks), "threads": len(threads)})
     leave_now()

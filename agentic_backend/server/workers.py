@@ -115,7 +115,7 @@ class Workers:
             self._status = CANNOT_START
             self._stop()
             return
-        log.warning("a worker has ended", extra={"worker": worker.number, "status": status})
+        log.warning("worker ended", extra={"worker": worker.number, "status": status})
         worker.start_at = now + next(worker.delays)
 
     def _stop(self) -> None:

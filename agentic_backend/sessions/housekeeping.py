@@ -67,12 +67,12 @@ class Housekeeping:
                 # If the loop ended, no chore would ever be done again.
                 code = error.code if isinstance(error, AgenticError) else None
                 fields = {"chore": chore.name, "code": code}
-                log.warning("a chore failed", exc_info=None if code else error, extra=fields)
+                log.warning("chore failed", exc_info=None if code else error, extra=fields)
                 self._kpi.sessions.chore(chore.name, "failed", 0)
                 return
             self._kpi.sessions.chore(chore.name, "ok", done)
             if done:
-                log.info("a chore was done", extra={"chore": chore.name, "count": done})
+                log.info("chore done", extra={"chore": chore.name, "count": done})
             if done < self._batch:
                 return
             await asyncio.sleep(_BETWEEN_BATCHES_S)

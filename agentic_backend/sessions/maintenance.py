@@ -105,7 +105,7 @@ class Maintenance:
         for exchange_id in lost:
             record, exchange = await self._store.get_exchange(exchange_id), self._relay.running(exchange_id)
             if exchange is not None and not self._is_own(record):
-                log.warning("an exchange was lost to another instance", extra={"exchange_id": exchange_id})
+                log.warning("exchange lost to another instance", extra={"exchange_id": exchange_id})
                 exchange.interrupt()
 
     def _is_own(self, record: ExchangeRecord | None) -> bool:
@@ -168,7 +168,7 @@ class Maintenance:
             await end(record)
         except AgenticError as error:
             log_fields = {"exchange_id": record.id, "session_id": record.session_id, "code": error.code}
-            log.warning("an overdue exchange could not be ended", extra=log_fields)
+            log.warning("overdue exchange not ended", extra=log_fields)
 
     async def _compare_clocks(self) -> None:
         ahead_s = await self._store.compare_clocks()
@@ -177,9 +177,9 @@ class Maintenance:
         self._kpi.dependencies.clock_skew(ahead_s)
         was_skewed, self._is_skewed = self._is_skewed, abs(ahead_s) > _TOLERATED_SKEW_S
         if self._is_skewed and not was_skewed:
-            log.warning("the machine's clock is not the database's", extra={"ahead_s": round(ahead_s, 3)})
+            log.warning("clock skew", extra={"ahead_s": round(ahead_s, 3)})
         elif was_skewed and not self._is_skewed:
-            log.info("the machine's clock is the database's again", extra={"ahead_s": round(ahead_s, 3)})
+            log.info("clock skew ended", extra={"ahead_s": round(ahead_s, 3)})
 
 
 def _key(record: ExchangeRecord, beats: Collection[str]) -> str:

@@ -35,11 +35,11 @@ class Recovery:
         try:
             await self._closing.close(record, INTERRUPTED)
         except FencedOut:
-            log.info("exchange was ended by another instance", extra=log_fields)
+            log.info("exchange ended by another instance", extra=log_fields)
             return False
         log.warning("exchange interrupted: its server went away", extra=log_fields)
         try:
             await self._resume(record)
         except AgenticError as error:
-            log.warning("an interrupted exchange was not resumed", extra={**log_fields, "code": error.code})
+            log.warning("interrupted exchange not resumed", extra={**log_fields, "code": error.code})
         return True

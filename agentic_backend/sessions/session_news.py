@@ -51,7 +51,7 @@ class SessionNews:
         before = self._unread.get(session_id)
         self._unread[session_id] = _News(user_id, ended or (before.ended if before is not None else None))
         if len(self._unread) > _UNREAD_AT_MOST:
-            log.warning("more sessions change than can be told")
+            log.warning("session news dropped")
             self._unread.clear()
             self._followers.missed()
         self._wanted.set()
@@ -72,7 +72,7 @@ class SessionNews:
                 await asyncio.sleep(next(delays))
             except Exception as error:
                 # If the loop ended, nobody would be told of anything any more.
-                log.error("news of sessions can't be told", exc_info=error)
+                log.error("session news failed", exc_info=error)
                 self._unread.clear()
                 self._followers.missed()
 

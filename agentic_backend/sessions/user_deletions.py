@@ -134,5 +134,5 @@ class UserDeletions:
         try:
             await self._store.erase()
         except StoreUnavailable:
-            log.warning("the database's file was not packed in time: what was deleted may be in its free space")
+            log.warning("database file not packed in time")
         return True

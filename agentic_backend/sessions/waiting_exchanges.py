@@ -94,7 +94,7 @@ class WaitingExchanges:
             if not await self._reject(waiting):
                 await self.stop(waiting)
         except ApprovalNotFound:
-            log.info("decided before it expired", extra={"exchange_id": waiting.id})
+            log.info("approval decided before its deadline", extra={"exchange_id": waiting.id})
 
     async def _reject(self, waiting: ExchangeRecord) -> bool:
         """Reject the open requests and let the exchange continue; False if that is not possible."""
@@ -162,7 +162,7 @@ class WaitingExchanges:
         for decision in decisions:
             self._kpi.exchanges.decided(decision.action)
             log_fields = {"exchange_id": waiting.id, "session_id": waiting.session_id, "user_id": decision.by}
-            log.info("decided", extra={**log_fields, "action": decision.action, "tool": decision.name})
+            log.info("approval decided", extra={**log_fields, "action": decision.action, "tool": decision.name})
 
     async def _decide(self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], owner: str | None) -> None:
         """Store the decisions. Retried during an outage, because only the store's answer may have been lost."""

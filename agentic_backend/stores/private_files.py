@@ -25,7 +25,7 @@ def private_directory(directory: Path) -> None:
     """
     directory.mkdir(mode=_DIRECTORY, parents=True, exist_ok=True)
     if directory.stat().st_mode & stat.S_ISVTX:
-        log.warning("the data directory can be used by everybody", extra={"path": str(directory)})
+        log.warning("data directory open to everybody", extra={"path": str(directory)})
     else:
         _narrow(directory)
 
@@ -69,6 +69,6 @@ def _narrow(path: Path) -> None:
     try:
         path.chmod(mode & 0o700)
     except OSError as error:
-        log.warning("files of the server can be read by others", extra={**rights, "reason": error.strerror})
+        log.warning("file permissions too wide", extra={**rights, "reason": error.strerror})
     else:
-        log.info("rights narrowed to the server's own", extra=rights)
+        log.info("file permissions narrowed", extra=rights)

@@ -88,7 +88,7 @@ class ChunkFolding:
         except Exception as error:
             # LangChain adds up the rest at the end, and raises the error if the chunks can't be added.
             self._is_over = True
-            log.info("chunks of a model can't be added up", extra={"reason": type(error).__name__})
+            log.info("model chunks can't be added", extra={"reason": type(error).__name__})
 
 
 def _folded(chunks: list[ChatGenerationChunk]) -> ChatGenerationChunk:

@@ -42,7 +42,7 @@ class Emissions:
         self._count += 1
         self._bytes += emitted.size
         if self._count > MOST or self._bytes > MOST_BYTES:
-            log.warning("an agent emits more parts than an exchange may have", extra={"left_out": len(emitted.parts)})
+            log.warning("agent emits too many parts", extra={"left_out": len(emitted.parts)})
             return [ActivityDraft("progress", {"left_out_parts": len(emitted.parts)})]
         beside = (one for one in writings if one.place[0] == namespace and self._is_said(one))
         if (writing := next(beside, None)) is not None:

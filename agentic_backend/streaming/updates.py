@@ -55,5 +55,5 @@ def written_to(update: Any, channel: str) -> Iterator[Any]:
 def _converted(message: Any) -> list[BaseMessage]:
     found = message_of(message)
     if found is None:
-        log.warning("a node's update holds a message of unknown form", extra={"form": type(message).__name__})
+        log.warning("node update has an unknown message", extra={"form": type(message).__name__})
     return [] if found is None else [found]

@@ -119,7 +119,7 @@ async def test_an_answer_without_tokens_is_an_error_that_tells_nothing(
         await authenticator.exchange(SUBJECT, "tools")
     assert "opaque" not in f"{refused.value} {not_exchanged.value}"
     logging.getLogger().removeHandler(handler)
-    assert written.getvalue().count("no tokens from keycloak") == 2
+    assert written.getvalue().count("Keycloak gave no tokens") == 2
     assert "opaque" not in written.getvalue()
 
 

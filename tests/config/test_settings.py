@@ -255,7 +255,7 @@ def test_an_older_name_of_a_setting_is_taken_with_a_warning(
         "environment": "environment: AGENTIC_RELAY__URL",
         "command line": "command line: --relay",
     }
-    [warning] = caplog.messages
+    [warning] = [vars(record)["problem"] for record in caplog.records]
     assert warning == f"{named[source]}: an older name of broadcast.url, which is still taken"
 
 

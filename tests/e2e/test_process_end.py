@@ -259,7 +259,7 @@ async def test_a_tool_that_never_ends_does_not_keep_the_process(tmp_path: Path, 
         check_exchange([event for event in client.events if event["type"] != "session"])
         assert client.events[-1]["status"] == "interrupted"
         assert await ending == 0
-        only_logs(server, "agents still at work are left behind")
+        only_logs(server, "process exits while agents still run")
 
 
 async def test_a_client_that_reads_nothing_does_not_keep_the_process(tmp_path: Path) -> None:

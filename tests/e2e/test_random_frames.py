@@ -280,5 +280,5 @@ def test_the_contract_holds_for_random_frames(
         hold()
     finally:
         runner.run(serving.__aexit__(None, None, None))
-    odd = {"frame failed", "socket failed", "a task failed", "request failed"}
+    odd = {"frame failed", "socket failed", "background task failed", "request failed"}
     assert odd & {record.getMessage() for record in caplog.records} == set()

@@ -30,5 +30,5 @@ async def test_it_is_interrupted_without_an_error_in_the_log(
     assert (final["status"], final["error"]["request_id"]) == ("interrupted", "request")
     assert final["session"]["id"] == log.session_id
     lines = [record for record in caplog.records if record.name.startswith("agentic_backend.exchange")]
-    assert "exchange was deleted with its session" in [record.getMessage() for record in lines]
+    assert "exchange deleted with its session" in [record.getMessage() for record in lines]
     assert [record.getMessage() for record in lines if record.levelno >= logging.ERROR] == []

@@ -19,7 +19,7 @@ LOGGER = "agentic_backend.mcp.stdio"
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == LOGGER]
+    return [vars(record)["text"] for record in caplog.records if record.message == "MCP server says"]
 
 
 async def test_lines_are_logged_at_debug_with_the_server(caplog: pytest.LogCaptureFixture) -> None:
@@ -27,7 +27,7 @@ async def test_lines_are_logged_at_debug_with_the_server(caplog: pytest.LogCaptu
         async with built(tool_user({"echo": echo_over_stdio()})) as agent:
             await told(agent, "noise", text="one\ntwo")
             await eventually(lambda: len(lines(caplog)) == 2)
-    assert [line.rpartition(": ")[2] for line in lines(caplog)] == ["noise on standard error one", "two"]
+    assert lines(caplog) == ["noise on standard error one", "two"]
     assert {(record.levelname, vars(record)["mcp_server"]) for record in caplog.records if record.name == LOGGER} == {
         ("DEBUG", "echo")
     }
@@ -37,7 +37,7 @@ async def test_long_lines_are_cut(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, LOGGER):
         async with built(tool_user({"echo": echo_over_stdio()})) as agent:
             await told(agent, "noise", text="x" * 300_000 + "\nlast")
-            await eventually(lambda: lines(caplog)[-1:] == ["MCP server says: last"])
+            await eventually(lambda: lines(caplog)[-1:] == ["last"])
     assert all(len(line) < 1100 for line in lines(caplog))
 
 
@@ -46,7 +46,7 @@ async def test_the_environment_that_a_server_was_given_is_redacted(caplog: pytes
         async with built(tool_user({"echo": echo_over_stdio(env={"API_KEY": "quokkaberry"})})) as agent:
             await told(agent, "noise", text="my key is quokkaberry.")
             await eventually(lambda: lines(caplog))
-    assert lines(caplog) == ["MCP server says: noise on standard error my key is [redacted]."]
+    assert lines(caplog) == ["noise on standard error my key is [redacted]."]
 
 
 async def test_each_value_is_redacted_in_every_form_whatever_its_name(caplog: pytest.LogCaptureFixture) -> None:
@@ -55,19 +55,19 @@ async def test_each_value_is_redacted_in_every_form_whatever_its_name(caplog: py
     with caplog.at_level(logging.DEBUG, LOGGER):
         async with built(tool_user({"echo": echo_over_stdio(env=given)})) as agent:
             await told(agent, "noise", text="\n".join(["", *forms, "end"]))
-            await eventually(lambda: lines(caplog)[-1:] == ["MCP server says: end"])
-    assert lines(caplog)[1:-1] == ["MCP server says: [redacted]"] * 6
+            await eventually(lambda: lines(caplog)[-1:] == ["end"])
+    assert lines(caplog)[1:-1] == ["[redacted]"] * 6
 
 
 async def logged(caplog: pytest.LogCaptureFixture, secrets: list[str], *texts: str) -> list[str]:
-    """What the log shows of lines on standard error, without the words of ours before each."""
+    """What the log shows of lines on standard error."""
     caplog.clear()
     with caplog.at_level(logging.DEBUG, LOGGER):
         async with stderr_log("raw", Credentials(secrets)) as sink:
             await asyncio.to_thread(print, *texts, "end", sep="\n", file=sink, flush=True)
             sink.close()
-            await eventually(lambda: lines(caplog)[-1:] == ["MCP server says: end"])
-    return [line.removeprefix("MCP server says: ") for line in lines(caplog)[:-1]]
+            await eventually(lambda: lines(caplog)[-1:] == ["end"])
+    return lines(caplog)[:-1]
 
 
 async def test_a_value_across_the_cut_is_redacted(caplog: pytest.LogCaptureFixture) -> None:
@@ -108,7 +108,7 @@ async def test_a_line_without_an_end_takes_no_memory(caplog: pytest.LogCaptureFi
             tracemalloc.stop()
             sink.write("\nlast\n")
             sink.close()
-            await eventually(lambda: lines(caplog)[-1:] == ["MCP server says: last"])
+            await eventually(lambda: lines(caplog)[-1:] == ["last"])
     print(f"figure: {MEBIBYTES} MiB without a line feed: memory +{most / MIB:.1f} MiB")
     assert most < MEBIBYTES * MIB / 2
     assert all(len(line) < 1100 for line in lines(caplog))

@@ -120,7 +120,7 @@ async def test_a_listener_that_fails_is_told_on(
     here, there = await two(opened, redis_url)
     there.listener.fails = True
     here.broadcast.stop("x")
-    await until(lambda: "could not be acted upon" in caplog.text)
+    await until(lambda: "handling a broadcast message failed" in caplog.text)
     there.listener.fails = False
     here.broadcast.stop("y")
     await until(lambda: ("stopped", "y") in there.listener.told)

@@ -22,8 +22,9 @@ def tells_of_the_size(caplog: pytest.LogCaptureFixture, exchange_id: str) -> boo
     [record] = [each for each in caplog.records if each.levelno == logging.WARNING]
     told = vars(record)
     assert "secret" not in str(told)
-    return (record.getMessage(), told["exchange_id"], told["bytes"]) == (
-        "a session's state is too large to be kept",
+    return (record.getMessage(), told["what"], told["exchange_id"], told["bytes"]) == (
+        "state too large for MongoDB",
+        "a session's state",
         exchange_id,
         len(LARGE),
     )

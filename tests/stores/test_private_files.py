@@ -61,7 +61,7 @@ def test_what_is_wider_is_narrowed_and_told(tmp_path: Path, caplog: pytest.LogCa
     private_directory(data)
     with sole_use(data):
         assert asyncio.run(rights_while_open(data)) == {"data": "0700"} | dict.fromkeys(names, "0600")
-    told = [vars(record)["path"] for record in caplog.records if record.message.startswith("rights narrowed")]
+    told = [vars(record)["path"] for record in caplog.records if record.message == "file permissions narrowed"]
     assert told == [str(data), *(str(data / name) for name in names)]
 
 
@@ -69,5 +69,5 @@ def test_a_directory_that_is_everybody_s_stays_so(tmp_path: Path, caplog: pytest
     tmp_path.chmod(0o1777)
     private_directory(tmp_path)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o1777
-    assert "can be used by everybody" in caplog.text
+    assert "data directory open to everybody" in caplog.text
     tmp_path.chmod(0o700)

@@ -122,7 +122,8 @@ async def test_a_locked_file_is_unavailable_to_writers_until_it_is_free(
     await execute(other, "BEGIN IMMEDIATE")
     outcomes = await asyncio.gather(*(hasty_store.append(fence, [answer()]) for _ in range(5)), return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 5
-    assert "SQLite failed in append: SQLITE_BUSY" in caplog.messages
+    told = [(vars(record)["operation"], vars(record)["reason"]) for record in caplog.records]
+    assert ("append", "SQLITE_BUSY") in told
     assert await ranks(hasty_store, fence.session_id) == [0]
     await execute(other, "ROLLBACK")
     await hasty_store.append(fence, [answer()], an_end())

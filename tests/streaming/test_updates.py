@@ -79,7 +79,7 @@ def test_a_call_in_a_short_form_is_a_call() -> None:
 def test_a_form_that_nobody_knows_is_left_to_the_graph(unknown: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         assert list(messages_in({"messages": [unknown, ONE]})) == [ONE]
-    assert caplog.messages == ["a node's update holds a message of unknown form"]
+    assert caplog.messages == ["node update has an unknown message"]
     assert "Hi" not in caplog.text
 
 

@@ -146,7 +146,7 @@ def is_too_large(what: str, exchange_id: str, state: bytes) -> bool:
     """Whether no document holds this state of the exchange; then a warning says that `what` isn't kept."""
     if len(state) <= LARGEST_STATE:
         return False
-    _LOG.warning("%s is too large to be kept", what, extra={"exchange_id": exchange_id, "bytes": len(state)})
+    _LOG.warning("state too large for MongoDB", extra={"what": what, "exchange_id": exchange_id, "bytes": len(state)})
     return True
 
 

@@ -232,10 +232,10 @@ def _unavailable(operation: str, late: Callable[[], AgenticError] = StoreUnavail
     try:
         yield
     except ExecutionTimeout as error:
-        _LOG.warning("MongoDB took too long in %s", operation)
+        _LOG.warning("MongoDB took too long", extra={"operation": operation})
         raise late() from error
     except (PyMongoError, OSError) as error:
         # TimeoutError is an OSError.
-        code = getattr(error, "code", None)
-        _LOG.warning("MongoDB failed in %s: %s%s", operation, type(error).__name__, f" {code}" if code else "")
+        told = {"operation": operation, "reason": type(error).__name__, "mongodb_code": getattr(error, "code", None)}
+        _LOG.warning("MongoDB failed", extra=told)
         raise StoreUnavailable from error

@@ -133,13 +133,13 @@ class _Heart:
             self._tell(type(error).__name__)
             return False
         if self._is_failing:
-            _LOG.info("the heartbeat goes on")
+            _LOG.info("heartbeat works again")
         self._is_failing = False
         return True
 
     def _tell(self, reason: str) -> None:
         if not self._is_failing:
-            _LOG.warning("the heartbeat fails: %s", reason)
+            _LOG.warning("heartbeat fails", extra={"reason": reason})
         self._is_failing = True
 
     def _instances(self) -> Collection[Any]:

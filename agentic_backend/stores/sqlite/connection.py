@@ -154,7 +154,8 @@ def _unavailable(operation: str, late: Callable[[], AgenticError] = StoreUnavail
     try:
         yield
     except (sqlite3.Error, TimeoutError) as error:
-        _LOG.warning("SQLite failed in %s: %s", operation, getattr(error, "sqlite_errorname", type(error).__name__))
+        reason = getattr(error, "sqlite_errorname", type(error).__name__)
+        _LOG.warning("SQLite failed", extra={"operation": operation, "reason": reason})
         raise (late() if _is_late(error) else StoreUnavailable()) from error
 
 

@@ -52,12 +52,12 @@ class PagesWatch:
         self._kpi.dependencies.store_damaged(checked.damage is not None)
         how = {"took_s": round(checked.took_s, 3), "is_whole": checked.is_whole}
         if checked.damage is not None:
-            log.error(advice(self._file, checked.damage), extra=how)
+            log.error("database damaged", extra={**how, "advice": advice(self._file, checked.damage)})
             self.damage = checked.damage
         elif checked.is_whole:
             log.info("database checked", extra=how)
         else:
-            log.info("database checked in part; the check continues in the background", extra=how)
+            log.info("database checked in part", extra=how)
         return checked
 
     async def run(self, first_after_s: float) -> None:
@@ -69,7 +69,8 @@ class PagesWatch:
             try:
                 await self.check(None)
             except sqlite3.Error as error:
-                log.warning("database not checked: %s", getattr(error, "sqlite_errorname", type(error).__name__))
+                reason = getattr(error, "sqlite_errorname", type(error).__name__)
+                log.warning("database not checked", extra={"reason": reason})
 
 
 @asynccontextmanager

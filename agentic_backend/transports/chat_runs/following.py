@@ -160,7 +160,7 @@ class RunFollower:
             # The run has ended all the same: its session was deleted, the store is away, or the summary has a bug.
             code = error.code if isinstance(error, AgenticError) else None
             log_fields = {"exchange_id": exchange_id, "code": code}
-            log.warning("a run ends without its trust summary", exc_info=None if code else error, extra=log_fields)
+            log.warning("run without a trust summary", exc_info=None if code else error, extra=log_fields)
             return None
 
     async def _failure(self, final: Final, trust: TrustSummary | None) -> RunFailure | None:

@@ -94,6 +94,8 @@ async def open_application(
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
         store = await stack.enter_async_context(aclosing(await open_store(settings, kpi.dependencies.store_operation)))
         instance = Instance(settings.relay.lease_s)
+        kpi.process.instance(instance.id)
+        kpi.agents.catalog_problems(len(agents.problems))
         # The heartbeat covers the whole time in which exchanges can run.
         await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
         budgets = Budgets(store, settings.budgets)

@@ -15,16 +15,13 @@ DOCUMENT = (Path(__file__).parent.parent / "docs" / "metrics.md").read_text()
 
 
 def test_every_metric_has_its_line_with_type_and_labels() -> None:
-    kpi = Kpi()
     documented = {line.split("|")[1].strip(" `"): line for line in DOCUMENT.splitlines() if line.startswith("| `chat_")}
-    metrics = [metric for part in vars(kpi).values() for metric in getattr(part, "__dict__", {}).values()]
-    described = {metric._name: metric for metric in metrics if hasattr(metric, "_labelnames")}
-    for name, metric in described.items():
-        line = documented.pop(name + "_total" if metric._type == "counter" else name)
-        assert f"| {metric._type} |" in line
-        labels = ", ".join(f"`{label}`" for label in metric._labelnames)
-        assert line.split("|")[3].strip() == labels
-    assert list(documented) == ["chat_build_info"]
+    for name, metric in Kpi().declared.items():
+        line = documented.pop(name + "_total" if metric.type == "counter" else name)
+        told = metric.type if metric.together in (None, "sum") else f"{metric.type}, {metric.together}"
+        assert line.split("|")[2].strip() == told, name
+        assert line.split("|")[3].strip() == ", ".join(f"`{label}`" for label in metric.labels), name
+    assert list(documented) == []
 
 
 async def scrape(server: RunningServer, accept: str = "") -> str:
@@ -47,7 +44,7 @@ async def test_every_metric_is_prefixed_and_seen_after_an_exchange(server: Runni
     assert 'chat_exchange_total{agent_id="assistant",status="ok"} 1.0' in exposition
     assert 'chat_tool_failures_total{tool="calculate"} 1.0' in exposition
     assert 'gen_ai_token_type="output"' in exposition
-    assert 'chat_store_operation_seconds_count{operation="append",outcome="ok"}' in exposition
+    assert 'chat_store_operation_seconds_count{kind="write",operation="append",outcome="ok"}' in exposition
     assert 'chat_dependency_up{dependency="store"} 1.0' in exposition
     assert all(name.startswith(("chat_", "process_", "python_gc_")) for name, _ in series_of(exposition))
     assert {"process_open_fds", "process_resident_memory_bytes", "python_gc_collections_total"} <= {

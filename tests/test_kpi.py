@@ -11,6 +11,8 @@ from support.chat_client import PATIENCE_S, chat
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 
+from agentic_backend.config.limits import LimitsSettings
+
 
 async def sample(server: RunningServer, name: str, **labels: str) -> float:
     """The value of a sample of `/metrics`; 0 where there is none."""
@@ -81,6 +83,27 @@ async def test_what_runs_and_who_is_connected_is_seen_while_it_lasts(server: Run
         assert await sample(server, "chat_running_exchanges") == 1
     await becomes(server, 0, "chat_open_sockets")
     assert await sample(server, "chat_running_exchanges") == 1, "an exchange does not end with its socket"
+
+
+async def test_limits_and_faults_of_the_catalog_are_there_to_compare_with(server: RunningServer) -> None:
+    assert await sample(server, "chat_running_limit") == LimitsSettings().max_running
+    # `no-such-class` of the test agents.
+    assert await sample(server, "chat_catalog_problems") == 1
+    async with httpx.AsyncClient() as http:
+        lines = (await http.get(f"{server.internal}/metrics")).text.splitlines()
+    assert [line.endswith(" 1.0") for line in lines if line.startswith("chat_instance_info{instance=")] == [True]
+
+
+async def test_what_waits_is_counted_in_the_store(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        await client.send({"message": "hello", "agent_id": "asking"})
+        waiting = await client.until("awaiting_human")
+        await becomes(server, 1, "chat_waiting_exchanges")
+        assert await sample(server, "chat_oldest_waiting_seconds") > 0
+        await client.send({"type": "stop", "session_id": waiting["session_id"]})
+        await client.until("final")
+        await becomes(server, 0, "chat_waiting_exchanges")
+    assert await sample(server, "chat_oldest_waiting_seconds") == 0
 
 
 async def test_an_agent_that_cannot_start_leaves_nothing_running(server: RunningServer) -> None:

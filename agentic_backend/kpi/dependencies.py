@@ -5,15 +5,20 @@ from agentic_backend.kpi.registry import SHORT, MetricsRegistry
 
 class DependencyMetrics:
     def __init__(self, metrics: MetricsRegistry) -> None:
-        self._up = metrics.gauge("chat_dependency_up", "1 while a dependency answers.", "dependency")
+        self._up = metrics.gauge("chat_dependency_up", "1 while a dependency answers.", "dependency", together="min")
         self._store = metrics.histogram(
-            "chat_store_operation_seconds", "Operations of the store.", "operation", "outcome", buckets=SHORT
+            "chat_store_operation_seconds", "Operations of the store.", "operation", "kind", "outcome", buckets=SHORT
         )
-        self._damaged = metrics.gauge("chat_store_damaged", "1 where pages of the SQLite file are damaged.")
-        self._skew = metrics.gauge("chat_clock_skew_seconds", "How far the clock is ahead of the database's.")
+        self._damaged = metrics.gauge(
+            "chat_store_damaged", "1 where pages of the SQLite file are damaged.", together="max"
+        )
+        self._skew = metrics.gauge(
+            "chat_clock_skew_seconds", "How far the clock is ahead of the database's.", together="max"
+        )
 
-    def store_operation(self, operation: str, duration_s: float, ok: bool) -> None:
-        self._store.labels(operation, "ok" if ok else "error").observe(duration_s)
+    def store_operation(self, operation: str, kind: str, duration_s: float, ok: bool) -> None:
+        """`kind` is `read` or `write`."""
+        self._store.labels(operation, kind, "ok" if ok else "error").observe(duration_s)
         self._up.labels("store").set(int(ok))
 
     def store_damaged(self, damaged: bool) -> None:

@@ -18,12 +18,30 @@ class ExchangeMetrics:
             "chat_queue_seconds", "From the ask until its agent is ready to run.", "agent_id", buckets=SHORT
         )
         self._running = metrics.gauge("chat_running_exchanges", "Exchanges that run on this instance.")
-        self._oldest = metrics.gauge("chat_oldest_exchange_seconds", "For how long the oldest of these has run.")
+        self._limit = metrics.gauge("chat_running_limit", "Most exchanges that may run on this instance.")
+        self._oldest = metrics.gauge(
+            "chat_oldest_exchange_seconds", "For how long the oldest of these has run.", together="max"
+        )
+        self._waiting = metrics.gauge(
+            "chat_waiting_exchanges", "Exchanges in the store that wait for a person.", together="max"
+        )
+        self._oldest_waiting = metrics.gauge(
+            "chat_oldest_waiting_seconds", "How long ago the oldest of these was asked.", together="max"
+        )
         self._pauses = metrics.counter("chat_exchange_pauses", "Exchanges that began to wait for a person.", "agent_id")
         self._decisions = metrics.counter("chat_human_decisions", "Decisions on what exchanges waited for.", "action")
 
     def at_work(self, began_at: BegunAt) -> None:
         self._oldest.set_function(lambda: age_of_oldest(began_at))
+
+    def at_most(self, running: int) -> None:
+        """The limit of exchanges that run at once."""
+        self._limit.set(running)
+
+    def waiting(self, count: int, oldest_s: float) -> None:
+        """What waits in the store, whichever instance has run it; `oldest_s` is 0 if nothing waits."""
+        self._waiting.set(count)
+        self._oldest_waiting.set(oldest_s)
 
     def started(self) -> None:
         self._running.inc()

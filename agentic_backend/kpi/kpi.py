@@ -20,6 +20,7 @@ class Kpi:
     def __init__(self) -> None:
         metrics = MetricsRegistry()
         self.exposition = metrics.exposition
+        self.declared = metrics.declared
         self.exchanges = ExchangeMetrics(metrics)
         self.sessions = SessionMetrics(metrics)
         self.connections = ConnectionMetrics(metrics)

@@ -24,7 +24,9 @@ class ModelMetrics:
             buckets=_TOKENS,
         )
         self._running = metrics.gauge("chat_running_model_calls", "Calls of chat models that have not ended.")
-        self._oldest = metrics.gauge("chat_oldest_model_call_seconds", "For how long the oldest of these has run.")
+        self._oldest = metrics.gauge(
+            "chat_oldest_model_call_seconds", "For how long the oldest of these has run.", together="max"
+        )
         self._cost = metrics.counter("chat_model_cost", "What calls of chat models have cost.", "model", "currency")
 
     def at_work(self, began_at: BegunAt) -> None:

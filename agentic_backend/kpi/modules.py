@@ -10,7 +10,9 @@ class ModuleMetrics:
         )
         self._failures = metrics.counter("chat_module_failures", "Calls of modules that failed.", "module", "point")
         self._blocks = metrics.counter("chat_module_blocks", "Texts that modules blocked.", "module", "point")
-        self._circuit = metrics.gauge("chat_module_circuit_open", "1 while a module is not called.", "module")
+        self._circuit = metrics.gauge(
+            "chat_module_circuit_open", "1 while a module is not called.", "module", together="max"
+        )
         self._missed = metrics.counter("chat_module_missed", "Events that no module was told of.", "point")
 
     def called(self, module: str, point: str, duration_s: float) -> None:

@@ -3,6 +3,7 @@
 import platform
 from importlib.metadata import version
 
+from agentic_backend.kpi.memory_limit import memory_limit
 from agentic_backend.kpi.registry import SHORT, MetricsRegistry
 
 
@@ -13,8 +14,14 @@ class ProcessMetrics:
             "chat_event_loop_blocked_seconds", "Steps of code that blocked the event loop.", "agent_id"
         )
         metrics.add_process()
-        build = metrics.gauge("chat_build_info", "What runs; always 1.", "version", "python")
+        metrics.gauge_if_known("chat_memory_limit_bytes", "The memory that the cgroup allows.", memory_limit, "max")
+        self._instance = metrics.gauge("chat_instance_info", "The instance; always 1.", "instance", together="max")
+        build = metrics.gauge("chat_build_info", "What runs; always 1.", "version", "python", together="max")
         build.labels(version("agentic-backend"), platform.python_version()).set(1)
+
+    def instance(self, instance_id: str) -> None:
+        """Under this id the instance is found in the log and in the KPIs of exchanges; it is new at each start."""
+        self._instance.labels(instance_id).set(1)
 
     def loop_lag(self, lag_s: float) -> None:
         self._lag.observe(lag_s)

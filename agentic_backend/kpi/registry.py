@@ -1,10 +1,14 @@
 """Makes the metrics of one instance, and gives them out in Prometheus' formats."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, Metric, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
 LONG = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
@@ -13,6 +17,19 @@ _NAMES_AT_MOST = 100
 OTHERS = "other"
 BegunAt = Callable[[], Collection[float]]
 """When each of what runs now has begun, in seconds of the monotonic clock. Called at each scrape, in another thread."""
+
+
+Together = Literal["sum", "max", "min"]
+"""How the gauges of several workers of one server become one. Counters and histograms are always summed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A metric as it was declared. `together` is None where it is no gauge."""
+
+    type: str
+    labels: tuple[str, ...]
+    together: Together | None = None
 
 
 class BoundedNames:
@@ -38,14 +55,24 @@ class MetricsRegistry:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        # By name; a counter's is without `_total`.
+        self.declared: dict[str, Declared] = {}
 
     def counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        self.declared[name] = Declared("counter", labels)
         return Counter(name, meaning, labels, registry=self._registry)
 
-    def gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+    def gauge(self, name: str, meaning: str, *labels: str, together: Together = "sum") -> Gauge:
+        self.declared[name] = Declared("gauge", labels, together)
         return Gauge(name, meaning, labels, registry=self._registry)
 
+    def gauge_if_known(self, name: str, meaning: str, read: Callable[[], float | None], together: Together) -> None:
+        """A gauge that `read` gives at each scrape; there is none while that gives None."""
+        self.declared[name] = Declared("gauge", (), together)
+        self._registry.register(_IfKnown(name, meaning, read))
+
     def histogram(self, name: str, meaning: str, *labels: str, buckets: tuple[float, ...] = LONG) -> Histogram:
+        self.declared[name] = Declared("histogram", labels)
         return Histogram(name, meaning, labels, buckets=buckets, registry=self._registry)
 
     def add_process(self) -> None:
@@ -58,3 +85,15 @@ class MetricsRegistry:
         encode: Callable[[CollectorRegistry], bytes]
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type
+
+
+class _IfKnown(Collector):
+    def __init__(self, name: str, meaning: str, read: Callable[[], float | None]) -> None:
+        self._name = name
+        self._meaning = meaning
+        self._read = read
+
+    def collect(self) -> Iterator[Metric]:
+        value = self._read()
+        if value is not None:
+            yield GaugeMetricFamily(self._name, self._meaning, value)

@@ -34,6 +34,7 @@ _LOOK_EVERY_S = 1.0
 # Logs of waiting exchanges are refreshed less often: nothing is urgent while a person decides.
 _LOOKS_PER_LOOK_AT_WAITING = 15
 _LOOK_AT_DELETIONS_EVERY_S = 5.0
+_COUNT_WAITING_EVERY_S = 5.0
 COMPARE_CLOCKS_EVERY_S = 10.0
 # A skew does no harm to exchanges, but it confuses readers of the log, affects tokens, and hints at a broken machine.
 _TOLERATED_SKEW_S = 5.0
@@ -77,6 +78,7 @@ class Maintenance:
             loops.create_task(_forever("end what is left", self._look_every_s, self._end_left))
             loops.create_task(_forever("look after exchanges", self._look_every_s, self._look_after))
             loops.create_task(_forever("forget users", _LOOK_AT_DELETIONS_EVERY_S, self._look_at_deletions))
+            loops.create_task(_forever("count what waits", _COUNT_WAITING_EVERY_S, self._count_waiting))
             loops.create_task(_forever("compare clocks", COMPARE_CLOCKS_EVERY_S, self._compare_clocks))
 
     async def recover_all(self) -> None:
@@ -169,6 +171,11 @@ class Maintenance:
         except AgenticError as error:
             log_fields = {"exchange_id": record.id, "session_id": record.session_id, "code": error.code}
             log.warning("overdue exchange not ended", extra=log_fields)
+
+    async def _count_waiting(self) -> None:
+        waiting = await self._store.waiting_exchanges()
+        age_s = 0.0 if waiting.since is None else (self._store.now() - waiting.since).total_seconds()
+        self._kpi.exchanges.waiting(waiting.count, max(0.0, age_s))
 
     async def _compare_clocks(self) -> None:
         ahead_s = await self._store.compare_clocks()

@@ -106,6 +106,7 @@ def wire_sessions(
     news = SessionNews(store, relay.list_followers)
     relay.on_news = news.heard
     kpi.connections.list_followers(lambda: len(relay.list_followers))
+    kpi.exchanges.at_most(limits.max_running)
     kpi.exchanges.at_work(lambda: relay.began_at)
     kpi.models.at_work(lambda: relay.model_calls_begun_at)
     ends = SessionEnds(store, relay, factory, kpi, events.ended)

@@ -1,11 +1,20 @@
 """Chores: the work that is done in the background on what is stored, by one instance at a time."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The exchanges of all users that wait for a person; `since` is when the oldest was asked, None if none waits."""
+
+    count: int
+    since: datetime | None
 
 
 class ChoreStore(Protocol):
@@ -17,6 +26,8 @@ class ChoreStore(Protocol):
         A claim can be lost without notice, so a chore must do no harm if two instances do it at the same time.
         """
         ...
+
+    async def waiting_exchanges(self) -> Waiting: ...
 
     async def idle_sessions(self, state: SessionState, before: datetime, limit: int) -> list[SessionRecord]:
         """At most `limit` sessions in which no exchange runs or waits, last updated before then, the oldest first."""

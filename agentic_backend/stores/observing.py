@@ -1,13 +1,65 @@
-"""Reports how long each operation of a store takes, and whether the store answered."""
+"""Reports how long each operation of a store takes, whether it reads or writes, and whether the store answered."""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from agentic_backend.errors import StoreUnavailable
 
-Observer = Callable[[str, float, bool], None]
-"""Called after each operation of a store with its name, its duration in seconds, and whether the store answered."""
+Kind = Literal["read", "write"]
+
+Observer = Callable[[str, Kind, float, bool], None]
+"""Called after each operation of a store with its name, what it does, its duration in seconds, and whether the store
+answered."""
+
+# The operations of all stores that may change something; the others only read.
+_WRITES = frozenset(
+    {
+        "add_chunk",
+        "add_file",
+        "add_trail",
+        "append",
+        "attach",
+        "attach_one",
+        "beat",
+        "begin_attachment",
+        "begin_exchange",
+        "change_session",
+        "claim_chore",
+        "clear_sessions",
+        "complete_session",
+        "copy",
+        "copy_checkpoint",
+        "copy_session",
+        "create_session",
+        "decide",
+        "delete_attachments",
+        "delete_old",
+        "delete_session",
+        "delete_user_rows",
+        "detach",
+        "drop_contents",
+        "end_deletion",
+        "erase",
+        "forget_instance",
+        "fork_session",
+        "keep_attachment",
+        "keep_deletion",
+        "keep_partials",
+        "keep_summary",
+        "mark_removed",
+        "migrate",
+        "name_session",
+        "open",
+        "prove_write",
+        "put_items",
+        "record_kpi",
+        "remove_trail",
+        "reset_state",
+        "set_waiting",
+    }
+)
 
 
 @contextmanager
@@ -21,4 +73,8 @@ def observed(observe: Observer | None, operation: str) -> Iterator[None]:
         raise
     finally:
         if observe is not None:
-            observe(operation, time.perf_counter() - began, answered)
+            observe(operation, kind_of(operation), time.perf_counter() - began, answered)
+
+
+def kind_of(operation: str) -> Kind:
+    return "write" if operation in _WRITES else "read"

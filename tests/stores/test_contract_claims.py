@@ -11,6 +11,7 @@ from agentic_backend.errors import ApprovalNotFound
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Store
+from agentic_backend.stores.chores import Waiting
 from agentic_backend.stores.records import CheckpointKind, ExchangePolicy
 from tests.stores.conftest import RACES, OpenStore
 from tests.stores.samples import (
@@ -302,6 +303,19 @@ async def test_a_user_s_waiting_exchanges_are_counted(store: Store) -> None:
     assert await store.count_waiting(user) == 1
     await store.delete_session(fences[1].session_id)
     assert await store.count_waiting(user) == 0
+
+
+async def test_what_waits_of_all_users_is_counted_with_the_oldest(store: Store) -> None:
+    assert await store.waiting_exchanges() == Waiting(0, None)
+    fences = [await begin_new(store, new_id(), owner="one") for _ in range(2)]
+    assert (await store.waiting_exchanges()).count == 0
+    for fence in reversed(fences):
+        await store.set_waiting(fence, a_pause())
+    oldest = min([(await stored(store, fence.exchange_id)).started_at for fence in fences])
+    assert await store.waiting_exchanges() == Waiting(2, oldest)
+    for fence in fences:
+        await store.delete_session(fence.session_id)
+    assert await store.waiting_exchanges() == Waiting(0, None)
 
 
 async def context_of(store: Store, exchange_id: str) -> dict[str, Any]:

@@ -113,7 +113,7 @@ async def test_a_cut_line_is_told_in_time_and_mended_by_itself(
             url,
             driver=driver,
             timeout_s=PATIENCE_S,
-            observe=lambda operation, duration_s, ok: told.append((operation, ok)),
+            observe=lambda operation, kind, duration_s, ok: told.append((operation, ok)),
         )
     ) as store:
         await check_back(store)

@@ -103,6 +103,7 @@ async def use_everything(store: SqliteStore) -> None:
     await store.running_among("one", [first.exchange_id])
     await store.expired_exchanges(EPOCH)
     await store.count_waiting("ann")
+    await store.waiting_exchanges()
     await store.count_asked(session.id, 5)
     await store.count_empty_sessions("ann")
     await store.exchange_messages(first.exchange_id)

@@ -3,7 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from agentic_backend.protocol.messages import SessionState
+from agentic_backend.protocol.messages import ExchangeStatus, SessionState
+from agentic_backend.stores.chores import Waiting
 from agentic_backend.stores.mongo.documents import Database, record_in
 from agentic_backend.stores.mongo.driver import inserted
 from agentic_backend.stores.mongo.operations import Part, operation
@@ -20,6 +21,13 @@ class Chores(Part):
         free = {"_id": name, "$or": [{"owner": owner}, {"until": {"$lt": rfc3339(now)}}]}
         claimed = await database["chores"].update_one(free, {"$set": claim})
         return claimed.matched_count > 0 or await inserted(database["chores"].insert_one({"_id": name, **claim}))
+
+    @operation
+    async def waiting_exchanges(self, database: Database) -> Waiting:
+        waiting = {"status": ExchangeStatus.AWAITING_HUMAN.value}
+        count = await database["exchanges"].count_documents(waiting)
+        oldest = await database["exchanges"].find(waiting, {"started_at": 1}).sort("started_at", 1).limit(1).to_list(1)
+        return Waiting(count, datetime.fromisoformat(oldest[0]["started_at"]) if oldest else None)
 
     @operation
     async def idle_sessions(

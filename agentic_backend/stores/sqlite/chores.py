@@ -5,13 +5,18 @@ from datetime import datetime
 from typing import Any
 
 from agentic_backend.protocol.messages import SessionState
+from agentic_backend.stores.chores import Waiting
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operations import Part, lists, select, writes
 from agentic_backend.stores.tables import SESSIONS, Table
 
+# The index of what has not ended is found only if its condition is repeated.
+_WAITING = """
+    SELECT count(*), min(started_at) FROM exchanges INDEXED BY exchanges_due
+    WHERE status IN ('running', 'awaiting_human') AND status = 'awaiting_human'
+"""
 _IDLE = "state = ? AND updated_at < ? AND active_exchange_id IS NULL ORDER BY updated_at LIMIT ?"
-
 
 # Of a family, only its root has no `root_id`.
 _IDLE_FAMILY = """
@@ -25,6 +30,11 @@ _IDLE_FAMILY = """
 class Chores(Part):
     async def claim_chore(self, name: str, owner: str, for_s: float) -> bool:
         return True
+
+    @lists
+    def waiting_exchanges(self, db: sqlite3.Connection) -> Waiting:
+        count, since = db.execute(_WAITING).fetchone()
+        return Waiting(count, None if since is None else datetime.fromisoformat(since))
 
     @lists
     def idle_sessions(

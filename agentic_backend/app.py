@@ -214,7 +214,7 @@ async def _broadcast(url: str | None, instance_id: str, kpi: Kpi) -> AbstractAsy
     def redis() -> AbstractAsyncContextManager[Broadcast]:
         from agentic_backend.relay.redis_broadcast import redis_broadcast
 
-        return redis_broadcast(url, instance_id, kpi.dependencies.broadcast_up)
+        return redis_broadcast(url, instance_id, kpi.dependencies.broadcast_up, kpi.broadcast)
 
     # Few servers broadcast, and what it imports takes too long for the loop.
     return await asyncio.to_thread(redis)

@@ -5,6 +5,7 @@ in the store's KPI records, in the logs, and in exemplars. docs/metrics.md expla
 """
 
 from agentic_backend.kpi.agents import AgentMetrics
+from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.kpi.calls import CallMetrics
 from agentic_backend.kpi.connections import ConnectionMetrics
 from agentic_backend.kpi.dependencies import DependencyMetrics
@@ -29,4 +30,5 @@ class Kpi:
         self.models = ModelMetrics(metrics)
         self.modules = ModuleMetrics(metrics)
         self.dependencies = DependencyMetrics(metrics)
+        self.broadcast = BroadcastMetrics(metrics)
         self.process = ProcessMetrics(metrics)

@@ -18,6 +18,7 @@ from redis.exceptions import RedisError
 
 from agentic_backend.backoff import backoff
 from agentic_backend.event_loop import is_cancelled
+from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.protocol.messages import ExchangeStatus, Session
 from agentic_backend.relay.broadcast import Listener
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -46,18 +47,21 @@ _TELL_EVERY_S = 60.0
 class RedisBroadcast:
     """`redis_broadcast` owns the task of `run`. `up` is called with whether Redis answers."""
 
-    def __init__(self, url: str, instance_id: str, up: Callable[[bool], None]) -> None:
+    def __init__(self, url: str, instance_id: str, up: Callable[[bool], None], metrics: BroadcastMetrics) -> None:
         self._url = url
         self._instance_id = instance_id
         self._up = up
+        self._metrics = metrics
         self._is_up: bool | None = None
         """Whether Redis answers; None before the first attempt."""
         self._tell_at = 0.0
         """When an unreadable message may be logged again, in the event loop's time."""
         self._listener: Listener | None = None
         """Receives the messages of other instances."""
-        self._publisher = RedisPublisher(instance_id)
-        self._mirrors = RedisMirrors(lambda exchange_id: self._publisher.tell(ResetWanted(exchange_id=exchange_id)))
+        self._publisher = RedisPublisher(instance_id, metrics)
+        self._mirrors = RedisMirrors(
+            lambda exchange_id: self._publisher.tell(ResetWanted(exchange_id=exchange_id)), metrics
+        )
 
     def listen(self, listener: Listener) -> None:
         self._listener = listener
@@ -171,7 +175,8 @@ class RedisBroadcast:
             log.exception("handling a broadcast message failed", exc_info=error)
 
     def _not_understood(self) -> None:
-        """Log it, at most once a minute: another version may send many."""
+        """Count it, and log it at most once a minute: another version may send many."""
+        self._metrics.lost("unreadable")
         now = asyncio.get_running_loop().time()
         if now >= self._tell_at:
             self._tell_at = now + _TELL_EVERY_S
@@ -199,9 +204,11 @@ class RedisBroadcast:
 
 
 @asynccontextmanager
-async def redis_broadcast(url: str, instance_id: str, up: Callable[[bool], None]) -> AsyncIterator[RedisBroadcast]:
+async def redis_broadcast(
+    url: str, instance_id: str, up: Callable[[bool], None], metrics: BroadcastMetrics
+) -> AsyncIterator[RedisBroadcast]:
     """The broadcast through the Redis at `url`, which may be unavailable."""
-    broadcast = RedisBroadcast(url, instance_id, up)
+    broadcast = RedisBroadcast(url, instance_id, up, metrics)
     running = asyncio.create_task(broadcast.run())
     try:
         yield broadcast

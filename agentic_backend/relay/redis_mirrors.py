@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
 
 from agentic_backend.event_loop import is_cancelled
+from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.protocol.events import Reset
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.redis_messages import NotUnderstood, decode_entry, stream_of
@@ -46,8 +47,9 @@ class _Mirror:
 class RedisMirrors:
     """`ask_reset` is called with the id of an exchange whose stream does not continue at the end of its log."""
 
-    def __init__(self, ask_reset: Callable[[str], None]) -> None:
+    def __init__(self, ask_reset: Callable[[str], None], metrics: BroadcastMetrics) -> None:
         self._ask_reset = ask_reset
+        self._metrics = metrics
         self._mirrors: dict[str, _Mirror] = {}
         """The mirrors, by the key of their stream."""
         self._due: set[str] = set()
@@ -96,7 +98,8 @@ class RedisMirrors:
                 self._due |= set(self._mirrors)
                 read_all_at = _now() + _READ_EVERY_S
                 # Checks that the connection works.
-                await redis.ping()
+                with self._metrics.command("ping"):
+                    await redis.ping()
             await self._subscribe(channels)
             await self._read(redis)
             await asyncio.sleep(_PACE_S)
@@ -120,7 +123,8 @@ class RedisMirrors:
         while due := [self._mirrors[stream] for stream in self._due if stream in self._mirrors][:_STREAMS_PER_READ]:
             self._due -= {mirror.stream for mirror in due}
             places: dict[Any, int] = {mirror.stream: mirror.log.last_seq for mirror in due}
-            answer = await redis.xread(dict(places), count=_ENTRIES_PER_READ)
+            with self._metrics.command("read"):
+                answer = await redis.xread(dict(places), count=_ENTRIES_PER_READ)
             # With RESP2 the answer is a list; redis-py types it for all protocols.
             for key, entries in cast("list[tuple[bytes, _Entries]]", answer):
                 mirror = self._mirrors.get(key.decode())
@@ -155,9 +159,11 @@ class RedisMirrors:
     def _miss(self, mirror: _Mirror) -> None:
         if _now() - mirror.asked_at >= _READ_EVERY_S:
             mirror.asked_at = _now()
+            self._metrics.lost("gap")
             self._ask_reset(mirror.log.exchange_id)
 
     def _tell(self, mirror: _Mirror) -> None:
+        self._metrics.lost("unreadable")
         if not mirror.has_told:
             mirror.has_told = True
             log.warning("broadcast entry not understood", extra={"exchange_id": mirror.log.exchange_id})

@@ -21,6 +21,7 @@ from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
 from agentic_backend.event_loop import is_cancelled
+from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.protocol.events import AwaitingHuman, ExchangeEvent, Final, Reset, Started
 from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
 from agentic_backend.relay.redis_messages import (
@@ -62,8 +63,9 @@ class _Publication:
 class RedisPublisher:
     """Its methods return at once; `run` sends to Redis while there is a connection."""
 
-    def __init__(self, instance_id: str) -> None:
+    def __init__(self, instance_id: str, metrics: BroadcastMetrics) -> None:
         self._instance_id = instance_id
+        self._metrics = metrics
         self._connected = False
         self._waiting: WeakValueDictionary[str, ExchangeLog] = WeakValueDictionary()
         """The logs to publish once there is a connection, by exchange id."""
@@ -83,6 +85,9 @@ class RedisPublisher:
         """Set when the next round trip is due."""
         self._gathering: asyncio.TimerHandle | None = None
         """Runs while text gathers, then sets `_wanted`."""
+        metrics.backlog("exchanges", lambda: len(self._due) + len(self._waiting))
+        metrics.backlog("messages", lambda: len(self._told))
+        metrics.backlog("deletions", lambda: len(self._forgotten))
 
     @property
     def is_idle(self) -> bool:
@@ -104,6 +109,8 @@ class RedisPublisher:
 
     def tell(self, told: Told) -> None:
         """Send a message to the other instances. While Redis is unavailable, the oldest messages are dropped first."""
+        if len(self._told) == _TOLD_AT_MOST:
+            self._metrics.lost("message")
         self._told.append(ControlMessage(sender=self._instance_id, told=told).encode())
         self._wanted.set()
 
@@ -114,7 +121,10 @@ class RedisPublisher:
 
     def forget(self, exchange_ids: Iterable[str]) -> None:
         """Delete the streams of these exchanges. If Redis stays away, they end by their time to live."""
-        self._forgotten.extend(map(stream_of, exchange_ids))
+        for exchange_id in exchange_ids:
+            if len(self._forgotten) == _FORGOTTEN_AT_MOST:
+                self._metrics.lost("deletion")
+            self._forgotten.append(stream_of(exchange_id))
         self._wanted.set()
 
     def tell_again(self) -> None:
@@ -209,7 +219,8 @@ class RedisPublisher:
         forgotten = self._add_deletions(pipeline)
         if not len(pipeline):
             return
-        results = await pipeline.execute(raise_on_error=False)
+        with self._metrics.command("publish"):
+            results = await pipeline.execute(raise_on_error=False)
         for _ in told:
             self._told.popleft()
         self._has_deleted(forgotten)

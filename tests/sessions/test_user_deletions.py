@@ -20,6 +20,7 @@ from support.test_agents import asking_graph
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import RateLimited, StoreUnavailable
+from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.relay.redis_broadcast import redis_broadcast
 from agentic_backend.relay.redis_messages import stream_of
@@ -108,7 +109,9 @@ async def two_instances(url: str, redis_url: str, directory: Path, hold: Hold) -
     async with AsyncExitStack() as stack:
         opened = []
         for name in ("here", "there"):
-            broadcast = await stack.enter_async_context(redis_broadcast(redis_url, name, lambda is_up: None))
+            broadcast = await stack.enter_async_context(
+                redis_broadcast(redis_url, name, lambda is_up: None, Kpi().broadcast)
+            )
             database = await MongoStore.open(url, timeout_s=10)
             opened.append(
                 await stack.enter_async_context(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import Activity, AwaitingHuman, Final, HumanRequests, Started, Stream
 from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
@@ -25,11 +26,12 @@ class Follower(LogClient):
 
 
 class Instance:
-    """A broadcast with its listener; `ups` are its reports whether Redis is up."""
+    """A broadcast with its listener; `ups` are its reports whether Redis is up, `kpi` has its metrics."""
 
-    def __init__(self, broadcast: RedisBroadcast, ups: list[bool]) -> None:
+    def __init__(self, broadcast: RedisBroadcast, ups: list[bool], kpi: Kpi) -> None:
         self.broadcast = broadcast
         self.ups = ups
+        self.kpi = kpi
         self.listener = ToldListener()
         broadcast.listen(self.listener)
 
@@ -46,8 +48,9 @@ class Instance:
 
 
 async def an_instance(opened: AsyncExitStack, url: str, name: str) -> Instance:
-    ups: list[bool] = []
-    return Instance(await opened.enter_async_context(redis_broadcast(url, name, ups.append)), ups)
+    ups, kpi = list[bool](), Kpi()
+    broadcast = await opened.enter_async_context(redis_broadcast(url, name, ups.append, kpi.broadcast))
+    return Instance(broadcast, ups, kpi)
 
 
 async def two(opened: AsyncExitStack, url: str) -> tuple[Instance, Instance]:

@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from agentic_backend.kpi import Kpi
 from agentic_backend.relay.redis_broadcast import redis_broadcast
 from support.sessions import Sessions, open_sessions
 
@@ -14,7 +15,9 @@ async def connected(
 ) -> Sessions:
     """An instance on the database in `directory`, which hears what the others tell by Redis."""
     is_up = asyncio.Event()
-    broadcast = await opened.enter_async_context(redis_broadcast(redis_url, name, lambda up: is_up.set()))
+    broadcast = await opened.enter_async_context(
+        redis_broadcast(redis_url, name, lambda up: is_up.set(), Kpi().broadcast)
+    )
     await is_up.wait()
     sessions = await opened.enter_async_context(open_sessions(directory, agents, alone=False, broadcast=broadcast))
     # Its tasks start theirs, which the next one must not take for its own.

@@ -31,6 +31,7 @@ from agentic_backend.policy.modules_file import module_names, read_modules
 from agentic_backend.policy.policies_file import Policies, load_policies
 from agentic_backend.server.process import bind, run
 from agentic_backend.server.process_end import leave_now, outlive_terminal
+from agentic_backend.server.service_notify import ServiceNotify, Supervisor
 from agentic_backend.server.workers import CANNOT_START, Workers
 from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.telemetry import configure_logging
@@ -108,19 +109,30 @@ def _serve(settings: Settings, agents: AgentManager, policies: Policies) -> int:
     # Reference counts free nearly all objects of an exchange, so collecting after every 700 objects wastes a tenth of
     # the CPU time. Cycles of evicted agents are still collected after 50,000.
     gc.set_threshold(5_000, 5, 2)
+    service = ServiceNotify.take(os.environ)
     if settings.server.workers == 1:
-        return _run(settings, agents, models)
+        return _run(settings, agents, models, service)
+
+    def work(own: Settings, bound: socket.socket, parent: Supervisor) -> int:
+        return _run(own, agents, models, parent, bound)
+
     try:
         with bind(settings.server.host, settings.server.port) as bound:
-            return Workers(settings, bound, lambda own, bound: _run(own, agents, models, bound)).run()
+            return Workers(settings, bound, work, service).run()
     except OSError as error:
         return _cannot_start(f"{error.filename}: {error.strerror}")
 
 
-def _run(settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None) -> int:
+def _run(
+    settings: Settings,
+    agents: AgentManager,
+    models: ChatModels,
+    supervisor: Supervisor,
+    bound: socket.socket | None = None,
+) -> int:
     """Serve in this process; return the exit status."""
     try:
-        run(settings, agents, models, bound)
+        run(settings, agents, models, supervisor, bound)
     except OSError as error:
         return _cannot_start(f"{error.filename}: {error.strerror}")
     except (CannotOpenStore, CannotStartModule, StoreUnavailable) as error:

@@ -38,6 +38,7 @@ from agentic_backend.server.bounded_http import BoundedHttp
 from agentic_backend.server.internal_listener import InternalListener
 from agentic_backend.server.message_pace import LargeMessages
 from agentic_backend.server.process_end import StopOrder, end_in_time, leave_now
+from agentic_backend.server.service_notify import Supervisor, told_alive
 from agentic_backend.server.start_line import start_facts
 from agentic_backend.stores.opening import sqlite_file
 from agentic_backend.stores.private_files import private_directory, sole_use
@@ -213,7 +214,13 @@ async def running(
                     await inside.ended()
 
 
-def run(settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None) -> None:
+def run(
+    settings: Settings,
+    agents: AgentManager,
+    models: ChatModels,
+    supervisor: Supervisor,
+    bound: socket.socket | None = None,
+) -> None:
     """Serve on a new event loop until a stop signal; `bound` is the socket if other workers share it.
 
     Raises what `running` raises, and OSError if another server uses the directory of the SQLite file.
@@ -221,7 +228,7 @@ def run(settings: Settings, agents: AgentManager, models: ChatModels, bound: soc
     raise_descriptor_limit()
     with _alone(settings), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         loop = runner.get_loop()
-        serving = loop.create_task(serve(settings, agents, models, bound))
+        serving = loop.create_task(serve(settings, agents, models, supervisor, bound))
         while not serving.done():
             # If an agent's code raises one of these, asyncio stops the loop; run it again for the other exchanges.
             try:
@@ -247,7 +254,11 @@ def _alone(settings: Settings) -> contextlib.AbstractContextManager[None]:
 
 
 async def serve(
-    settings: Settings, agents: AgentManager, models: ChatModels, bound: socket.socket | None = None
+    settings: Settings,
+    agents: AgentManager,
+    models: ChatModels,
+    supervisor: Supervisor,
+    bound: socket.socket | None = None,
 ) -> None:
     """Serve until a stop signal. Raises what `running` raises."""
     loop, drain = asyncio.get_running_loop(), Drain()
@@ -257,12 +268,14 @@ async def serve(
     # Agents' blocking code runs in threads. With two cores, asyncio's default is six threads for all exchanges.
     threads = ThreadPoolExecutor(settings.limits.max_running, thread_name_prefix=_THREADS)
     loop.set_default_executor(threads)
-    async with running(settings, agents, models, bound, drain) as addresses:
+    async with told_alive(supervisor), running(settings, agents, models, bound, drain) as addresses:
         inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
         # One write, so that the lines of several workers don't mix.
         print(f"Chat at {addresses.public}{inside}\n", end="", flush=True)
         log.info("server started", extra=start_facts(settings, agents))
+        supervisor.ready()
         await order.stop.wait()
+        supervisor.stopping()
         log.info("server stopping")
         # A thread enforces the end, because the event loop may be too busy.
         end_in_time(settings.server.grace_s, drain)

@@ -1,8 +1,9 @@
 """Workers: several processes that serve one port, each a separate instance.
 
 The parent binds the port but serves nothing; it forks the workers before it has an event loop or a thread. It replaces
-a worker that dies, with growing delays. It forwards stop signals to the workers and ends after them; workers stop when
-the parent ends for any reason.
+a worker that dies, with growing delays, and where a service manager watches the server, one whose event loop hangs. The
+service manager is told that the server is ready once all workers are. The parent forwards stop signals to the workers
+and ends after them; workers stop when the parent ends for any reason.
 """
 
 import logging
@@ -19,6 +20,8 @@ from agentic_backend.backoff import backoff
 from agentic_backend.config.settings import Settings
 from agentic_backend.relay.drain import LONGEST_S
 from agentic_backend.server.process_end import PASSED_ON, STOP_SIGNALS
+from agentic_backend.server.service_notify import Supervisor
+from agentic_backend.server.worker_pipe import WorkerPipe
 
 log = logging.getLogger(__name__)
 
@@ -28,10 +31,12 @@ CANNOT_START = 1
 _SETTLED_S, _FIRST_RETRY_S, _LONGEST_RETRY_S = 10.0, 0.5, 30.0
 # A worker ends itself within LONGEST_S after its grace period; after this further delay the parent kills it.
 _GONE_AFTER_S = 2.0
+# The parent looks at its workers at least so often. Where it could not, it was suspended, and so were they.
+_LOOK_S = 1.0
 _SIGNALS = (*STOP_SIGNALS, PASSED_ON)
 
-Work = Callable[[Settings, socket.socket], int]
-"""Serves on the socket until a signal; returns the exit status."""
+Work = Callable[[Settings, socket.socket, Supervisor], int]
+"""Serves on the socket until a signal, and tells the parent of it; returns the exit status."""
 
 
 class _Worker:
@@ -46,13 +51,22 @@ class _Worker:
         self.started_at = self.start_at = 0.0
         # The delays before the next starts.
         self.delays = backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
+        # The end of its pipe on which the process tells that it is alive; None if there is no process.
+        self.pipe: int | None = None
+        # Whether the process serves, and for how long it has been silent since then, in seconds.
+        self.is_ready, self.silent_s = False, 0.0
 
 
 class Workers:
-    def __init__(self, settings: Settings, bound: socket.socket, work: Work) -> None:
+    def __init__(self, settings: Settings, bound: socket.socket, work: Work, service: Supervisor) -> None:
         self._settings = settings
         self._bound = bound
         self._work = work
+        self._service = service
+        # Whether all workers have been ready, which the service manager was told.
+        self._is_ready = False
+        # When the parent looked at its workers for the last time.
+        self._looked_at = time.monotonic()
         self._workers = [_Worker(number) for number in range(settings.server.workers)]
         # Whether any worker has started successfully. Until then, a worker that can't start stops all workers.
         self._has_settled = False
@@ -78,6 +92,8 @@ class Workers:
             now = time.monotonic()
             for worker in self._workers:
                 self._look_at(worker, now)
+            self._looked_at = now
+            self._service.alive()
             self._wait(now)
         return self._status
 
@@ -92,20 +108,35 @@ class Workers:
             worker.process.kill()
         elif now - worker.started_at >= _SETTLED_S:
             self._has_settled, worker.delays = True, backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
+        if self._stop_by is None and worker.is_ready and worker.process is not None:
+            self._end_if_silent(worker.process, worker, min(now - self._looked_at, 2 * _LOOK_S))
+
+    def _end_if_silent(self, process: ForkProcess, worker: _Worker, elapsed_s: float) -> None:
+        limit_s = self._service.silent_at_most_s
+        worker.silent_s += elapsed_s
+        if limit_s is not None and worker.silent_s >= limit_s:
+            log.error("worker hangs and is killed", extra={"worker": worker.number})
+            process.kill()
+            worker.silent_s = 0.0
 
     def _start(self, worker: _Worker, now: float) -> None:
-        worker.process = get_context("fork").Process(target=self._serve, args=(worker.number,))
-        worker.started_at = now
+        worker.pipe, end = os.pipe()
+        worker.process = get_context("fork").Process(target=self._serve, args=(worker.number, end))
+        worker.started_at, worker.is_ready, worker.silent_s = now, False, 0.0
         # Block signals during the fork: a new worker still has the parent's handlers.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             worker.process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            os.close(end)
 
     def _ended(self, worker: _Worker, status: int, now: float) -> None:
         process, worker.process = worker.process, None
-        assert process is not None
+        pipe, worker.pipe = worker.pipe, None
+        assert process is not None and pipe is not None
+        os.close(pipe)
+        worker.is_ready = False
         process.join()
         process.close()
         if self._stop_by is not None:
@@ -121,6 +152,7 @@ class Workers:
     def _stop(self) -> None:
         if self._stop_by is None:
             # From now on no worker is started; workers that still run at this time are killed.
+            self._service.stopping()
             self._stop_by = time.monotonic() + self._settings.server.grace_s + LONGEST_S + _GONE_AFTER_S
             # Workers close their own listeners. If the parent's copy of the socket stayed open, the kernel would
             # continue to accept connections, and no process would serve them.
@@ -134,15 +166,23 @@ class Workers:
         os.write(self._wake, b"!")
 
     def _wait(self, now: float) -> None:
-        """Wait until a worker ends, a signal arrives, or a start or kill is due; at most one second."""
+        """Wait until a worker ends or is heard, a signal arrives, or a start or kill is due; `_LOOK_S` at most."""
         times = [worker.start_at for worker in self._workers if worker.process is None and worker.start_at > now]
         times += [self._stop_by] if self._stop_by is not None else []
         sentinels = [worker.process.sentinel for worker in self._workers if worker.process is not None]
-        timeout_s = min([max(at - now, 0.01) for at in times] + [1.0])
-        if self._woken in connection.wait([self._woken, *sentinels], timeout_s):
+        pipes = {worker.pipe: worker for worker in self._workers if worker.pipe is not None}
+        timeout_s = min([max(at - now, 0.01) for at in times] + [_LOOK_S])
+        heard = connection.wait([self._woken, *sentinels, *pipes], timeout_s)
+        if self._woken in heard:
             os.read(self._woken, 100)
+        for pipe, worker in pipes.items():
+            if pipe in heard and os.read(pipe, 100):
+                worker.is_ready, worker.silent_s = True, 0.0
+        if not self._is_ready and self._stop_by is None and all(worker.is_ready for worker in self._workers):
+            self._is_ready = True
+            self._service.ready()
 
-    def _serve(self, number: int) -> None:
+    def _serve(self, number: int, end: int) -> None:
         """Run the worker, in its own process."""
         for signum in _SIGNALS:
             # Replace the parent's handlers: until the server handles signals, a signal ends the worker.
@@ -151,7 +191,8 @@ class Workers:
         # Close the worker's copy, or the pipe would stay open after the parent ends.
         os.close(self._parent)
         threading.Thread(target=_end_with_parent, args=(self._alive,), daemon=True).start()
-        raise SystemExit(self._work(_settings_of(self._settings, number), self._bound))
+        parent = WorkerPipe(end, self._service.silent_at_most_s)
+        raise SystemExit(self._work(_settings_of(self._settings, number), self._bound, parent))
 
 
 def _settings_of(settings: Settings, number: int) -> Settings:

@@ -1,0 +1,108 @@
+"""ServiceNotify: tells the service manager, such as systemd, what the server does, and that it is alive.
+
+The protocol is that of sd_notify(3): datagrams to the socket that `NOTIFY_SOCKET` names. Without that variable nothing
+is sent. No message holds the server up or fails it.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, MutableMapping
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from agentic_backend.event_loop import running
+
+log = logging.getLogger(__name__)
+
+_TIMES_IN_LIMIT = 3
+
+
+class Supervisor(Protocol):
+    """Who starts a server again: the service manager, or the parent of workers."""
+
+    @property
+    def silent_at_most_s(self) -> float | None:
+        """A server that has not said `alive` for so long is replaced; None if it may be silent."""
+
+    def ready(self) -> None:
+        """It serves."""
+
+    def stopping(self) -> None:
+        """It ends, once its exchanges have ended."""
+
+    def alive(self) -> None:
+        """Its event loop turns."""
+
+
+class ServiceNotify:
+    """A Supervisor. `reloading` has to be followed by `ready`."""
+
+    def __init__(self, address: str | None = None, silent_at_most_s: float | None = None) -> None:
+        """`address`: the path of a socket, or `@` and the name of an abstract one; None if nobody listens."""
+        self._address = address
+        self._silent_at_most_s = silent_at_most_s if address else None
+        # Whether a message could not be sent: the log says it once.
+        self._has_failed = False
+
+    @classmethod
+    def take(cls, environment: MutableMapping[str, str]) -> "ServiceNotify":
+        """As `environment` says, from which its variables are removed: child processes have nothing to say."""
+        address, limit_us, watched = (
+            environment.pop(name, "") for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
+        )
+        is_watched = limit_us.isdecimal() and int(limit_us) > 0 and watched in ("", str(os.getpid()))
+        # Any other kind of address, such as vsock of a virtual machine, is none of a service.
+        return cls(
+            address if address.startswith(("/", "@")) else None,
+            int(limit_us) / 1e6 if is_watched else None,
+        )
+
+    @property
+    def silent_at_most_s(self) -> float | None:
+        return self._silent_at_most_s
+
+    def ready(self) -> None:
+        self._send("READY=1")
+
+    def reloading(self) -> None:
+        """It reads its configuration anew."""
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+
+    def stopping(self) -> None:
+        self._send("STOPPING=1")
+
+    def alive(self) -> None:
+        self._send("WATCHDOG=1")
+
+    def _send(self, message: str) -> None:
+        if self._address is None:
+            return
+        address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sending:
+                sending.setblocking(False)
+                sending.sendto(message.encode(), address)
+        except OSError as error:
+            if not self._has_failed:
+                log.warning("service manager does not listen", extra={"reason": error.strerror})
+            self._has_failed = True
+
+
+@asynccontextmanager
+async def told_alive(supervisor: Supervisor) -> AsyncIterator[None]:
+    """While the context is open, tell the supervisor that the event loop turns, as often as it wants to hear it."""
+    limit_s = supervisor.silent_at_most_s
+    if limit_s is None:
+        yield
+        return
+    async with running(_tell_alive(supervisor, limit_s / _TIMES_IN_LIMIT)):
+        yield
+
+
+async def _tell_alive(supervisor: Supervisor, every_s: float) -> None:
+    while True:
+        supervisor.alive()
+        await asyncio.sleep(every_s)

@@ -1,0 +1,34 @@
+"""WorkerPipe: on it a worker tells its parent that it is ready, and from then on that it is alive.
+
+Each is a byte; the first says that it is ready.
+"""
+
+import contextlib
+import os
+
+
+class WorkerPipe:
+    """A Supervisor, in the worker; the parent reads the other end."""
+
+    def __init__(self, end: int, silent_at_most_s: float | None) -> None:
+        # Written without waiting: a parent that does not read has its own troubles.
+        os.set_blocking(end, False)
+        self._end = end
+        self._silent_at_most_s = silent_at_most_s
+        self._is_ready = False
+
+    @property
+    def silent_at_most_s(self) -> float | None:
+        return self._silent_at_most_s
+
+    def ready(self) -> None:
+        self._is_ready = True
+        self.alive()
+
+    def stopping(self) -> None:
+        """The parent sees it end."""
+
+    def alive(self) -> None:
+        if self._is_ready:
+            with contextlib.suppress(OSError):
+                os.write(self._end, b"!")

@@ -42,6 +42,7 @@ from agentic_backend.stores.opening import open_store, sqlite_file
 from agentic_backend.stores.sqlite.pages import watched_pages
 from agentic_backend.telemetry import LogTail
 from agentic_backend.tools.standard_tools import standard_tools
+from agentic_backend.tracing.tracing import open_tracing
 from agentic_backend.transports.admin_gate import AdminGate
 from agentic_backend.transports.all_operations import all_operations
 from agentic_backend.transports.chatbot_controller import ChatbotController
@@ -96,6 +97,8 @@ async def open_application(
         instance = Instance(settings.relay.lease_s)
         kpi.process.instance(instance.id)
         kpi.agents.catalog_problems(len(agents.problems))
+        # It closes after the exchanges whose spans it sends.
+        tracing = await stack.enter_async_context(open_tracing(settings.tracing, instance.id))
         # The heartbeat covers the whole time in which exchanges can run.
         await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
         budgets = Budgets(store, settings.budgets)
@@ -128,6 +131,7 @@ async def open_application(
             tokens=tokens,
             ledger=ledger,
             modules=modules,
+            tracing=tracing,
         )
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
@@ -249,6 +253,7 @@ def _public(settings: Settings, services: DoorServices, page: Page, port: int) -
         is_draining=lambda: services.relay.draining,
         kpi=services.kpi,
         secrets=services.secrets,
+        sample_ratio=settings.tracing.sample_ratio if settings.tracing.endpoint is not None else 0.0,
     )
 
 

@@ -41,6 +41,7 @@ from agentic_backend.config.setting_types import (
 )
 from agentic_backend.config.sharing import SharingSettings
 from agentic_backend.config.titles import TitlesSettings
+from agentic_backend.config.tracing import TracingSettings
 from agentic_backend.config.usage import BudgetsSettings, PriceSettings
 from agentic_backend.config.validation_problems import rule_broken
 from agentic_backend.protocol.scopes import ScopeName
@@ -333,6 +334,7 @@ class Settings(Section):
     )
     retention: RetentionSettings = Field(RetentionSettings(), description="How long what is stored is kept.")
     log: LogSettings = Field(LogSettings(), description="The server's log.")
+    tracing: TracingSettings = Field(TracingSettings(), description="Traces of exchanges, sent to a receiver.")
 
     @field_validator("models")
     @classmethod

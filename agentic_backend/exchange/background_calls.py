@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Collection
-from contextvars import Context
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -27,6 +26,7 @@ from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
 from agentic_backend.streaming.content import bounded, clean
+from agentic_backend.tracing.spans import context_of_call
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class BackgroundCalls:
         call = _Call(context, name, call_id, context.session_id, work)
         self._running[user_id] += 1
         # An empty context, so that LangChain doesn't take this for a part of the run.
-        task = asyncio.create_task(self._run(call), context=Context())
+        task = asyncio.create_task(self._run(call), context=context_of_call())
         self._calls[task] = call
         task.add_done_callback(self._let_go)
         return call.id

@@ -118,12 +118,22 @@ class Exchange:
         self._life.interrupt()
 
     async def run(self) -> None:
+        start = self._start
+        with self._services.tracing.run_of(start.record, begins=start.resume_point is None) as span:
+            outcome = await self._run()
+            if span is not None:
+                span.note({"agentic.exchange.status": str(outcome.status)})
+                if outcome.error is not None:
+                    span.fail(outcome.error.code)
+
+    async def _run(self) -> Outcome:
+        """The outcome, once it is settled."""
         self._kpis.start()
         if self.log.last_seq == 0:
             show_beginning(self.log, self._start)
         if self._is_blocked:
             await self._refuse()
-            return
+            return BLOCKED
         graph = asyncio.create_task(self._graph_run.run(self._outbox, self._fail))
         graph.add_done_callback(lambda _: self._life.wakeup.set())
         try:
@@ -140,6 +150,7 @@ class Exchange:
         await asyncio.wait({graph})
         if not graph.cancelled() and (late := graph.exception()) is not None and outcome.error is None:
             log.warning("graph failed after its exchange ended", exc_info=late, extra=self._start.log_fields)
+        return outcome
 
     @property
     def _is_blocked(self) -> bool:

@@ -1,7 +1,7 @@
 """ExchangeServices: the dependencies that all exchanges of a process share. `wire_sessions` makes them once."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import CatalogAgent
@@ -23,6 +23,7 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
+from agentic_backend.tracing.tracing import Tracing
 
 OnAnswered = Callable[[SessionRecord, MessageRecord, ExchangeRecord, ExchangeStatus], None]
 """Takes the session and the user's message of an exchange that is answered, or waits for a person, and its status."""
@@ -51,6 +52,7 @@ class ExchangeServices:
     """Shows in a log the end or the pause that is stored; returns False if the store has no such exchange."""
     on_answered: OnAnswered
     """Called for each exchange of a session when its end or its pause is stored."""
+    tracing: Tracing = field(default_factory=Tracing)
 
     @property
     def recall(self) -> Recall:

@@ -10,7 +10,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
-from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
 from agentic_backend.errors import AgenticError, RateLimited, ShuttingDown, TooManyRuns
@@ -21,6 +20,7 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.exchange_logs import ExchangeLogs
 from agentic_backend.relay.list_followers import ListFollowers
 from agentic_backend.relay.watchers import Watchers
+from agentic_backend.tracing.spans import context_of_call
 
 log = logging.getLogger(__name__)
 
@@ -194,9 +194,10 @@ class Relay:
     def spawn(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Run `work` in a background task that the relay holds, and awaits in `aclose`.
 
-        The task gets an empty context, so that LangChain never takes the tokens of a title for tokens of an answer.
+        The task gets nothing of the context but the ids of its call, so that LangChain never takes the tokens of a
+        title for tokens of an answer.
         """
-        task = asyncio.create_task(work, context=Context())
+        task = asyncio.create_task(work, context=context_of_call())
         self._tasks.add(task)
         task.add_done_callback(self._let_go)
         return task

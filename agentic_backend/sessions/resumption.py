@@ -138,6 +138,7 @@ class Resumption:
             policy=old.policy,
             decisions=old.decisions,
             owner=self._instance.id,
+            traceparent=old.traceparent,
         )
 
 

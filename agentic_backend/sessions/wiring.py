@@ -56,6 +56,7 @@ from agentic_backend.sessions.user_export import UserExport
 from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import Store
+from agentic_backend.tracing.tracing import Tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ def wire_sessions(
     ledger: UsageLedger,
     policies: Policies,
     modules: ModuleSupervisor,
+    tracing: Tracing,
     on_ended: OnEnded = lambda session, user: None,
 ) -> WiredSessions:
     limits, in_scope = settings.limits, agents_in_scope(agents, policies, settings.limits, profiles)
@@ -130,6 +132,7 @@ def wire_sessions(
         background=background,
         show_stored=views.refresh,
         on_answered=events.answered,
+        tracing=tracing,
     )
     attachments = Attachments(store, models, limits)
     launcher = ExchangeLauncher(services, settings.permissions)

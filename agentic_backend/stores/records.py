@@ -278,6 +278,8 @@ class ExchangeRecord:
     ran_ms: int = 0
     first_token_ms: int | None = None
     resumes: str | None = None
+    traceparent: str | None = None
+    """Its trace, and its span there, as a header of W3C Trace Context; None in exchanges of older servers."""
 
 
 Restore = Literal["warm", "cold"]

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Any, Literal
 
 from agentic_backend.telemetry.formatters import ConsoleFormatter, JsonFormatter
+from agentic_backend.telemetry.ids import WithIds
 from agentic_backend.telemetry.origin import OURS, OursOrWarnings
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,7 @@ def configure_logging(level: str, packages: Collection[str] = (), form: LogForm 
     for_people = form == "console" or (form == "auto" and sys.stderr.isatty())
     handler.setFormatter(ConsoleFormatter() if for_people else JsonFormatter())
     handler.addFilter(OursOrWarnings(packages))
+    handler.addFilter(WithIds())
     own = logging.getLevelName(level.upper())
     handler.setLevel(own)
     logging.basicConfig(level=max(own, logging.WARNING), handlers=[handler], force=True)

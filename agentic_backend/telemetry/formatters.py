@@ -13,7 +13,7 @@ from agentic_backend.telemetry.story import story_of
 LONGEST_LINE = 4000
 """Characters of a line of the LogTail."""
 
-_CONTEXT = ("request_id", "exchange_id", "session_id", "agent_id", "user_id")
+_CONTEXT = ("request_id", "trace_id", "exchange_id", "session_id", "agent_id", "user_id")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _QUOTING_ALL = ("root", "mcp", "client")
 _QUOTING = ("asyncio", "langchain_core.callbacks.manager")

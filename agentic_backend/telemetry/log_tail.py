@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from agentic_backend.telemetry.formatters import LONGEST_LINE, TailFormatter
+from agentic_backend.telemetry.ids import WithIds
 from agentic_backend.telemetry.origin import OursOrWarnings
 
 _TAIL_LINES = 500
@@ -21,6 +22,7 @@ class LogTail(logging.Handler):
         super().__init__()
         self.setFormatter(TailFormatter())
         self.addFilter(OursOrWarnings(packages))
+        self.addFilter(WithIds())
         # The latest lines, oldest first.
         self._lines: deque[str] = deque(maxlen=_TAIL_LINES)
 

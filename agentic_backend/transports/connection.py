@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Hashable
 from typing import Any
-from uuid import uuid4
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -30,6 +29,7 @@ from agentic_backend.protocol.frames import (
 )
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed
+from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.codecs import Codec
 from agentic_backend.transports.credentials import seconds_left
 from agentic_backend.transports.door_services import DoorServices
@@ -71,6 +71,8 @@ class Connection:
         self._door = services
         self._may_sign_in = tokens is None
         """Whether the next frame may name any user: an anonymous client may sign in with its first frame."""
+        self._origin = current_origin()
+        """What the client has named in its handshake."""
         self._refused = Repeats()
         """Counts refused frames by error code, so that the log gets one line a minute for each."""
 
@@ -104,7 +106,11 @@ class Connection:
             await self._feed.room()
 
     async def _answer(self, data: str | bytes) -> None:
-        request_id, raw = uuid4().hex, _UNREADABLE
+        with self._origin.again().entered() as origin:
+            await self._answered(data, origin.request_id)
+
+    async def _answered(self, data: str | bytes, request_id: str) -> None:
+        raw = _UNREADABLE
         try:
             raw = decode_object(data)
             await self._dispatch(await self._with_own_id(self._codec.read(raw)), request_id)

@@ -1,7 +1,6 @@
 """REST calls about exchanges: get one or its checkpoint, resume one, and stream the events of a session."""
 
 from collections.abc import Sequence
-from uuid import uuid4
 
 from pydantic import Field
 from starlette.requests import Request
@@ -17,6 +16,7 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.approvals import remaining
 from agentic_backend.sessions.exchange_kpi import ExchangeKpi
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
+from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.credentials import tokens_of
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import ASKING, RESUMING, Header, Operation
@@ -118,7 +118,7 @@ class ExchangesApi:
         kind = "resume" if body.payload is None else "decision"
         with self._door.kpi.calls.refusals(kind), self._door.connections.stream(user.id) as place:
             if body.payload is None:
-                exchange = await self._door.orchestrator.resume(user, id, tokens, uuid4().hex)
+                exchange = await self._door.orchestrator.resume(user, id, tokens, current_origin().request_id)
             else:
                 exchange = await self._door.orchestrator.human_resume(user, None, id, body.payload, tokens)
             return exchange_stream(self._door, user, exchange, place, ChatV2Renderer())

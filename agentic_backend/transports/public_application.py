@@ -8,6 +8,7 @@ from starlette.types import ASGIApp
 
 from agentic_backend.kpi import Kpi
 from agentic_backend.transports.answer_counter import AnswerCounter
+from agentic_backend.transports.call_ids import CallIds
 from agentic_backend.transports.chatbot_controller import PATH, ChatbotController
 from agentic_backend.transports.documents import document_route
 from agentic_backend.transports.gate import Gate
@@ -26,6 +27,7 @@ def public_application(
     is_draining: Callable[[], bool],
     kpi: Kpi,
     secrets: Collection[str],
+    sample_ratio: float,
 ) -> ASGIApp:
     application = Starlette(
         routes=[
@@ -42,4 +44,4 @@ def public_application(
     application.router.redirect_slashes = False
     # Outside Starlette: its error middleware sends responses that a middleware inside would not see.
     gate = Gate(application, origins=origins, hosts=hosts, tokens_from=tokens_from, is_draining=is_draining, kpi=kpi)
-    return AnswerCounter(gate, kpi)
+    return CallIds(AnswerCounter(gate, kpi), sample_ratio)

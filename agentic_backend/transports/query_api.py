@@ -1,12 +1,11 @@
 """The REST call of a question without a session: a thin adapter, as in `rest`."""
 
-from uuid import uuid4
-
 from starlette.requests import Request
 
 from agentic_backend.auth.user import User
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.sessions.turn import Turn
+from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import QUERYING, Operation
 from agentic_backend.transports.rest import PREFIX
@@ -33,4 +32,4 @@ class QueryApi:
             scope=body.scope,
             runtime_context=body.runtime_context,
         )
-        return await ask_streamed(self._door, request, user, turn, ChatV2Renderer(), uuid4().hex)
+        return await ask_streamed(self._door, request, user, turn, ChatV2Renderer(), current_origin().request_id)

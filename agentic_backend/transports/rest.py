@@ -1,7 +1,6 @@
 """The REST calls: thin adapters from requests to SessionService and SessionOrchestrator."""
 
 from typing import Annotated
-from uuid import uuid4
 
 from pydantic import Field
 from starlette.requests import Request
@@ -25,6 +24,7 @@ from agentic_backend.protocol.views import (
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.stores.base import SessionChange, SessionQuery
 from agentic_backend.stores.records import SessionRecord
+from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import ATTACHING, OPENING, Operation
 from agentic_backend.transports.query_string import Cursor, Name, PageSize, Query, SearchText, WholeNumber
@@ -135,7 +135,7 @@ class RestApi:
             chat_profile=body.chat_profile,
             attachments=body.attachments,
         )
-        return await ask_streamed(self._door, request, user, turn, ChatV2Renderer(), uuid4().hex)
+        return await ask_streamed(self._door, request, user, turn, ChatV2Renderer(), current_origin().request_id)
 
     async def complete_session(self, user: User, id: str, body: NoFields) -> CompletedView:
         """Stop what runs in a session, and complete it: no more is asked in it. Answers when it has stopped."""

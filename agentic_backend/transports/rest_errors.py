@@ -3,7 +3,6 @@
 import logging
 import math
 from collections.abc import AsyncIterator, Collection, Sequence
-from uuid import uuid4
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError, BadFrame, Internal, MethodNotAllowed, NotFound
 from agentic_backend.protocol.events import ErrorInfo
 from agentic_backend.protocol.parts import Value
+from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.operation import ErrorBody, ErrorForm, Operation
 from agentic_backend.transports.refusal_detail import detail_for
 
@@ -78,7 +78,7 @@ def refusal(
     form: type[ErrorForm] = ErrorBody,
 ) -> Response:
     """Log a refused request and return the error response, both with the same request id."""
-    request_id = uuid4().hex
+    request_id = current_origin().request_id
     log.info("request refused", extra={"request_id": request_id, "code": error.code, "path": path})
     return error_response(error, request_id, user=user, secrets=secrets, form=form)
 
@@ -96,7 +96,7 @@ async def _http(request: Request, error: Exception) -> Response:
     routes = _routes_at(request)
     operations = (getattr(route.endpoint, "operation", None) for route in routes)
     form = next((each.error_form for each in operations if each is not None), ErrorBody)
-    response = error_response(refused, uuid4().hex, error.status_code, form=form)
+    response = error_response(refused, current_origin().request_id, error.status_code, form=form)
     response.headers.update(error.headers or {})
     # Starlette names the methods of the first route only.
     allowed = {method for route in routes for method in route.methods or ()}
@@ -113,7 +113,7 @@ def _routes_at(request: Request) -> list[Route]:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    request_id = uuid4().hex
+    request_id = current_origin().request_id
     log.error("request failed", exc_info=error, extra={"request_id": request_id, "path": request.url.path})
     return _of_operation(request, error_response(Internal(), request_id, form=_form(request)))
 

@@ -56,6 +56,7 @@ from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.tools.standard_tools import standard_tools
+from agentic_backend.tracing.tracing import Tracing
 from support.failing_store import FailingStore
 from support.recorded_agents import agent_factory, agent_services, entry_of
 
@@ -225,6 +226,7 @@ async def open_sessions(
         tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
         ledger=ledger,
         modules=supervisor,
+        tracing=Tracing(),
     )
     try:
         async with open_services(wired, alone=alone):

@@ -5,7 +5,6 @@ resumed.
 """
 
 from dataclasses import replace
-from uuid import uuid4
 
 from starlette.requests import Request
 
@@ -18,6 +17,7 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.approvals import remaining
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.stores.records import ExchangeRecord
+from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.camel_case import named_in_camel_case
 from agentic_backend.transports.chat_runs.bodies import DecideToolCall, ResumeRun, StartRun
 from agentic_backend.transports.chat_runs.events import DecidedRun, ResumedRun, RunEvent, RunRefused
@@ -105,7 +105,7 @@ class ChatRunsApi:
             runtime_context=body.runtime_context,
         )
         with named_in_camel_case():
-            first = await self._door.orchestrator.ask(user, turn, tokens_of(request, user), uuid4().hex)
+            first = await self._door.orchestrator.ask(user, turn, tokens_of(request, user), current_origin().request_id)
         was_interrupted = first.final is not None and first.final.status is ExchangeStatus.INTERRUPTED
         return await self._newest(user, body.run_id) if body.run_id is not None and was_interrupted else first
 
@@ -128,7 +128,9 @@ class ChatRunsApi:
         if newest.status is not ExchangeStatus.INTERRUPTED:
             return await self._door.orchestrator.view(user, newest.id)
         try:
-            return await self._door.orchestrator.resume(user, newest.id, tokens_of(request, user), uuid4().hex)
+            return await self._door.orchestrator.resume(
+                user, newest.id, tokens_of(request, user), current_origin().request_id
+            )
         except (SessionBusy, CheckpointMissing):
             # Another call may have resumed it first.
             later = await self._door.runs.newest(user, run_id)

@@ -8,7 +8,6 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
-from uuid import uuid4
 
 from starlette.requests import Request
 
@@ -19,6 +18,7 @@ from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
 from agentic_backend.protocol.trust import TrustSummary
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed
+from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.chat_runs.events import (
     AgentSummary,
     RunDone,
@@ -143,7 +143,7 @@ class RunFollower:
                     return
             yield rendered
         if (error := why_cut(feed)) is not None:
-            yield [RunError(error=RunFailure.of(ErrorInfo.of(error, uuid4().hex)))]
+            yield [RunError(error=RunFailure.of(ErrorInfo.of(error, current_origin().request_id)))]
         yield [run.done("running")]
 
     async def _ending(self, run: FollowedRun, final: Final) -> list[RunEvent]:

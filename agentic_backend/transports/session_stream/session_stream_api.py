@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
-from uuid import uuid4
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,6 +12,7 @@ from agentic_backend.protocol.parts import TextPart
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.stores.base import SessionQuery
 from agentic_backend.stores.trail import AuditRecord
+from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import ASKING, OPENING, Operation, Streamed
 from agentic_backend.transports.rest_errors import json_array_response
@@ -93,7 +93,7 @@ class SessionStreamApi:
 
     async def send_to_tool_session(self, request: Request, user: User, id: str, body: SendContent) -> EventStream:
         """Send a message; the answer is streamed. The same content sent twice is two messages."""
-        turn, request_id = Turn(parts=[TextPart(text=body.content)], session_id=id), uuid4().hex
+        turn, request_id = Turn(parts=[TextPart(text=body.content)], session_id=id), current_origin().request_id
         renderer, stops = SessionStreamRenderer(request_id), body.on_disconnect == "cancel"
         return await ask_streamed(self._door, request, user, turn, renderer, request_id, stops_with_client=stops)
 

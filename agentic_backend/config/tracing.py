@@ -1,0 +1,35 @@
+"""The settings of traces."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from agentic_backend.config.setting_types import Count, HeaderName, HttpUrl, NonEmpty, Section
+
+
+class TracingSettings(Section):
+    endpoint: HttpUrl | None = Field(
+        None,
+        description="Where traces are sent by OTLP over HTTP, as a whole URL, such as "
+        "`http://collector:4318/v1/traces`; `null` sends none.",
+    )
+    headers: dict[HeaderName, NonEmpty] = Field(
+        {},
+        max_length=20,
+        repr=False,
+        description="Headers of these requests, such as the key of the service; a secret, as JSON also in "
+        "`AGENTIC_TRACING__HEADERS` or in the file that `AGENTIC_TRACING__HEADERS_FILE` names.",
+    )
+    sample_ratio: Annotated[float, Field(ge=0, le=1)] = Field(
+        1.0,
+        description="The share of the exchanges whose traces are sent. Where a client sends a `traceparent`, its own "
+        "decision holds.",
+    )
+    content: bool = Field(
+        False, description="Whether spans hold what people, models and tools have said, up to 16 kB for each side."
+    )
+    service: NonEmpty = Field("agentic-backend", description="The traces' `service.name`.")
+    export_timeout_s: Annotated[float, Field(gt=0, le=60)] = Field(
+        5.0, description="How long the receiver may take for a batch; then the batch is dropped."
+    )
+    queue_spans: Count = Field(2_048, description="The most spans that wait to be sent; what is more is dropped.")

@@ -1,0 +1,169 @@
+"""Spans of what an exchange does, after OpenTelemetry's semantic conventions; they nest by the context.
+
+Tracing puts the tracer into the context of an exchange; where there is none, nothing is recorded. A span never holds an
+exception's text, and what was said only if `records_content()`.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import Context, ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from opentelemetry import context, trace
+from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, Tracer
+
+from agentic_backend.errors import AgenticError
+from agentic_backend.telemetry.ids import log_ids, set_log_ids
+from agentic_backend.tracing.origin import TRACEPARENT, TRACESTATE, known_origin, set_origin, written
+
+CLIENT, INTERNAL, SERVER = SpanKind.CLIENT, SpanKind.INTERNAL, SpanKind.SERVER
+Attributes = Mapping[str, str | int | float | bool | tuple[str, ...] | None]
+"""Those that are None are left out."""
+
+OTHER_ERROR = "_OTHER"
+_LONGEST_NAME, _LONGEST_CONTENT = 200, 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What records the spans of an exchange. `common` are attributes of each."""
+
+    tracer: Tracer
+    content: bool = False
+    common: Attributes = field(default_factory=dict)
+
+
+_recording: ContextVar[Recording | None] = ContextVar("recording", default=None)
+
+
+class OpenSpan:
+    """A span that is the current one from here on, until it ends."""
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self._outer = context.get_current()
+        context.attach(trace.set_span_in_context(span))
+
+    def note(self, attributes: Attributes) -> None:
+        self._span.set_attributes(_present(attributes))
+
+    def fail(self, error: str) -> None:
+        """`error` is one of a fixed set of names: see `error_type`."""
+        self._span.set_attribute("error.type", error)
+        self._span.set_status(Status(StatusCode.ERROR))
+
+    def end(self) -> None:
+        """It may end in another context than it began in."""
+        if trace.get_current_span() is self._span:
+            context.attach(self._outer)
+        self._span.end()
+
+
+def opened(name: str, kind: SpanKind, attributes: Attributes, links: tuple[SpanContext, ...] = ()) -> OpenSpan | None:
+    """Begin a span inside the current one; None if nothing records spans here."""
+    recording = _recording.get()
+    if recording is None:
+        return None
+    span = recording.tracer.start_span(
+        name[:_LONGEST_NAME],
+        kind=kind,
+        attributes=_present({**recording.common, **attributes}),
+        links=[Link(each) for each in links],
+        record_exception=False,
+        set_status_on_exception=False,
+    )
+    return OpenSpan(span)
+
+
+@contextmanager
+def spanned(name: str, kind: SpanKind, attributes: Attributes) -> Iterator[OpenSpan | None]:
+    """What runs inside is one span; an exception that leaves it is its error."""
+    span = opened(name, kind, attributes)
+    if span is None:
+        yield None
+        return
+    with ending(span):
+        yield span
+
+
+@contextmanager
+def ending(span: OpenSpan) -> Iterator[None]:
+    """The end of this context is the span's end; an exception that leaves it is its error."""
+    try:
+        yield
+    except BaseException as raised:
+        span.fail(error_type(raised))
+        raise
+    finally:
+        span.end()
+
+
+@contextmanager
+def recorded_by(recording: Recording | None, span: Span) -> Iterator[None]:
+    """The spans of what runs inside, and of the tasks that it makes, go to `recording`, beneath `span`."""
+    recorder, current = _recording.set(recording), context.attach(trace.set_span_in_context(span))
+    try:
+        yield
+    finally:
+        context.detach(current)
+        _recording.reset(recorder)
+
+
+def context_of_call() -> Context:
+    """A new context for work of the call that is answered, or of the exchange that runs: it has their ids and span.
+
+    It has nothing else of the current context.
+    """
+    origin, recording, span, ids = known_origin(), _recording.get(), trace.get_current_span(), log_ids()
+
+    def enter() -> None:
+        if origin is not None:
+            set_origin(origin)
+        _recording.set(recording)
+        context.attach(trace.set_span_in_context(span))
+        set_log_ids(ids)
+
+    made = Context()
+    made.run(enter)
+    return made
+
+
+def records_content() -> bool:
+    """Whether spans hold what was said."""
+    recording = _recording.get()
+    return recording is not None and recording.content
+
+
+def content(text: str) -> str:
+    """As much of a text as a span holds."""
+    return text[:_LONGEST_CONTENT]
+
+
+def sent_on() -> dict[str, str]:
+    """The headers by which a model or an MCP server is told of the current span and of the call that caused it."""
+    headers: dict[str, str] = {}
+    span, origin = trace.get_current_span().get_span_context(), known_origin()
+    if span.is_valid:
+        headers[TRACEPARENT] = written(span)
+        if state := span.trace_state.to_header():
+            headers[TRACESTATE] = state
+    if origin is not None:
+        headers["x-request-id"] = origin.request_id
+    return headers
+
+
+def error_type(error: BaseException) -> str:
+    """A value of `error.type`: the code of our own errors, `cancelled`, `timeout`, or `_OTHER`."""
+    if isinstance(error, AgenticError):
+        return error.code
+    if isinstance(error, asyncio.CancelledError):
+        return "cancelled"
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    return OTHER_ERROR
+
+
+def _present(attributes: Attributes) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if value is not None}

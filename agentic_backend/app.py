@@ -54,7 +54,6 @@ from agentic_backend.transports.page.page import Page
 from agentic_backend.transports.probes import internal_application
 from agentic_backend.transports.public_application import public_application
 from agentic_backend.transports.readiness import Liveness, Readiness
-from agentic_backend.transports.repeats import bounded_records
 from agentic_backend.transports.rest_calls import RestCalls
 from agentic_backend.transports.sign_in import SignIn
 
@@ -88,7 +87,6 @@ async def open_application(
     kpi, log_tail = Kpi(), LogTail(settings.log.packages)
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
-        stack.enter_context(bounded_records())
         beat = await stack.enter_async_context(event_loop_lag(kpi))
         stack.enter_context(watched_loop(kpi, settings.agents.blocking_s, found_at_work))
         file = sqlite_file(settings.store.url, settings.data.directory)

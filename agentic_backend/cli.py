@@ -34,7 +34,7 @@ from agentic_backend.server.process_end import leave_now, outlive_terminal
 from agentic_backend.server.service_notify import ServiceNotify, Supervisor
 from agentic_backend.server.workers import CANNOT_START, Workers
 from agentic_backend.stores.opening import CannotOpenStore
-from agentic_backend.telemetry import configure_logging
+from agentic_backend.telemetry import StderrHandler, configure_logging
 from agentic_backend.trial_build import build_all, is_code_left
 
 
@@ -102,7 +102,7 @@ def _models_of(settings: Settings, agents: AgentManager, policies: Policies) -> 
 
 def _serve(settings: Settings, agents: AgentManager, policies: Policies) -> int:
     models = _models_of(settings, agents, policies)
-    configure_logging(settings.log.level, settings.log.packages, settings.log.format)
+    output = configure_logging(settings.log.level, settings.log.packages, settings.log.format)
     # Exclude the half a million objects of the imported modules, which stay, from garbage collection.
     gc.collect()
     gc.freeze()
@@ -111,10 +111,10 @@ def _serve(settings: Settings, agents: AgentManager, policies: Policies) -> int:
     gc.set_threshold(5_000, 5, 2)
     service = ServiceNotify.take(os.environ)
     if settings.server.workers == 1:
-        return _run(settings, agents, models, service)
+        return _run(settings, agents, models, output, service)
 
     def work(own: Settings, bound: socket.socket, parent: Supervisor) -> int:
-        return _run(own, agents, models, parent, bound)
+        return _run(own, agents, models, output, parent, bound)
 
     try:
         with bind(settings.server.host, settings.server.port) as bound:
@@ -127,12 +127,14 @@ def _run(
     settings: Settings,
     agents: AgentManager,
     models: ChatModels,
+    output: StderrHandler,
     supervisor: Supervisor,
     bound: socket.socket | None = None,
 ) -> int:
     """Serve in this process; return the exit status."""
     try:
-        run(settings, agents, models, supervisor, bound)
+        with output.in_background():
+            run(settings, agents, models, supervisor, bound)
     except OSError as error:
         return _cannot_start(f"{error.filename}: {error.strerror}")
     except (CannotOpenStore, CannotStartModule, StoreUnavailable) as error:

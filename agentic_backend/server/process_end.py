@@ -105,7 +105,9 @@ def _starved_s() -> float:
 
 def leave_now(status: int = 0) -> None:
     """End the process at once, without exit handlers and without waiting for threads."""
-    # Flush printed text first; this fails if the terminal is closed.
+    # Write the log and printed text first; the latter fails if the terminal is closed.
+    for handler in logging.getLogger().handlers:
+        handler.flush()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

@@ -6,6 +6,16 @@ Other packages are logged from level warning up, whatever level they set: below 
 from agentic_backend.telemetry.configuration import LogForm, configure_logging
 from agentic_backend.telemetry.formatters import ConsoleFormatter, JsonFormatter
 from agentic_backend.telemetry.log_tail import LogTail
+from agentic_backend.telemetry.stderr_handler import StderrHandler
 from agentic_backend.telemetry.story import Told, story_of
 
-__all__ = ["ConsoleFormatter", "JsonFormatter", "LogForm", "LogTail", "Told", "configure_logging", "story_of"]
+__all__ = [
+    "ConsoleFormatter",
+    "JsonFormatter",
+    "LogForm",
+    "LogTail",
+    "StderrHandler",
+    "Told",
+    "configure_logging",
+    "story_of",
+]

@@ -9,21 +9,21 @@ from typing import Any, Literal
 from agentic_backend.telemetry.formatters import ConsoleFormatter, JsonFormatter
 from agentic_backend.telemetry.ids import WithIds
 from agentic_backend.telemetry.origin import OURS, OursOrWarnings
+from agentic_backend.telemetry.stderr_handler import StderrHandler
 
 log = logging.getLogger(__name__)
 
 LogForm = Literal["auto", "json", "console"]
 
 
-def configure_logging(level: str, packages: Collection[str] = (), form: LogForm = "auto") -> None:
-    """Log to standard error; records of the server and of `packages` from `level` up.
+def configure_logging(level: str, packages: Collection[str] = (), form: LogForm = "auto") -> StderrHandler:
+    """Log to standard error; records of the server and of `packages` from `level` up. Returns what writes there.
 
     `form` is JSON lines, or lines for people; `auto` is for people if standard error is a terminal.
     Python's warnings and uncaught errors are logged too: Python's own output could quote anything.
     """
-    handler = logging.StreamHandler(sys.stderr)
     for_people = form == "console" or (form == "auto" and sys.stderr.isatty())
-    handler.setFormatter(ConsoleFormatter() if for_people else JsonFormatter())
+    handler = StderrHandler(_descriptor(), ConsoleFormatter() if for_people else JsonFormatter())
     handler.addFilter(OursOrWarnings(packages))
     handler.addFilter(WithIds())
     own = logging.getLevelName(level.upper())
@@ -36,7 +36,16 @@ def configure_logging(level: str, packages: Collection[str] = (), form: LogForm 
     sys.excepthook = lambda _, error, __: log.critical("uncaught error", exc_info=error)
     sys.unraisablehook = lambda told: log.error("unraisable error", exc_info=told.exc_value)
     threading.excepthook = _log_of_a_thread
+    return handler
 
 
 def _log_of_a_thread(told: Any) -> None:
     log.error("uncaught error in a thread", exc_info=told.exc_value)
+
+
+def _descriptor() -> int:
+    try:
+        return sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        # It is closed, or an object of somebody's in its place.
+        return 2

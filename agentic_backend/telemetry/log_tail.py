@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from agentic_backend.telemetry.formatters import LONGEST_LINE, TailFormatter
 from agentic_backend.telemetry.ids import WithIds
 from agentic_backend.telemetry.origin import OursOrWarnings
+from agentic_backend.telemetry.throttle import Throttle
 
 _TAIL_LINES = 500
 
@@ -23,6 +24,7 @@ class LogTail(logging.Handler):
         self.setFormatter(TailFormatter())
         self.addFilter(OursOrWarnings(packages))
         self.addFilter(WithIds())
+        self._throttle = Throttle()
         # The latest lines, oldest first.
         self._lines: deque[str] = deque(maxlen=_TAIL_LINES)
 
@@ -36,13 +38,23 @@ class LogTail(logging.Handler):
         finally:
             root.removeHandler(self)
 
+    def filter(self, record: logging.LogRecord) -> bool:
+        # Last, so that it counts only what would be kept.
+        return bool(super().filter(record)) and self._throttle.filter(record)
+
     def emit(self, record: logging.LogRecord) -> None:
         # As in the standard library's handlers: a formatting error must not reach the caller.
         try:
+            self._summarise()
             self._lines.append(self.format(record)[:LONGEST_LINE])
         except Exception:
             self.handleError(record)
 
     def text(self) -> str:
         """The lines, oldest first, each with a line feed."""
+        self._summarise()
         return "".join(f"{line}\n" for line in list(self._lines))
+
+    def _summarise(self) -> None:
+        for record in self._throttle.summaries():
+            self._lines.append(self.format(record)[:LONGEST_LINE])

@@ -1,0 +1,151 @@
+"""LineWriter: writes lines to a file descriptor that may be slow or dead, without holding its callers up for long.
+
+The descriptor is mostly a pipe. If its reader stops, a write blocks for good, and with it the event loop. So a thread
+writes while the server runs; `write` only adds to a queue, bounded in bytes. What does not fit is dropped and counted,
+and the count becomes a line as soon as there is room. Before the thread runs, as in the parent of workers, which must
+fork without threads, `write` itself waits for room, at most _PATIENCE_S.
+
+A killed process loses what the reader had not taken yet, usually nothing: the thread writes at once. `flush` waits for
+the queue, which the process does at its end and after each critical line.
+"""
+
+import os
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_QUEUED_BYTES = 4 * 1024 * 1024
+_PATIENCE_S = 1.0
+"""The longest wait for a reader, before lines are dropped and at the end."""
+_LOOK_EVERY_S = 1.0
+
+
+class LineWriter:
+    def __init__(
+        self,
+        descriptor: int,
+        dropped: Callable[[int], str],
+        *,
+        queued_bytes: int = _QUEUED_BYTES,
+        tick: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`dropped` makes the line that tells how many were dropped; `tick` is called about once a second."""
+        self._descriptor = descriptor
+        self._dropped = dropped
+        self._most = queued_bytes
+        self._tick = tick
+        # Guards the fields below; held for moments only, never during a write.
+        self._changed = threading.Condition(threading.Lock())
+        # The lines that wait, the oldest first, and their bytes.
+        self._lines: deque[bytes] = deque()
+        self._bytes = 0
+        # Lines dropped since the last line that told so.
+        self._lost = 0
+        # Whether the thread is between taking a line and having written it.
+        self._is_writing = False
+        self._is_in_background = False
+
+    @contextmanager
+    def in_background(self) -> Iterator[None]:
+        """Let a thread write while the context is open; leaving it waits for the queue, at most _PATIENCE_S."""
+        self._is_in_background = True
+        thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._is_in_background = False
+                self._changed.notify_all()
+            thread.join(_PATIENCE_S)
+
+    def write(self, line: str) -> None:
+        """Write `line` and a line feed. Never raises."""
+        data = f"{line}\n".encode(errors="backslashreplace")
+        with self._changed:
+            if self._bytes + len(data) > self._most:
+                self._lost += 1
+                return
+            if self._lost:
+                # The gap is told where it is.
+                data = self._gap() + data
+            self._lines.append(data)
+            self._bytes += len(data)
+            self._changed.notify_all()
+        if not self._is_in_background:
+            self._write_all(time.monotonic() + _PATIENCE_S)
+
+    def flush(self) -> None:
+        """Wait until all is written, at most _PATIENCE_S."""
+        deadline = time.monotonic() + _PATIENCE_S
+        if not self._is_in_background:
+            self._write_all(deadline)
+            return
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._lines or self._lost or self._is_writing), _PATIENCE_S)
+
+    def _run(self) -> None:
+        looked_at = time.monotonic()
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._lines or not self._is_in_background, _LOOK_EVERY_S)
+                if not (self._lines or self._is_in_background):
+                    return
+            self._write_all(time.monotonic() + _LOOK_EVERY_S)
+            if time.monotonic() - looked_at >= _LOOK_EVERY_S:
+                looked_at = time.monotonic()
+                self._tick()
+
+    def _write_all(self, deadline: float) -> None:
+        """Write what waits, until `deadline`."""
+        while (data := self._taken()) is not None:
+            written = self._written(data, deadline)
+            with self._changed:
+                self._is_writing = False
+                if written < len(data):
+                    self._lines.appendleft(data[written:])
+                    self._bytes += len(data) - written
+                self._changed.notify_all()
+            if written < len(data):
+                return
+
+    def _taken(self) -> bytes | None:
+        with self._changed:
+            if self._is_writing:
+                # Another thread writes: two would mix their lines.
+                return None
+            if self._lines:
+                data = self._lines.popleft()
+                self._bytes -= len(data)
+            elif self._lost:
+                data = self._gap()
+            else:
+                return None
+            self._is_writing = True
+            return data
+
+    def _gap(self) -> bytes:
+        """The line that tells how many lines were dropped."""
+        lost, self._lost = self._lost, 0
+        return f"{self._dropped(lost)}\n".encode()
+
+    def _written(self, data: bytes, deadline: float) -> int:
+        """Write `data`; return the bytes written by the deadline."""
+        poll, written = select.poll(), 0
+        poll.register(self._descriptor, select.POLLOUT)
+        try:
+            while written < len(data):
+                if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                    break
+                # A pipe that is ready takes as much without blocking.
+                written += os.write(self._descriptor, data[written : written + select.PIPE_BUF])
+        except BlockingIOError:
+            # Somebody else has taken the room, or made the descriptor non-blocking: later.
+            return written
+        except (OSError, ValueError):
+            # Nobody can read it any more: neither it nor what follows.
+            return len(data)
+        return written

@@ -1,0 +1,103 @@
+"""LineWriter: over real pipes whose readers are slow, gone, or back again."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from agentic_backend.telemetry.line_writer import LineWriter
+
+PATIENCE_S = 30
+LINES = 20_000
+
+
+class Pipe(NamedTuple):
+    reading: int
+    writing: int
+
+    def read(self, until: str) -> list[str]:
+        """All lines, up to the first one with `until` in it."""
+        data = b""
+        deadline = time.monotonic() + PATIENCE_S
+        while until.encode() not in data or not data.endswith(b"\n"):
+            assert time.monotonic() < deadline, data[-200:]
+            data += os.read(self.reading, 65_536)
+        return data.decode().splitlines()
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    pipe = Pipe(*os.pipe())
+    yield pipe
+    for descriptor in pipe:
+        try:
+            os.close(descriptor)
+        except OSError:
+            pass
+
+
+def writer_to(pipe: Pipe, queued_bytes: int = 100_000) -> LineWriter:
+    return LineWriter(pipe.writing, "dropped {}".format, queued_bytes=queued_bytes)
+
+
+def test_lines_are_written_in_order_with_and_without_the_thread(pipe: Pipe) -> None:
+    writer = writer_to(pipe)
+    writer.write("before")
+    with writer.in_background():
+        for number in range(1_000):
+            writer.write(str(number))
+    writer.write("after")
+    assert pipe.read("after") == ["before", *map(str, range(1_000)), "after"]
+
+
+def test_a_reader_that_stops_holds_nobody_up_and_every_line_is_accounted_for(pipe: Pipe) -> None:
+    writer = writer_to(pipe)
+    with writer.in_background():
+        for number in range(LINES):
+            writer.write(f"line {number:050}")
+        # It came so far although nobody has read; now somebody reads again.
+        told = pipe.read("dropped ")
+        writer.write("the end")
+        told += pipe.read("the end")
+    expected = 0
+    for line in told[:-1]:
+        word, _, number = line.partition(" ")
+        if word == "dropped":
+            expected += int(number)
+        else:
+            assert line == f"line {expected:050}", "each gap is told where it is"
+            expected += 1
+    assert expected == LINES
+
+
+def test_a_reader_that_is_gone_ends_nothing(pipe: Pipe) -> None:
+    writer = writer_to(pipe)
+    os.close(pipe.reading)
+    writer.write("one")
+    with writer.in_background():
+        for number in range(LINES):
+            writer.write(f"line {number}")
+        writer.flush()
+
+
+def test_without_the_thread_a_reader_that_stops_is_not_waited_for_without_end(pipe: Pipe) -> None:
+    writer = writer_to(pipe)
+    writing = threading.Thread(target=writer.write, args=("x" * 90_000,), daemon=True)
+    writing.start()
+    writing.join(PATIENCE_S)
+    assert not writing.is_alive()
+    done = threading.Thread(target=writer.flush, daemon=True)
+    done.start()
+    done.join(PATIENCE_S)
+    assert not done.is_alive()
+
+
+def test_a_flush_waits_for_what_was_written_before(pipe: Pipe) -> None:
+    writer = writer_to(pipe)
+    with writer.in_background():
+        writer.write("critical")
+        writer.flush()
+        assert os.read(pipe.reading, 100) == b"critical\n"

@@ -15,6 +15,9 @@ class DependencyMetrics:
         self._skew = metrics.gauge(
             "chat_clock_skew_seconds", "How far the clock is ahead of the database's.", together="max"
         )
+        self._upgrades = metrics.gauge(
+            "chat_store_upgrades_left", "Migrations and indexes that the database lacks.", together="max"
+        )
 
     def store_operation(self, operation: str, kind: str, duration_s: float, ok: bool) -> None:
         """`kind` is `read` or `write`."""
@@ -24,6 +27,10 @@ class DependencyMetrics:
     def store_damaged(self, damaged: bool) -> None:
         """The result of the last check of the SQLite file's pages."""
         self._damaged.set(int(damaged))
+
+    def upgrades_left(self, count: int) -> None:
+        """The number of migrations and indexes that the database lacks at the last look."""
+        self._upgrades.set(count)
 
     def clock_skew(self, ahead_s: float) -> None:
         self._skew.set(ahead_s)

@@ -50,6 +50,7 @@ from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.sharing import SharingService
 from agentic_backend.sessions.titles import Titles
 from agentic_backend.sessions.trust_reports import TrustReports
+from agentic_backend.sessions.upgrading import Upgrading
 from agentic_backend.sessions.usage_reports import UsageReports
 from agentic_backend.sessions.user_deletions import UserDeletions
 from agentic_backend.sessions.user_export import UserExport
@@ -79,6 +80,7 @@ class WiredSessions:
     user_deletions: UserDeletions
     maintenance: Maintenance
     housekeeping: Housekeeping
+    upgrading: Upgrading
     compactor: Compactor
     news: SessionNews
 
@@ -194,6 +196,7 @@ def wire_sessions(
             Chore("expired_shares", sharing.delete_expired),
             *_chores(store, settings, ends, service, deletions, background, attachments),
         ),
+        upgrading=Upgrading(instance, store, kpi),
         compactor=compactor,
         news=news,
     )
@@ -232,7 +235,7 @@ def agents_in_scope(
 
 @asynccontextmanager
 async def open_sessions(services: WiredSessions, *, alone: bool) -> AsyncIterator[None]:
-    """Run the maintenance and the housekeeping while the context is open.
+    """Run the maintenance, the housekeeping and the upgrade while the context is open.
 
     An instance that is `alone` on its store first ends all exchanges left in it. Raises StoreUnavailable.
     """
@@ -242,6 +245,7 @@ async def open_sessions(services: WiredSessions, *, alone: bool) -> AsyncIterato
     async with (
         running(services.maintenance.run()),
         running(services.housekeeping.run()),
+        running(services.upgrading.run()),
         running(services.news.run()),
     ):
         try:

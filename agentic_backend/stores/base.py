@@ -38,6 +38,7 @@ from agentic_backend.stores.records import (
     MessageRecord,
     SessionRecord,
 )
+from agentic_backend.stores.schema import SchemaStore
 from agentic_backend.stores.session_search import SessionSearchStore
 from agentic_backend.stores.trail import SummaryRecord, TrailRecord, TrailStore
 from agentic_backend.stores.usage_sums import UsageStore
@@ -203,6 +204,7 @@ class Store(
     ChoreStore,
     UserStore,
     BranchStore,
+    SchemaStore,
     Protocol,
 ):
     async def create_session(self, session: SessionRecord) -> None: ...
@@ -323,12 +325,10 @@ class Store(
     ) -> None:
         """Add `decisions` to an exchange that has not changed since `waiting` was read; each counts once.
 
-        The policy of `waiting` replaces the stored one.
-
-        With `owner`, that instance claims the exchange, which runs again: `last_seq` becomes the beginning of the next
-        epoch. Without, it continues to wait for the other decisions. Raises ApprovalNotFound, without having written
-        anything, if it no longer waits or has got another decision. If this raises StoreUnavailable, the decisions may
-        be stored, and the exchange may count as running until its owner sees that it doesn't run.
+        The policy of `waiting` replaces the stored one. With `owner`, that instance claims the exchange, which runs
+        again: `last_seq` becomes the beginning of the next epoch. Without, it waits on for the other decisions. Raises
+        ApprovalNotFound, without having written anything, if it no longer waits or has got another decision. After
+        StoreUnavailable, the decisions may be stored, and it may count as running until its owner sees otherwise.
         """
         ...
 

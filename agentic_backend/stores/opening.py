@@ -9,8 +9,8 @@ from agentic_backend.stores.base import Store
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.driver import Driver, reason_of
 from agentic_backend.stores.observing import Observer
+from agentic_backend.stores.schema import SchemaTooNew
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.sqlite.migrations import SchemaTooNew
 
 _FILE = "chat.sqlite3"
 # The parts of a MongoDB URL that hold no secret: its scheme, its hosts and its database.
@@ -59,5 +59,7 @@ async def open_mongodb(url: str, driver: Driver, timeout_s: float, observe: Obse
         return await MongoStore.open(url, driver=driver, timeout_s=timeout_s, observe=observe)
     except StoreUnavailable as error:
         raise CannotOpenStore(f"{shown(url)}: {reason_of(error.__cause__)}") from None
+    except SchemaTooNew as error:
+        raise CannotOpenStore(f"{shown(url)}: {error}") from error
     except ImportError:
         raise CannotOpenStore("store.driver: motor is not installed; agentic-backend[motor] brings it") from None

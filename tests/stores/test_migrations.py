@@ -10,9 +10,10 @@ import pytest
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import KeptState
 from agentic_backend.stores.records import CheckpointKind
+from agentic_backend.stores.schema import SchemaTooNew
 from agentic_backend.stores.sqlite import SqliteStore, migrations
 from agentic_backend.stores.sqlite.connection import SqliteConnection
-from agentic_backend.stores.sqlite.migrations import MIGRATIONS, SchemaTooNew, migrate
+from agentic_backend.stores.sqlite.migrations import MIGRATIONS, migrate
 from tests.stores.samples import a_decision, a_session, an_end, answer, stored
 
 

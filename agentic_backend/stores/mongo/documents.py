@@ -16,7 +16,8 @@ A document is the row of its record (see tables), with a key of one column as `_
 - `last_write` is the token of the last write for a session's active exchange, and of an exchange's last pause, claim or
   end.
 
-Documents of an older schema lack newer fields; comparisons of these fields compare with null.
+Documents of an older schema lack newer fields; comparisons of these fields compare with null. What has to be changed in
+them is a migration (see schema).
 """
 
 import json
@@ -133,13 +134,6 @@ def indexes() -> Iterator[tuple[str, list[tuple[str, int]], bool]]:
             keys = [(stored_name(table, column.removeprefix("-")), column.startswith("-")) for column in columns]
             yield table.name, [(column, -1 if is_descending else 1) for column, is_descending in keys], False
     yield from _OWN_INDEXES
-
-
-async def make_indexes(database: Database) -> None:
-    """Create the missing indexes; can be repeated."""
-    for collection, keys, unique in indexes():
-        # One command each: FerretDB 1.x miscounts if several indexes of one command exist already.
-        await database[collection].create_index(keys, unique=unique)
 
 
 def is_too_large(what: str, exchange_id: str, state: bytes) -> bool:

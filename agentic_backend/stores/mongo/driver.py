@@ -142,6 +142,11 @@ class MongoDriver:
         with observed(self._observe, operation), _unavailable(operation, late):
             return await self._in_time(work, self._timeout_s * _SHARE)
 
+    async def run_long(self, operation: str, work: Callable[[Database], Awaitable[T]], at_most_s: float) -> T:
+        """Like `run`, for what takes the server long. It may be cancelled: `aclose` doesn't wait for it."""
+        with _unavailable(operation), pymongo.timeout(at_most_s):
+            return await work(self.database)
+
     async def _in_time(self, work: Callable[[Database], Awaitable[T]], timeout_s: float) -> T:
         """The result of `work`, whose deadline the driver keeps. Raises TimeoutError if it doesn't."""
 

@@ -15,7 +15,6 @@ from agentic_backend.stores.mongo.branches import Branches
 from agentic_backend.stores.mongo.chores import Chores
 from agentic_backend.stores.mongo.claims import Claims
 from agentic_backend.stores.mongo.copies import Copies
-from agentic_backend.stores.mongo.documents import make_indexes
 from agentic_backend.stores.mongo.driver import Clock, Driver, MongoDriver, blocking_client
 from agentic_backend.stores.mongo.exchange_pages import ExchangePages
 from agentic_backend.stores.mongo.exchanges import Exchanges
@@ -23,6 +22,7 @@ from agentic_backend.stores.mongo.instances import Connect, Instances
 from agentic_backend.stores.mongo.items import Items
 from agentic_backend.stores.mongo.kpis import Kpis
 from agentic_backend.stores.mongo.messages import Messages
+from agentic_backend.stores.mongo.schema import Schema, open_schema
 from agentic_backend.stores.mongo.session_search import SessionSearches
 from agentic_backend.stores.mongo.sessions import Sessions, finish_deletions
 from agentic_backend.stores.mongo.settling import HalfBegun
@@ -48,6 +48,7 @@ class MongoStore(
     Users,
     Chores,
     Instances,
+    Schema,
     Copies,
 ):
     """Implements `Store`, and `Target` of a transfer; these document the methods of its parts."""
@@ -68,15 +69,15 @@ class MongoStore(
         wall: Callable[[], datetime] = utc_now,
         **options: Any,
     ) -> Self:
-        """Open the database that `url` names, `agentic` by default, and create its indexes.
+        """Open the database that `url` names, `agentic` by default; `upgrade` brings it up to date.
 
         Every operation has `timeout_s`; `options` go to the driver's client. `wall` is the machine's clock. Raises
-        StoreUnavailable.
+        StoreUnavailable, and SchemaTooNew if the database needs a newer server.
         """
         clock = Clock(wall)
         opened = await MongoDriver.open(url, driver=driver, timeout_s=timeout_s, observe=observe, **options)
         try:
-            await opened.run("open", make_indexes)
+            await opened.run("open", open_schema)
             await opened.run("open", finish_deletions)
             await opened.run("open", lambda _: opened.compare_clocks(clock))
         except BaseException:

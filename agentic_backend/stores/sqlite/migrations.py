@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from agentic_backend.stores.columns import Column
+from agentic_backend.stores.schema import SchemaTooNew
 from agentic_backend.stores.sqlite.connection import SqliteConnection
 from agentic_backend.stores.tables import TABLES, Table
 
@@ -158,10 +159,6 @@ _STATES_BY_EXCHANGE = (
 MIGRATIONS = (_FIRST, _CHECKPOINTS, _LEASES, _COUNTS_PER_USER, _WRITES, _PRIVATE, _STATES_BY_EXCHANGE)
 
 
-class SchemaTooNew(Exception):
-    """A newer server has written the database, in a schema that this one doesn't know."""
-
-
 async def migrate(connection: SqliteConnection) -> None:
     """Bring the database up to the newest schema, each migration in its own transaction.
 
@@ -169,10 +166,7 @@ async def migrate(connection: SqliteConnection) -> None:
     """
     version = await connection.read("migrate", _version)
     if version > len(MIGRATIONS):
-        raise SchemaTooNew(
-            f"The database has schema version {version}, and this server knows versions up to {len(MIGRATIONS)}: "
-            "run the newer server that wrote it, or restore a backup."
-        )
+        raise SchemaTooNew(version, len(MIGRATIONS))
     for number in range(version + 1, len(MIGRATIONS) + 1):
         await connection.write("migrate", partial(_apply, number))
     if await connection.read("migrate", _lacking):

@@ -18,6 +18,7 @@ from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.base import took_too_long
 from agentic_backend.stores.observing import Observer
 from agentic_backend.stores.private_files import private_database
+from agentic_backend.stores.schema import Upgraded
 from agentic_backend.stores.sqlite.attachment_files import AttachmentFiles
 from agentic_backend.stores.sqlite.attachments import Attachments
 from agentic_backend.stores.sqlite.branches import Branches
@@ -114,3 +115,11 @@ class SqliteStore(
 
     async def compare_clocks(self) -> float | None:
         return None
+
+    # Opening the file has migrated it.
+
+    async def upgrades_left(self) -> int:
+        return 0
+
+    async def upgrade(self) -> Upgraded:
+        return Upgraded(None, 0, 0)

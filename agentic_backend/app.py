@@ -17,7 +17,7 @@ from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Authenticator
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.blocked_loop import watched_loop
-from agentic_backend.config.loading import load_chat_profiles, modules_file
+from agentic_backend.config.loading import modules_file
 from agentic_backend.config.page import PageSettings, load_logo
 from agentic_backend.config.settings import AuthSettings, Settings
 from agentic_backend.event_loop import event_loop_lag
@@ -62,11 +62,14 @@ _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """`public` and `internal`: the ASGI applications of the two listeners. `relay` holds the running exchanges."""
+    """`public` and `internal`: the ASGI applications of the two listeners. `relay` holds the running exchanges,
+    `factory` their agents.
+    """
 
     public: ASGIApp
     internal: ASGIApp
     relay: Relay
+    factory: AgentFactory
     kpi: Kpi
 
 
@@ -81,8 +84,8 @@ async def open_application(
     Raises ConfigError if a file that the settings name is invalid, CannotOpenStore, and StoreUnavailable if the store
     fails right after it is opened.
     """
-    profiles, file_of_modules = load_chat_profiles(settings), modules_file(settings)
-    policies = load_policies(settings, profiles, module_names(file_of_modules))
+    file_of_modules = modules_file(settings)
+    policies = load_policies(settings, agents.chat_profiles, module_names(file_of_modules))
     specs = read_modules(file_of_modules, agents.known_ids, policies.modules_on)
     kpi, log_tail = Kpi(), LogTail(settings.log.packages)
     async with AsyncExitStack() as stack:
@@ -124,7 +127,6 @@ async def open_application(
             factory=factory,
             models=models,
             kpi=kpi,
-            profiles=profiles,
             policies=policies,
             tokens=tokens,
             ledger=ledger,
@@ -140,6 +142,7 @@ async def open_application(
             public=_public(settings, services, await asyncio.to_thread(_page, settings.page, services), port),
             internal=_internal(settings, internal_application(kpi, liveness, readiness, log_tail), kpi),
             relay=relay,
+            factory=factory,
             kpi=kpi,
         )
 

@@ -11,26 +11,18 @@ from pathlib import Path
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels, ModelUnavailable, load_models
-from agentic_backend.config.loading import (
-    FLAGS,
-    default_catalog,
-    default_settings_file,
-    load_chat_profiles,
-    load_settings,
-    modules_file,
-)
+from agentic_backend.config.loading import FLAGS
 from agentic_backend.config.located_yaml import ConfigError
-from agentic_backend.config.page import load_logo
 from agentic_backend.config.secret_files import read_secret_files
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.migrate import migrate
 from agentic_backend.policy.module_supervisor import CannotStartModule
-from agentic_backend.policy.modules_file import module_names, read_modules
-from agentic_backend.policy.policies_file import Policies, load_policies
+from agentic_backend.server.configuration import Configuration, ConfigurationFiles
+from agentic_backend.server.hangups import Hangups
 from agentic_backend.server.process import bind, run
-from agentic_backend.server.process_end import leave_now, outlive_terminal
+from agentic_backend.server.process_end import leave_now
+from agentic_backend.server.reloads import Reloads
 from agentic_backend.server.service_notify import ServiceNotify, Supervisor
 from agentic_backend.server.workers import CANNOT_START, Workers
 from agentic_backend.stores.opening import CannotOpenStore
@@ -44,32 +36,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.command == "migrate":
         return migrate(options.source, options.target)
+    hangups = Hangups()
     if options.command == "serve":
-        outlive_terminal()
+        hangups.hear()
     # Authors' modules are in the working directory, which is not on the path of a console script.
     sys.path.insert(0, os.getcwd())
     try:
         read_secret_files(os.environ)
-        settings = load_settings(options.config or default_settings_file(), _overrides(options))
-        catalog = settings.catalog or default_catalog()
-        load_logo(settings.page)
-        profiles = load_chat_profiles(settings)
-        servers = {OPERATIONS, *settings.mcp_servers}
-        agents = AgentManager.load(catalog, settings.models.keys(), servers, profiles.names)
-        for problem in agents.problems:
+        files = ConfigurationFiles(options.config, _overrides(options))
+        configuration = files.read()
+        for problem in configuration.agents.problems:
             print(problem, file=sys.stderr)
-        policies = load_policies(settings, profiles, module_names(modules_file(settings)))
-        read_modules(modules_file(settings), agents.known_ids, policies.modules_on)
         if options.command == "validate":
-            return _validate(settings, agents, policies, build=options.build)
-        return _serve(settings, agents, policies)
+            return _validate(configuration, build=options.build)
+        return _serve(configuration, files, hangups, on_save=options.reload)
     except (ConfigError, ModelUnavailable) as error:
         print(error, file=sys.stderr)
         return 2
+    finally:
+        if options.command == "serve":
+            hangups.ignore()
 
 
-def _validate(settings: Settings, agents: AgentManager, policies: Policies, *, build: bool) -> int:
+def _validate(configuration: Configuration, *, build: bool) -> int:
     """Say what was checked and found; return the exit status."""
+    settings, agents = configuration.settings, configuration.agents
     served, problems = len(agents.served()), len(agents.problems)
     print(f"{_counted(served, 'agent')} can be served, {_counted(problems, 'problem')}")
     checked = (
@@ -79,7 +70,7 @@ def _validate(settings: Settings, agents: AgentManager, policies: Policies, *, b
         print(f"{checked} Not checked: what --build does, which builds the agents, their models and MCP servers.")
         return 2 if agents.problems else 0
     configure_logging("error", settings.log.packages, settings.log.format)
-    models = _models_of(settings, agents, policies)
+    models = _models_of(configuration)
     faults = bool(models.problems)
     for built in build_all(settings, agents, models):
         faults |= built.fault is not None
@@ -91,17 +82,18 @@ def _validate(settings: Settings, agents: AgentManager, policies: Policies, *, b
     return status
 
 
-def _models_of(settings: Settings, agents: AgentManager, policies: Policies) -> ChatModels:
+def _models_of(configuration: Configuration) -> ChatModels:
     """The models of the settings, the catalog's entries and the policies; prints what can't be built."""
-    wanted = {agent.settings.model for agent in agents.served() if agent.settings.model} | policies.models
-    models = load_models(settings.models, settings.openai_model, wanted)
+    settings = configuration.settings
+    models = load_models(settings.models, settings.openai_model, configuration.models)
     for problem in models.problems:
         print(problem, file=sys.stderr)
     return models
 
 
-def _serve(settings: Settings, agents: AgentManager, policies: Policies) -> int:
-    models = _models_of(settings, agents, policies)
+def _serve(configuration: Configuration, files: ConfigurationFiles, hangups: Hangups, *, on_save: bool) -> int:
+    settings, models = configuration.settings, _models_of(configuration)
+    reloads = Reloads(files, configuration, models, hangups, on_save=on_save)
     output = configure_logging(settings.log.level, settings.log.packages, settings.log.format)
     # Exclude the half a million objects of the imported modules, which stay, from garbage collection.
     gc.collect()
@@ -111,14 +103,14 @@ def _serve(settings: Settings, agents: AgentManager, policies: Policies) -> int:
     gc.set_threshold(5_000, 5, 2)
     service = ServiceNotify.take(os.environ)
     if settings.server.workers == 1:
-        return _run(settings, agents, models, output, service)
+        return _run(settings, configuration.agents, models, output, service, reloads)
 
     def work(own: Settings, bound: socket.socket, parent: Supervisor) -> int:
-        return _run(own, agents, models, output, parent, bound)
+        return _run(own, configuration.agents, models, output, parent, reloads, bound)
 
     try:
         with bind(settings.server.host, settings.server.port) as bound:
-            return Workers(settings, bound, work, service).run()
+            return Workers(settings, bound, work, service, hangups).run()
     except OSError as error:
         return _cannot_start(f"{error.filename}: {error.strerror}")
 
@@ -129,12 +121,14 @@ def _run(
     models: ChatModels,
     output: StderrHandler,
     supervisor: Supervisor,
+    reloads: Reloads,
     bound: socket.socket | None = None,
 ) -> int:
     """Serve in this process; return the exit status."""
+    reloads.catch_up()
     try:
         with output.in_background():
-            run(settings, agents, models, supervisor, bound)
+            run(settings, agents, models, supervisor, reloads, bound)
     except OSError as error:
         return _cannot_start(f"{error.filename}: {error.strerror}")
     except (CannotOpenStore, CannotStartModule, StoreUnavailable) as error:
@@ -183,6 +177,11 @@ def _parser() -> argparse.ArgumentParser:
         "--build",
         action="store_true",
         help="also build every agent, its model and its MCP servers, as the server would; no model is called",
+    )
+    commands.choices["serve"].add_argument(
+        "--reload",
+        action="store_true",
+        help="also reload the catalog and the agents' modules whenever one of their files is saved; for authors",
     )
     purpose = "copy everything from a SQLite file to a MongoDB, while no server runs on them; it can be run again"
     command = commands.add_parser("migrate", help=purpose, description=purpose.capitalize() + ".")

@@ -7,7 +7,7 @@ agent to close, and stopping an exchange does not cancel a close.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,6 +97,10 @@ class AgentFactory:
     async def teardown_user_agents(self, user_id: str) -> None:
         """The same for all of a user's agents."""
         await self._teardown(lambda warm: warm.user_id == user_id)
+
+    async def teardown_agents(self, agent_ids: Collection[str]) -> None:
+        """The same for these agents in all sessions."""
+        await self._teardown(lambda warm: warm.key[1] in agent_ids)
 
     async def _teardown(self, goes: Callable[[WarmAgent], bool]) -> None:
         for warm in self._in_use.values():

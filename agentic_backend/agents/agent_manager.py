@@ -1,8 +1,8 @@
 """AgentManager: the served agents, each with the class, graph or function that its class path names.
 
-Loaded once at the start, before the event loop runs, because it imports the authors' modules; read-only afterwards.
-Invariant: a bad entry becomes a problem and makes its own agent unavailable, and the leaders that have it in their
-crew; it affects no other agent.
+Loaded at the start, before the event loop runs, because it imports the authors' modules; a reload loads another one
+and swaps what it holds, in one assignment. Invariant: a bad entry becomes a problem and makes its own agent
+unavailable, and the leaders that have it in their crew; it affects no other agent.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_approval import tools_of
 from agentic_backend.agents.tuning_fields import ignored, wrong
 from agentic_backend.auth.user import User
-from agentic_backend.config.chat_profiles import DEFAULT_PROFILE
+from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfiles
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml
 from agentic_backend.config.validation_problems import near_miss
 from agentic_backend.errors import AgentNotFound, AgentUnavailable, Forbidden
@@ -69,9 +69,30 @@ class CatalogAgent:
             graph_context(self.target.context_schema, self.settings.tuning.fields, context)
 
 
-class AgentManager:
-    """Immutable."""
+@dataclass(frozen=True, slots=True)
+class CatalogChange:
+    """The ids of the agents that are served now and were not, that are served otherwise, and that were served."""
 
+    added: Sequence[str]
+    changed: Sequence[str]
+    removed: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Catalog:
+    agents: Mapping[str, CatalogAgent]
+    """The served agents by id, in the order of the catalog."""
+    unavailable: frozenset[str]
+    """The ids of entries that can't be served because of a problem."""
+    disabled: frozenset[str]
+    failed_imports: Mapping[str, ClassPathError]
+    problems: Sequence[ConfigProblem]
+    """By line."""
+    chat_profiles: ChatProfiles
+    """Those that the entries may name."""
+
+
+class AgentManager:
     def __init__(
         self,
         agents: Iterable[CatalogAgent],
@@ -80,19 +101,20 @@ class AgentManager:
         problems: Iterable[ConfigProblem],
         failed_imports: Mapping[str, ClassPathError] | None = None,
         disabled: Iterable[str] = (),
+        chat_profiles: ChatProfiles = BUILT_IN_PROFILES,
     ) -> None:
         """`agents` are the served ones, at least one; `unavailable` are the ids of entries that can't be served.
 
         `failed_imports` says why for some of these.
         """
-        # The served agents by id, in the order of the catalog.
-        self._agents = {agent.settings.id: agent for agent in agents}
-        # The ids of entries that can't be served because of a problem.
-        self._unavailable = frozenset(unavailable)
-        self._disabled = frozenset(disabled)
-        self._failed_imports = failed_imports or {}
-        # The problems of the catalog, by line.
-        self.problems = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
+        self._catalog = _Catalog(
+            agents={agent.settings.id: agent for agent in agents},
+            unavailable=frozenset(unavailable),
+            disabled=frozenset(disabled),
+            failed_imports=failed_imports or {},
+            problems=sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0)),
+            chat_profiles=chat_profiles,
+        )
 
     @classmethod
     def load(
@@ -100,16 +122,16 @@ class AgentManager:
         path: Path,
         models: Collection[str],
         mcp_servers: Collection[str] = (),
-        chat_profiles: Collection[str] = (DEFAULT_PROFILE,),
+        chat_profiles: ChatProfiles = BUILT_IN_PROFILES,
     ) -> "AgentManager":
         """Read the catalog at `path` and import its agents.
 
         `models` are the names that an entry's `model` may have, `mcp_servers` the ids that it may use, `chat_profiles`
-        the names that its `chat.profile` may have.
+        what its `chat.profile` may name.
 
         Blocks during the imports. Raises ConfigError if no agent can be served.
         """
-        catalog = read_catalog(path, models, mcp_servers, chat_profiles)
+        catalog = read_catalog(path, models, mcp_servers, chat_profiles.names)
         # Authors' modules are beside the catalog.
         import_also_from(path.parent)
         problems = list(catalog.problems)
@@ -154,12 +176,33 @@ class AgentManager:
             problems=problems,
             failed_imports=failed_imports,
             disabled=disabled,
+            chat_profiles=chat_profiles,
         )
+
+    def become(self, other: "AgentManager") -> CatalogChange:
+        """Serve what `other` serves from now on. What has begun keeps the agents that it began with."""
+        before, after = self._catalog.agents, other._catalog.agents
+        self._catalog = other._catalog
+        return CatalogChange(
+            added=[agent_id for agent_id in after if agent_id not in before],
+            changed=[agent_id for agent_id in after if agent_id in before and after[agent_id] != before[agent_id]],
+            removed=[agent_id for agent_id in before if agent_id not in after],
+        )
+
+    @property
+    def problems(self) -> Sequence[ConfigProblem]:
+        """The problems of the catalog, by line."""
+        return self._catalog.problems
+
+    @property
+    def chat_profiles(self) -> ChatProfiles:
+        """The chat profiles that came with the catalog."""
+        return self._catalog.chat_profiles
 
     @property
     def known_ids(self) -> frozenset[str]:
         """The ids of all entries of the catalog, also of those that are not served."""
-        return frozenset({*self._agents, *self._unavailable, *self._disabled})
+        return frozenset({*self._catalog.agents, *self._catalog.unavailable, *self._catalog.disabled})
 
     def get(self, agent_id: str | None, user: User) -> CatalogAgent:
         """The agent with this id, or the user's default agent if it is None.
@@ -180,26 +223,28 @@ class AgentManager:
 
     def name_of(self, agent_id: str) -> str:
         """The name of the agent with this id, which need not be in the catalog any more: then its id."""
-        agent = self._agents.get(agent_id)
+        agent = self._catalog.agents.get(agent_id)
         return agent_id if agent is None else agent.settings.name
 
     def _entry(self, agent_id: str, user: User | None) -> CatalogAgent:
-        if agent_id in self._unavailable:
-            raise AgentUnavailable(f"The agent '{agent_id}' is not available.") from self._failed_imports.get(agent_id)
-        if agent_id not in self._agents:
+        if agent_id in self._catalog.unavailable:
+            raise AgentUnavailable(f"The agent '{agent_id}' is not available.") from self._catalog.failed_imports.get(
+                agent_id
+            )
+        if agent_id not in self._catalog.agents:
             shown = agent_id[:_LONGEST_ID]
             # A hint names only what the user may know of.
             usable = [agent.settings.id for agent in self.served_for(user)] if user is not None else []
             raise AgentNotFound(f"There is no agent '{shown}'{near_miss(shown, usable) or '.'}")
-        return self._agents[agent_id]
+        return self._catalog.agents[agent_id]
 
     def served_for(self, user: User) -> list[CatalogAgent]:
         """The agents that the user may use, in the order of the catalog."""
-        return [agent for agent in self._agents.values() if agent.settings.access.allows(user.roles)]
+        return [agent for agent in self._catalog.agents.values() if agent.settings.access.allows(user.roles)]
 
     def served(self) -> list[CatalogAgent]:
         """All served agents, in the order of the catalog."""
-        return list(self._agents.values())
+        return list(self._catalog.agents.values())
 
     def _default_for(self, user: User) -> CatalogAgent:
         agents = self.served_for(user)

@@ -1,4 +1,4 @@
-"""ChatModels: the chat models of the settings and the catalog, built once at the start and shared by all agents."""
+"""ChatModels: the chat models of the settings and the catalog, built once and shared by all agents."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -26,7 +26,7 @@ class ModelUnavailable(Exception):
 
 
 class ChatModels:
-    """Immutable; shared by all agents."""
+    """Shared by all agents. A model never changes; a reload of the catalog may add some."""
 
     def __init__(
         self, models: Mapping[str, BaseChatModel], problems: Sequence[str] = (), secrets: Collection[str] = ()
@@ -43,6 +43,14 @@ class ChatModels:
         if model is None:
             raise AgentUnavailable(f"The model '{name}' is not available.")
         return model
+
+    def missing(self, names: Collection[str]) -> set[str]:
+        """Those of the names under which there is no model."""
+        return set(names) - self._models.keys()
+
+    def add(self, models: "ChatModels") -> None:
+        """Have these models too."""
+        self._models = {**models._models, **self._models}
 
 
 def load_models(named: Mapping[str, ModelSettings], openai_model: str, also: Collection[str] = ()) -> ChatModels:

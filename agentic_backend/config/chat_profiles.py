@@ -1,10 +1,10 @@
 """Chat profiles: how much of a conversation an agent is given, and when its earlier part is summarised.
 
 The file's profiles are added to the three built-in ones; a profile with the name of a built-in one changes the values
-that it names. The names of the keys are those of requirements/D. Read once at the start; immutable.
+that it names. The names of the keys are those of requirements/D. Immutable; a reload reads others.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,6 +18,7 @@ from agentic_backend.errors import BadFrame
 
 DEFAULT_PROFILE = "default"
 
+_DEFAULT_FILE = Path("config", "chat_profiles.yaml")
 _MOST_TOKENS = 10_000_000
 
 ProfileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
@@ -36,6 +37,13 @@ class ChatProfilesSettings(Section):
         "profiles `default`, `long_context` and `compact`.",
     )
     summary_timeout_s: Seconds = Field(30, description="How long a model may take to summarise, in seconds.")
+
+    @property
+    def path(self) -> Path | None:
+        """The file to read; None if there is none to read."""
+        if self.file is not None:
+            return self.file
+        return _DEFAULT_FILE if _DEFAULT_FILE.is_file() else None
 
 
 class ChatProfile(BaseModel):
@@ -112,6 +120,9 @@ class ChatProfiles:
         if name is not None and name not in self.profiles:
             raise BadFrame(f"chat_profile: there is no such profile; the profiles are {', '.join(self.names)}")
 
+
+CurrentProfiles = Callable[[], ChatProfiles]
+"""Gives the chat profiles that apply now: a reload may replace them."""
 
 BUILT_IN_PROFILES = ChatProfiles({name: ChatProfile(**values) for name, values in _BUILT_IN.items()})
 

@@ -242,8 +242,7 @@ def load_chat_profiles(settings: Settings) -> ChatProfiles:
     """The profiles of the settings' file, else of ./config/chat_profiles.yaml, else the built-in ones, which are those
     of the shipped file. Raises ConfigError.
     """
-    path = settings.chat_profiles.file or _first_file(Path("config", "chat_profiles.yaml"))
-    return read_chat_profiles(path, settings.models)
+    return read_chat_profiles(settings.chat_profiles.path, settings.models)
 
 
 _PACKAGE = Path(__file__).parent.parent

@@ -22,7 +22,7 @@ from uuid import uuid4
 from cachetools import LRUCache
 
 from agentic_backend.agents.models import DEFAULT, ChatModels
-from agentic_backend.config.chat_profiles import ChatProfile, ChatProfiles
+from agentic_backend.config.chat_profiles import ChatProfile, CurrentProfiles
 from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.history import restore_exchange
 from agentic_backend.kpi import Kpi
@@ -90,7 +90,7 @@ class Compactor:
         ledger: UsageLedger,
         kpi: Kpi,
         counts: TokenCounts,
-        profiles: ChatProfiles,
+        profiles: CurrentProfiles,
         timeout_s: float,
     ) -> None:
         self._store = store
@@ -129,7 +129,7 @@ class Compactor:
 
         `session` is as the exchange left it.
         """
-        profile = self._profiles.named(profile_name)
+        profile = self._profiles().named(profile_name)
         if not profile.compacts:
             return
         before = self._measured.get(session.id)
@@ -173,7 +173,7 @@ class Compactor:
 
         None also if the session has changed since it was read, or if the profile has no limit. Raises StoreUnavailable.
         """
-        profile = self._profiles.named(profile_name)
+        profile = self._profiles().named(profile_name)
         if not profile.compacts:
             return None
         past = await self._past(session)

@@ -41,7 +41,7 @@ class ContextAssembly:
         model, exchanges = warm.flow.answering_model, services.history_exchanges(start.agent)
         self._counter = services.token_counts.of(model)
         """Counts as the answering model does."""
-        profile = services.profiles.named(start.chat_profile)
+        profile = services.profiles().named(start.chat_profile)
         self._window = ContextWindow(context_tokens(model), exchanges, profile.reserve_tokens_for_history)
         text = summary.text if summary is not None and profile.include_summary_in_context else ""
         in_prompt = profile.summary_position == "system_prompt"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user_tokens import TokenCache
-from agentic_backend.config.chat_profiles import ChatProfiles
+from agentic_backend.config.chat_profiles import CurrentProfiles
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.exchange.background_calls import BackgroundCalls
 from agentic_backend.exchange.compactor import Compactor
@@ -40,7 +40,7 @@ class ExchangeServices:
     tokens: TokenCache
     ledger: UsageLedger
     modules: ModuleSupervisor
-    profiles: ChatProfiles
+    profiles: CurrentProfiles
     """The chat profiles that sessions and asks may name."""
     token_counts: TokenCounts
     """How many tokens texts and messages have for a model."""

@@ -14,6 +14,7 @@ from agentic_backend.kpi.models import ModelMetrics
 from agentic_backend.kpi.modules import ModuleMetrics
 from agentic_backend.kpi.process import ProcessMetrics
 from agentic_backend.kpi.registry import MetricsRegistry
+from agentic_backend.kpi.reloads import ReloadMetrics
 from agentic_backend.kpi.sessions import SessionMetrics
 
 
@@ -29,6 +30,7 @@ class Kpi:
         self.agents = AgentMetrics(metrics)
         self.models = ModelMetrics(metrics)
         self.modules = ModuleMetrics(metrics)
+        self.reloads = ReloadMetrics(metrics)
         self.dependencies = DependencyMetrics(metrics)
         self.broadcast = BroadcastMetrics(metrics)
         self.process = ProcessMetrics(metrics)

@@ -4,7 +4,7 @@ The most specific level that sets a value wins. Pure; what it finds is cached by
 policies file knows, so that an ask in a known scope costs a look-up.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,21 +35,24 @@ class Applied:
 
 
 class Cascade:
-    def __init__(self, policies: Policies, defaults: Mapping[str, Any]) -> None:
-        """`defaults` are the values of the server's settings, by dotted name."""
+    def __init__(self, policies: Policies, defaults: Callable[[], Mapping[str, Any]]) -> None:
+        """`defaults` gives the values of the server's settings, by dotted name."""
         self._policies = policies
-        self._defaults = {name: LevelValue("server", None, defaults.get(name)) for name in _NAMES}
-        self._cache: LRUCache[tuple[str, tuple[str | None, ...]], Applied] = LRUCache(_CACHED)
-        """By the agent's id and the ids of the scopes in the order of the levels."""
+        self._defaults = defaults
+        self._cache: LRUCache[tuple[str, tuple[str | None, ...]], tuple[CatalogAgent, Applied]] = LRUCache(_CACHED)
+        """By the agent's id and the ids of the scopes in the order of the levels; with the agent that it was made of,
+        as a reload of the catalog makes others.
+        """
 
     def applied(self, agent: CatalogAgent, scope: Mapping[str, str]) -> Applied:
         """What applies to `agent`, as the catalog has it, in `scope`."""
         known = {kind: scope.get(kind) for kind in (*_BEFORE_AGENT, *_AFTER_AGENT)}
         ids = tuple(scope_id if self._policies.entry(kind, scope_id) else None for kind, scope_id in known.items())
         key = agent.settings.id, ids
-        applied = self._cache.get(key)
-        if applied is None:
-            applied = self._cache[key] = self._apply(agent, scope)
+        of, applied = self._cache.get(key, (None, None))
+        if applied is None or of is not agent:
+            applied = self._apply(agent, scope)
+            self._cache[key] = agent, applied
         return applied
 
     def _apply(self, agent: CatalogAgent, scope: Mapping[str, str]) -> Applied:
@@ -88,7 +91,8 @@ class Cascade:
         return replace(agent, settings=settings.model_copy(update=updates), crew=crew)
 
     def _levels(self, agent: CatalogAgent, scope: Mapping[str, str]) -> _Levels:
-        levels: _Levels = {name: [default] for name, default in self._defaults.items()}
+        defaults = self._defaults()
+        levels: _Levels = {name: [LevelValue("server", None, defaults.get(name))] for name in _NAMES}
         for told in self._told(agent, scope):
             for name, value in told:
                 levels.setdefault(name, []).append(value)

@@ -38,6 +38,7 @@ from agentic_backend.server.bounded_http import BoundedHttp
 from agentic_backend.server.internal_listener import InternalListener
 from agentic_backend.server.message_pace import LargeMessages
 from agentic_backend.server.process_end import StopOrder, end_in_time, leave_now
+from agentic_backend.server.reloads import Reloads
 from agentic_backend.server.service_notify import Supervisor, told_alive
 from agentic_backend.server.start_line import start_facts
 from agentic_backend.stores.opening import sqlite_file
@@ -162,6 +163,7 @@ async def running(
     models: ChatModels,
     bound: socket.socket | None = None,
     drain: Drain | None = None,
+    reloads: Reloads | None = None,
 ) -> AsyncIterator[Addresses]:
     """Run the server while the context is open; leaving it waits for running exchanges, unless `drain` is cut short.
 
@@ -188,6 +190,7 @@ async def running(
         listeners: list[Listener | InternalListener] = [listener] if inside is None else [listener, inside]
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(listener.listen())
+            reloading = None if reloads is None else tasks.create_task(reloads.run(application))
             if inside is not None:
                 inside.start()
             try:
@@ -199,6 +202,8 @@ async def running(
                 # 2. Exchanges end within the grace period while sockets are still open: clients see the ends, and each
                 #    client is sent elsewhere as soon as it follows nothing here.
                 await application.relay.aclose()
+                if reloading is not None:
+                    reloading.cancel()
                 # 3. Both listeners start to close the open connections.
                 for each in listeners:
                     each.close()
@@ -219,6 +224,7 @@ def run(
     agents: AgentManager,
     models: ChatModels,
     supervisor: Supervisor,
+    reloads: Reloads,
     bound: socket.socket | None = None,
 ) -> None:
     """Serve on a new event loop until a stop signal; `bound` is the socket if other workers share it.
@@ -228,7 +234,7 @@ def run(
     raise_descriptor_limit()
     with _alone(settings), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         loop = runner.get_loop()
-        serving = loop.create_task(serve(settings, agents, models, supervisor, bound))
+        serving = loop.create_task(serve(settings, agents, models, supervisor, reloads, bound))
         while not serving.done():
             # If an agent's code raises one of these, asyncio stops the loop; run it again for the other exchanges.
             try:
@@ -258,6 +264,7 @@ async def serve(
     agents: AgentManager,
     models: ChatModels,
     supervisor: Supervisor,
+    reloads: Reloads,
     bound: socket.socket | None = None,
 ) -> None:
     """Serve until a stop signal. Raises what `running` raises."""
@@ -268,7 +275,7 @@ async def serve(
     # Agents' blocking code runs in threads. With two cores, asyncio's default is six threads for all exchanges.
     threads = ThreadPoolExecutor(settings.limits.max_running, thread_name_prefix=_THREADS)
     loop.set_default_executor(threads)
-    async with told_alive(supervisor), running(settings, agents, models, bound, drain) as addresses:
+    async with told_alive(supervisor), running(settings, agents, models, bound, drain, reloads) as addresses:
         inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
         # One write, so that the lines of several workers don't mix.
         print(f"Chat at {addresses.public}{inside}\n", end="", flush=True)

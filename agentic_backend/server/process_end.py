@@ -2,8 +2,8 @@
 
 The first SIGTERM or SIGINT stops the server, which lets exchanges end; the second cuts that short; others have no
 effect. A terminal's Ctrl-C and systemd signal both a worker and its parent, and the parent forwards signals as SIGUSR1.
-Direct and forwarded signals are counted separately, so that a signal that arrives both ways counts once. SIGHUP, sent
-when a terminal closes, is ignored.
+Direct and forwarded signals are counted separately, so that a signal that arrives both ways counts once.
+SIGHUP ends nothing: see hangups.
 """
 
 import contextlib
@@ -16,7 +16,6 @@ import time
 from asyncio import AbstractEventLoop, Event
 from collections import Counter
 from pathlib import Path
-from types import FrameType
 
 from agentic_backend.relay.drain import LONGEST_S, Drain
 
@@ -46,7 +45,6 @@ class StopOrder:
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, self.tell, False)
         loop.add_signal_handler(PASSED_ON, self.tell, True)
-        loop.add_signal_handler(signal.SIGHUP, _note_hangup)
 
     def tell(self, by_parent: bool) -> None:
         self._told[by_parent] += 1
@@ -55,19 +53,6 @@ class StopOrder:
         elif not self._drain.cut_short.is_set():
             log.info("grace period cut short")
             self._drain.cut_short.set()
-
-
-def outlive_terminal() -> None:
-    """Ignore SIGHUP until `StopOrder.listen`. Unlike SIG_IGN, child processes don't inherit this."""
-    signal.signal(signal.SIGHUP, _ignore)
-
-
-def _ignore(number: int, frame: FrameType | None) -> None:
-    pass
-
-
-def _note_hangup() -> None:
-    log.info("hangup ignored")
 
 
 def end_in_time(grace_s: float, drain: Drain) -> None:

@@ -2,8 +2,8 @@
 
 The parent binds the port but serves nothing; it forks the workers before it has an event loop or a thread. It replaces
 a worker that dies, with growing delays, and where a service manager watches the server, one whose event loop hangs. The
-service manager is told that the server is ready once all workers are. The parent forwards stop signals to the workers
-and ends after them; workers stop when the parent ends for any reason.
+service manager is told that the server is ready once all workers are. The parent forwards stop signals and SIGHUP to
+the workers and ends after them; workers stop when the parent ends for any reason.
 """
 
 import logging
@@ -19,6 +19,7 @@ from multiprocessing.context import ForkProcess
 from agentic_backend.backoff import backoff
 from agentic_backend.config.settings import Settings
 from agentic_backend.relay.drain import LONGEST_S
+from agentic_backend.server.hangups import Hangups
 from agentic_backend.server.process_end import PASSED_ON, STOP_SIGNALS
 from agentic_backend.server.service_notify import Supervisor
 from agentic_backend.server.worker_pipe import WorkerPipe
@@ -34,6 +35,7 @@ _GONE_AFTER_S = 2.0
 # The parent looks at its workers at least so often. Where it could not, it was suspended, and so were they.
 _LOOK_S = 1.0
 _SIGNALS = (*STOP_SIGNALS, PASSED_ON)
+_BLOCKED = (*_SIGNALS, signal.SIGHUP)
 
 Work = Callable[[Settings, socket.socket, Supervisor], int]
 """Serves on the socket until a signal, and tells the parent of it; returns the exit status."""
@@ -58,11 +60,15 @@ class _Worker:
 
 
 class Workers:
-    def __init__(self, settings: Settings, bound: socket.socket, work: Work, service: Supervisor) -> None:
+    def __init__(
+        self, settings: Settings, bound: socket.socket, work: Work, service: Supervisor, hangups: Hangups
+    ) -> None:
+        """`hangups` are passed on to the workers; a later worker has their count from its start."""
         self._settings = settings
         self._bound = bound
         self._work = work
         self._service = service
+        self._hangups = hangups
         # Whether all workers have been ready, which the service manager was told.
         self._is_ready = False
         # When the parent looked at its workers for the last time.
@@ -88,6 +94,7 @@ class Workers:
         os.set_blocking(self._wake, False)
         for number in STOP_SIGNALS:
             signal.signal(number, lambda *_: self._stop())
+        self._hangups.told = lambda: self._pass_on(signal.SIGHUP)
         while self._stop_by is None or any(worker.process for worker in self._workers):
             now = time.monotonic()
             for worker in self._workers:
@@ -124,11 +131,11 @@ class Workers:
         worker.process = get_context("fork").Process(target=self._serve, args=(worker.number, end))
         worker.started_at, worker.is_ready, worker.silent_s = now, False, 0.0
         # Block signals during the fork: a new worker still has the parent's handlers.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         try:
             worker.process.start()
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
             os.close(end)
 
     def _ended(self, worker: _Worker, status: int, now: float) -> None:
@@ -158,12 +165,15 @@ class Workers:
             # continue to accept connections, and no process would serve them.
             self._bound.close()
         # Forward every signal: the second one cuts the workers' grace period short.
+        self._pass_on(PASSED_ON)
+        # Wake `run`, which may be waiting.
+        os.write(self._wake, b"!")
+
+    def _pass_on(self, number: int) -> None:
         for worker in self._workers:
             if worker.process is not None and worker.process.exitcode is None:
                 assert worker.process.pid is not None
-                os.kill(worker.process.pid, PASSED_ON)
-        # Wake `run`, which may be waiting.
-        os.write(self._wake, b"!")
+                os.kill(worker.process.pid, number)
 
     def _wait(self, now: float) -> None:
         """Wait until a worker ends or is heard, a signal arrives, or a start or kill is due; `_LOOK_S` at most."""
@@ -187,7 +197,9 @@ class Workers:
         for signum in _SIGNALS:
             # Replace the parent's handlers: until the server handles signals, a signal ends the worker.
             signal.signal(signum, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        # The worker has the parent's handler of SIGHUP too, which passes on nothing here.
+        self._hangups.told = None
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
         # Close the worker's copy, or the pipe would stay open after the parent ends.
         os.close(self._parent)
         threading.Thread(target=_end_with_parent, args=(self._alive,), daemon=True).start()

@@ -95,7 +95,7 @@ class SessionOrchestrator:
         Raises a typed error if the ask is refused; nothing is then stored.
         """
         turn.check(self._limits)
-        self._profiles.check(turn.chat_profile)
+        self._profiles().check(turn.chat_profile)
         # An ask without a client's id gets a unique one, which can't be repeated.
         name = (user.id, turn.client_exchange_id or uuid4().hex)
         if (asked_before := self._relay.find_asked(*name)) is not None:

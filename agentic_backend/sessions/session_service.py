@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user import User
-from agentic_backend.config.chat_profiles import ChatProfiles
+from agentic_backend.config.chat_profiles import ChatProfiles, CurrentProfiles
 from agentic_backend.errors import Internal, SessionNotFound
 from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.kpi import Kpi
@@ -57,7 +57,7 @@ class SessionService:
         orchestrator: SessionOrchestrator,
         user_limits: UserLimits,
         compactor: Compactor,
-        profiles: ChatProfiles,
+        profiles: CurrentProfiles,
         modules: ModuleSupervisor,
         kpi: Kpi,
         attachments: Attachments,
@@ -73,10 +73,14 @@ class SessionService:
         self._modules = modules
         self._kpi = kpi
         self._attachments = attachments
-        self.chat_profiles = profiles
-        """The chat profiles that clients may name."""
+        self._profiles = profiles
         content = "Too many of your searches go on; wait until some are answered."
         self._searches = Bulkhead(per_user=_SEARCHES_PER_USER, in_all=_SEARCHES, wait_s=_SEARCH_WAIT_S, content=content)
+
+    @property
+    def chat_profiles(self) -> ChatProfiles:
+        """The chat profiles that clients may name."""
+        return self._profiles()
 
     async def open(
         self,
@@ -89,7 +93,7 @@ class SessionService:
         submission_id: str | None = None,
     ) -> SessionRecord:
         """A new session. Raises AgentNotFound, AgentUnavailable, BadFrame, Forbidden or RateLimited."""
-        self.chat_profiles.check(chat_profile)
+        self._profiles().check(chat_profile)
         named = dict(scope or {})
         found, now = self._agents.get(agent_id, user, named), self._store.now()
         await self._user_limits.check_empty_sessions(user.id)

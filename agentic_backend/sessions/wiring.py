@@ -1,8 +1,9 @@
 """Builds this package's parts: the services for transports, and the maintenance that runs beside them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager
@@ -95,7 +96,6 @@ def wire_sessions(
     factory: AgentFactory,
     models: ChatModels,
     kpi: Kpi,
-    profiles: ChatProfiles,
     tokens: TokenCache,
     ledger: UsageLedger,
     policies: Policies,
@@ -103,7 +103,11 @@ def wire_sessions(
     tracing: Tracing,
     on_ended: OnEnded = lambda session, user: None,
 ) -> WiredSessions:
-    limits, in_scope = settings.limits, agents_in_scope(agents, policies, settings.limits, profiles)
+    limits, in_scope = settings.limits, agents_in_scope(agents, policies, settings.limits)
+
+    def profiles() -> ChatProfiles:
+        return agents.chat_profiles
+
     titles = Titles(models, store, relay, kpi, ledger, settings.titles, limits.titles_timeout_s)
     events = SessionEvents(relay, factory, in_scope, modules, titles, on_ended)
     relay.on_completed = events.close_agents
@@ -221,15 +225,16 @@ def _chores(
     ]
 
 
-def agents_in_scope(
-    agents: AgentManager, policies: Policies, limits: LimitsSettings, profiles: ChatProfiles
-) -> AgentsInScope:
+def agents_in_scope(agents: AgentManager, policies: Policies, limits: LimitsSettings) -> AgentsInScope:
     """The agents, with the settings of the server where nothing else says otherwise."""
-    defaults = {
-        "model": "default",
-        "chat_profile": profiles.default_name,
-        "limits.run_s": limits.run_timeout_s,
-    }
+
+    def defaults() -> Mapping[str, Any]:
+        return {
+            "model": "default",
+            "chat_profile": agents.chat_profiles.default_name,
+            "limits.run_s": limits.run_timeout_s,
+        }
+
     return AgentsInScope(agents, Scopes(policies), Cascade(policies, defaults))
 
 

@@ -39,6 +39,17 @@ def configure_logging(level: str, packages: Collection[str] = (), form: LogForm 
     return handler
 
 
+def set_log_level(level: str, packages: Collection[str] = ()) -> None:
+    """Log from `level` up from now on; the rest is as `configure_logging` has made it."""
+    own, root = logging.getLevelName(level.upper()), logging.getLogger()
+    root.setLevel(max(own, logging.WARNING))
+    for handler in root.handlers:
+        if isinstance(handler, StderrHandler):
+            handler.setLevel(own)
+    for name in (OURS, *packages):
+        logging.getLogger(name).setLevel(own)
+
+
 def _log_of_a_thread(told: Any) -> None:
     log.error("uncaught error in a thread", exc_info=told.exc_value)
 

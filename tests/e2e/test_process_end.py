@@ -145,7 +145,7 @@ async def test_a_hangup_ends_nothing(tmp_path: Path) -> None:
         for _ in range(3):
             server.process.send_signal(signal.SIGHUP)
         check_exchange(await client.ask("hello"))
-        await eventually(lambda: "hangup ignored" in server.stderr)
+        await eventually(lambda: "catalog reloaded" in server.stderr)
         assert await server.stop() == 0
         only_logs(server)
 

@@ -56,7 +56,7 @@ def cascade_of(directory: Path, text: str = FILE) -> tuple[Cascade, Scopes]:
     path = directory / "policies.yaml"
     path.write_text(text)
     policies = read_policies(path, KNOWN)
-    return Cascade(policies, {"model": "default", "limits.run_s": 3600.0}), Scopes(policies)
+    return Cascade(policies, lambda: {"model": "default", "limits.run_s": 3600.0}), Scopes(policies)
 
 
 def test_the_most_specific_level_wins(tmp_path: Path) -> None:

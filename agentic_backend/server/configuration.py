@@ -1,0 +1,155 @@
+"""What the settings, the catalog and the files beside them say: read at the start, and again by a reload."""
+
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.authors_modules import AuthorsModules, PutAside
+from agentic_backend.agents.models import ChatModels, load_models
+from agentic_backend.config.loading import (
+    default_catalog,
+    default_settings_file,
+    load_chat_profiles,
+    load_settings,
+    modules_file,
+)
+from agentic_backend.config.page import load_logo
+from agentic_backend.config.settings import Settings
+from agentic_backend.experts.sentinel.operations import OPERATIONS
+from agentic_backend.policy.modules_file import module_names, read_modules
+from agentic_backend.policy.policies_file import Policies, load_policies
+
+# Python files beside the authors' modules and the catalog that are looked at: a module that can't be imported yet is
+# among them.
+_MOST_BESIDE = 1_000
+# Settings that a reload applies.
+_APPLIED = frozenset({"log.level"})
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    settings: Settings
+    agents: AgentManager
+    policies: Policies
+    digests: Mapping[str, str]
+    """Of the files that only a start reads, by path."""
+
+    @property
+    def models(self) -> set[str]:
+        """The models that entries of the catalog and policies name."""
+        return {agent.settings.model for agent in self.agents.served() if agent.settings.model} | self.policies.models
+
+    def needing_a_restart(self, other: "Configuration") -> list[str]:
+        """The names of settings, and the files, that differ from `other` and that a reload does not apply."""
+        before, after = (dict(_leaves(one.settings.model_dump())) for one in (self, other))
+        missing = object()
+        names = [name for name in {**before, **after} if before.get(name, missing) != after.get(name, missing)]
+        paths = {**self.digests, **other.digests}
+        files = [path for path in paths if self.digests.get(path) != other.digests.get(path)]
+        return sorted([name for name in names if name not in _APPLIED] + files)
+
+
+class CatalogRefused(Exception):
+    """What was read is not served; `problems` says why, one line each."""
+
+    def __init__(self, problems: Sequence[object]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = [str(problem) for problem in problems]
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """What a reload has read. Ends with `aside.put_back` or `aside.forget`."""
+
+    configuration: Configuration
+    models: ChatModels
+    """Those that the catalog names and that were not there yet."""
+    aside: PutAside
+
+
+class ConfigurationFiles:
+    """Reads the configuration. Not for two threads at once."""
+
+    def __init__(self, settings_file: Path | None, overrides: Mapping[str, object]) -> None:
+        """`overrides`: see `load_settings`. Without a settings file, it is looked for at each reading."""
+        self._settings_file = settings_file
+        self._overrides = overrides
+        self._modules = AuthorsModules()
+
+    def read(self) -> Configuration:
+        """Blocks during the imports. Raises ConfigError if anything but an entry of the catalog is wrong."""
+        settings = self._settings()
+        configuration = self._read(settings, settings)
+        self._modules.noted()
+        return configuration
+
+    def reread(self, running: Configuration, models: ChatModels) -> Reread:
+        """What the files say now, where the settings of `running` stay, and with its models.
+
+        Blocks during the imports. Raises ConfigError, and CatalogRefused if an entry has a problem that none of the
+        running catalog has; then the authors' modules are as they were.
+        """
+        aside = self._modules.put_aside()
+        # A compiled file tells the source's time in seconds: of two saves in one second it would show the first.
+        writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+        try:
+            settings = running.settings
+            configuration = self._read(self._settings(), settings)
+            known = {problem.message for problem in running.agents.problems}
+            problems = [problem for problem in configuration.agents.problems if problem.message not in known]
+            if problems:
+                raise CatalogRefused(problems)
+            more = load_models({}, settings.openai_model, models.missing(configuration.models))
+            if problems_of_models := [problem for problem in more.problems if problem not in models.problems]:
+                raise CatalogRefused(problems_of_models)
+        except BaseException:
+            aside.put_back()
+            raise
+        finally:
+            sys.dont_write_bytecode = writes
+        return Reread(configuration, more, aside)
+
+    def files(self, running: Configuration) -> set[Path]:
+        """The files that a reload reads, and the Python files beside those of the authors' modules."""
+        settings = running.settings
+        catalog = settings.catalog or default_catalog()
+        named = [
+            self._settings_file or default_settings_file(),
+            catalog,
+            settings.chat_profiles.path,
+            modules_file(settings),
+            settings.policies.path,
+        ]
+        files = {path for path in named if path is not None} | self._modules.files
+        folders = {catalog.parent, *(file.parent for file in self._modules.files)}
+        beside = chain.from_iterable(folder.glob("*.py") for folder in folders)
+        return files | set(islice(beside, _MOST_BESIDE))
+
+    def _settings(self) -> Settings:
+        return load_settings(self._settings_file or default_settings_file(), self._overrides)
+
+    def _read(self, settings: Settings, applying: Settings) -> Configuration:
+        """The `settings`, and what the files that the settings `applying` name say."""
+        load_logo(settings.page)
+        profiles = load_chat_profiles(applying)
+        servers = {OPERATIONS, *applying.mcp_servers}
+        agents = AgentManager.load(applying.catalog or default_catalog(), applying.models.keys(), servers, profiles)
+        modules = modules_file(applying)
+        policies = load_policies(applying, profiles, module_names(modules))
+        read_modules(modules, agents.known_ids, policies.modules_on)
+        files = [path for path in (modules, applying.policies.path) if path is not None]
+        digests = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+        return Configuration(settings, agents, policies, digests)
+
+
+def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value

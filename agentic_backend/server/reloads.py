@@ -1,0 +1,179 @@
+"""Reloads: reads the catalog, the chat profiles and the log level again while the server runs.
+
+At most one reload runs, and one waits, however many are asked for. All is read and checked in a thread; then the event
+loop swaps it in one step, or keeps what it has. Exchanges that run keep the agents that they began with.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from agentic_backend.agents.models import ChatModels, ModelUnavailable
+from agentic_backend.app import Application
+from agentic_backend.config.located_yaml import ConfigError
+from agentic_backend.exception_detail import type_of
+from agentic_backend.server.configuration import CatalogRefused, Configuration, ConfigurationFiles, Reread
+from agentic_backend.server.hangups import Hangups
+from agentic_backend.server.saved_files import SavedFiles
+from agentic_backend.telemetry import set_log_level
+
+log = logging.getLogger(__name__)
+
+# Authors' code runs while it is imported.
+_LONGEST_S = 120.0
+_MOST_TOLD = 50
+
+
+class _NotRead(Exception):
+    """Nothing could be read; the text says why."""
+
+
+class Reloads:
+    """Made before the server starts, by the command that starts it."""
+
+    def __init__(
+        self,
+        files: ConfigurationFiles,
+        configuration: Configuration,
+        models: ChatModels,
+        hangups: Hangups,
+        *,
+        on_save: bool = False,
+    ) -> None:
+        """`configuration` and `models` are what the server starts with; `on_save`: reload when a file is saved too."""
+        self._files = files
+        # What was read at the start. Its agents become those of each reload.
+        self._started_with = configuration
+        self._models = models
+        self._hangups = hangups
+        self._on_save = on_save
+        # The signals that the latest reading has followed.
+        self._followed = 0
+        # The thread of the latest reading.
+        self._thread: threading.Thread | None = None
+
+    def catch_up(self) -> None:
+        """Follow the signals that came before the server starts: in a worker, also those since its parent has read."""
+        if self._hangups.count > self._followed:
+            self._followed = self._hangups.count
+            try:
+                reread = self._files.reread(self._started_with, self._models)
+            except (ConfigError, CatalogRefused, ModelUnavailable) as error:
+                self._refuse(_problems_of(error))
+            else:
+                self._take(reread)
+
+    async def run(self, application: Application) -> None:
+        """Reload whenever it is told to, until it is cancelled."""
+        loop, wanted = asyncio.get_running_loop(), asyncio.Event()
+
+        def want() -> None:
+            # The loop may be closed already.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(wanted.set)
+
+        self._hangups.told = want
+        if self._hangups.count > self._followed:
+            wanted.set()
+        with self._saved_files_watched(want):
+            while True:
+                await wanted.wait()
+                wanted.clear()
+                self._followed = self._hangups.count
+                if application.relay.draining:
+                    log.info("catalog not reloaded, as the server ends")
+                else:
+                    await self._reload(application)
+
+    async def _reload(self, application: Application) -> None:
+        reloads = application.kpi.reloads
+        try:
+            removed = self._take(await self._read())
+        except (ConfigError, CatalogRefused, ModelUnavailable, _NotRead) as error:
+            self._refuse(_problems_of(error))
+            reloads.ended("failed")
+        except Exception as error:
+            log.exception("catalog not reloaded", extra={"problems": [type_of(error)]})
+            reloads.ended("failed")
+        else:
+            reloads.ended("ok")
+            reloads.loaded()
+            await application.factory.teardown_agents(removed)
+
+    async def _read(self) -> Reread:
+        """Read in a thread. Raises what `reread` raises, and _NotRead if it does not end."""
+        if self._thread is not None and self._thread.is_alive():
+            raise _NotRead("code of an agent's module still runs, from an import of an earlier reload")
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[Reread] = loop.create_future()
+
+        def answer(reread: Reread | None, error: BaseException | None) -> None:
+            if result.done():
+                # Too late: nobody takes it.
+                if reread is not None:
+                    reread.aside.put_back()
+            elif error is not None:
+                result.set_exception(error)
+            elif reread is not None:
+                result.set_result(reread)
+
+        def read() -> None:
+            reread, problem = None, None
+            try:
+                reread = self._files.reread(self._started_with, self._models)
+            except Exception as error:
+                problem = error
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(answer, reread, problem)
+
+        # A daemon: an author's import that never ends must not keep the process.
+        self._thread = threading.Thread(target=read, name="reload", daemon=True)
+        self._thread.start()
+        try:
+            async with asyncio.timeout(_LONGEST_S):
+                return await result
+        except TimeoutError:
+            raise _NotRead(f"the imports have not ended within {_LONGEST_S:g} s") from None
+
+    def _take(self, reread: Reread) -> Sequence[str]:
+        """Serve what was read from now on; return the ids of the removed agents."""
+        settings = reread.configuration.settings
+        self._models.add(reread.models)
+        change = self._started_with.agents.become(reread.configuration.agents)
+        reread.aside.forget()
+        set_log_level(settings.log.level, self._started_with.settings.log.packages)
+        needs_restart = self._started_with.needing_a_restart(reread.configuration)
+        told = {"added": change.added, "changed": change.changed, "removed": change.removed}
+        log.info(
+            "catalog reloaded",
+            extra={
+                **{name: list(ids[:_MOST_TOLD]) for name, ids in told.items()},
+                "log_level": settings.log.level,
+                "needs_restart": needs_restart[:_MOST_TOLD],
+            },
+        )
+        changes = {**told, "needs a restart:": needs_restart}
+        self._say("; ".join(f"{name} {', '.join(ids)}" for name, ids in changes.items() if ids), heading="Reloaded: ")
+        return change.removed
+
+    def _refuse(self, problems: Sequence[str]) -> None:
+        log.error("catalog not reloaded", extra={"problems": list(problems[:_MOST_TOLD])})
+        self._say("\n".join(problems), heading="Not reloaded; what was there goes on:\n")
+
+    def _say(self, text: str, heading: str) -> None:
+        """Tell an author who saves files, at the console."""
+        if self._on_save and text:
+            # The terminal may be gone.
+            with contextlib.suppress(OSError):
+                print(f"{heading}{text}\n", end="", flush=True)
+
+    def _saved_files_watched(self, want: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+        if not self._on_save:
+            return contextlib.nullcontext()
+        return SavedFiles(lambda: self._files.files(self._started_with), want).watched()
+
+
+def _problems_of(error: Exception) -> list[str]:
+    return [str(problem) for problem in getattr(error, "problems", [])] or [str(error)]

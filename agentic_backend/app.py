@@ -87,7 +87,7 @@ async def open_application(
     file_of_modules = modules_file(settings)
     policies = load_policies(settings, agents.chat_profiles, module_names(file_of_modules))
     specs = read_modules(file_of_modules, agents.known_ids, policies.modules_on)
-    kpi, log_tail = Kpi(), LogTail(settings.log.packages)
+    kpi, log_tail = Kpi(legacy_names=settings.metrics.legacy_names), LogTail(settings.log.packages)
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
         beat = await stack.enter_async_context(event_loop_lag(kpi))
@@ -97,6 +97,7 @@ async def open_application(
         store = await stack.enter_async_context(aclosing(await open_store(settings, kpi.dependencies.store_operation)))
         instance = Instance(settings.relay.lease_s)
         kpi.process.instance(instance.id)
+        kpi.models.configured(models.request_names)
         kpi.agents.catalog_problems(len(agents.problems))
         # It closes after the exchanges whose spans it sends.
         tracing = await stack.enter_async_context(open_tracing(settings.tracing, instance.id))

@@ -1,6 +1,7 @@
 """The metrics under test: every one has its line in the documentation, and sessions add no series."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import httpx
@@ -15,12 +16,12 @@ DOCUMENT = (Path(__file__).parent.parent / "docs" / "metrics.md").read_text()
 
 
 def test_every_metric_has_its_line_with_type_and_labels() -> None:
-    documented = {line.split("|")[1].strip(" `"): line for line in DOCUMENT.splitlines() if line.startswith("| `chat_")}
-    for name, metric in Kpi().declared.items():
-        line = documented.pop(name + "_total" if metric.type == "counter" else name)
+    rows = re.findall(r"^\| `((?:chat|gen_ai)_\w+)` \| (\S.*?) \|(.*?)\|", DOCUMENT, re.MULTILINE)
+    documented = {name: (told, labels.strip()) for name, told, labels in rows}
+    for name, metric in Kpi(legacy_names=True).declared.items():
         told = metric.type if metric.together in (None, "sum") else f"{metric.type}, {metric.together}"
-        assert line.split("|")[2].strip() == told, name
-        assert line.split("|")[3].strip() == ", ".join(f"`{label}`" for label in metric.labels), name
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        assert documented.pop(name + "_total" if metric.type == "counter" else name) == (told, labels), name
     assert list(documented) == []
 
 
@@ -46,7 +47,7 @@ async def test_every_metric_is_prefixed_and_seen_after_an_exchange(server: Runni
     assert 'gen_ai_token_type="output"' in exposition
     assert 'chat_store_operation_seconds_count{kind="write",operation="append",outcome="ok"}' in exposition
     assert 'chat_dependency_up{dependency="store"} 1.0' in exposition
-    assert all(name.startswith(("chat_", "process_", "python_gc_")) for name, _ in series_of(exposition))
+    assert all(name.startswith(("chat_", "gen_ai_", "process_", "python_gc_")) for name, _ in series_of(exposition))
     assert {"process_open_fds", "process_resident_memory_bytes", "python_gc_collections_total"} <= {
         name for name, _ in series_of(exposition)
     }
@@ -126,13 +127,21 @@ async def test_sessions_add_no_series(server: RunningServer) -> None:
 
 
 def test_ten_thousand_sessions_and_as_many_tool_names_add_no_series_but_a_bounded_number_of_tools() -> None:
-    kpi = Kpi()
+    kpi = Kpi(legacy_names=True)
+    kpi.models.configured({"model 7"})
     for number in range(10_000):
         kpi.exchanges.started()
-        kpi.agents.tool_ended(f"tool {number}", 0.1, ok=True)
-        kpi.models.called(f"model {number}", 0.1, tokens=(1, 1), error="")
+        kpi.agents.tool_ended(f"tool {number}", "Echo", 0.1, "")
+        named = f"provider {number}", f"model {number}", f"snapshot {number}"
+        kpi.models.called(*named, duration_s=0.1, first_chunk_s=0.1, tokens=(1, 1), error=f"Error{number}")
         kpi.exchanges.ended("echo", "ok", None, 0.1, 0.1, f"exchange {number}")
     exposition, _ = kpi.exposition("")
-    tools = {dict(labels)["tool"] for name, labels in series_of(exposition.decode()) if "tool" in dict(labels)}
-    assert len(tools) == 101
-    assert len(series_of(exposition.decode())) < 10_000
+    series = series_of(exposition.decode())
+
+    def values(label: str) -> set[str]:
+        return {dict(labels)[label] for _, labels in series if label in dict(labels)}
+
+    assert len(values("gen_ai_tool_name")) == len(values("gen_ai_response_model")) == 101
+    assert values("gen_ai_provider_name") == values("error_type") - {""} == {"_OTHER"}
+    assert values("gen_ai_request_model") == {"model 7", "_OTHER"}
+    assert len(series) < 15_000

@@ -13,14 +13,25 @@ from support.test_agents import ENTRIES
 
 from agentic_backend.config.limits import LimitsSettings
 
+OFFLINE = {
+    "gen_ai_operation_name": "chat",
+    "gen_ai_provider_name": "offline",
+    "gen_ai_request_model": "offline",
+}
 
-async def sample(server: RunningServer, name: str, **labels: str) -> float:
-    """The value of a sample of `/metrics`; 0 where there is none."""
+
+async def samples(server: RunningServer, name: str) -> list[tuple[dict[str, str], float]]:
+    """The labels and values of `/metrics` by this name."""
     async with httpx.AsyncClient() as client:
         response = await client.get(f"{server.internal}/metrics")
     assert response.status_code == 200
-    samples = [sample for family in text_string_to_metric_families(response.text) for sample in family.samples]
-    return sum(sample.value for sample in samples if sample.name == name and sample.labels == labels)
+    families = text_string_to_metric_families(response.text)
+    return [(one.labels, one.value) for family in families for one in family.samples if one.name == name]
+
+
+async def sample(server: RunningServer, name: str, **labels: str) -> float:
+    """The value of a sample of `/metrics`; 0 where there is none."""
+    return sum(value for found, value in await samples(server, name) if found == labels)
 
 
 async def becomes(server: RunningServer, value: float, name: str, **labels: str) -> None:
@@ -137,13 +148,45 @@ async def test_the_agents_in_memory_are_counted(small_server: RunningServer) -> 
             assert await sample(small_server, "chat_cached_agents") == left
 
 
-async def test_a_failing_model_is_counted_by_its_error(server: RunningServer) -> None:
+async def test_calls_of_models_are_counted_after_the_conventions(server: RunningServer) -> None:
     async with chat(server.address) as client:
+        # A query gets no title, which would be a call too.
+        await client.ask("my name is Zorblax", mode="query")
+    await becomes(server, 1, "gen_ai_client_operation_duration_seconds_count", **OFFLINE, error_type="")
+    assert await sample(server, "gen_ai_client_operation_time_to_first_chunk_seconds_count", **OFFLINE) == 1
+    for kind in ("input", "output"):
+        assert await sample(server, "gen_ai_client_token_usage_sum", **OFFLINE, gen_ai_token_type=kind) > 0
+    run = {"gen_ai_agent_name": "assistant", "error_type": ""}
+    await becomes(server, 1, "gen_ai_invoke_agent_duration_seconds_count", **run)
+
+
+async def test_a_call_that_fails_is_stopped_or_takes_too_long_is_counted_by_why(tmp_path: Path) -> None:
+    settings = {"limits": {"model_timeout_s": 0.5}}
+    async with running_server(tmp_path, settings=settings) as server, chat(server.address) as client:
         await client.ask("fail after 3 tokens")
-    exposition = "chat_gen_ai_client_operation_duration_seconds_count"
-    async with httpx.AsyncClient() as http:
-        lines = (await http.get(f"{server.internal}/metrics")).text.splitlines()
-    assert any(line.startswith(exposition) and 'error_type="OfflineModelError"' in line for line in lines)
+        await client.ask("hang after 5 tokens")
+        await client.send({"message": "count down slowly from 50"})
+        started = await client.until("started")
+        await client.send({"type": "stop", "session_id": started["session_id"]})
+        await client.until("final")
+        for error_type in ("_OTHER", "model_timeout", "stopped"):
+            counted = {**OFFLINE, "error_type": error_type}
+            await becomes(server, 1, "gen_ai_client_operation_duration_seconds_count", **counted)
+
+
+async def test_the_old_names_are_given_only_if_they_are_wanted(tmp_path: Path) -> None:
+    old = "chat_gen_ai_client_operation_duration_seconds_count"
+    for wanted in (False, True):
+        directory = tmp_path / str(wanted)
+        directory.mkdir()
+        async with (
+            running_server(directory, settings={"metrics": {"legacy_names": wanted}}) as server,
+            chat(server.address) as client,
+        ):
+            await client.ask("what is 1/0?")
+            assert bool(await samples(server, old)) is wanted
+            assert bool(await samples(server, "chat_tool_duration_seconds_count")) is wanted
+            assert await samples(server, "gen_ai_execute_tool_duration_seconds_count")
 
 
 async def test_metrics_are_for_the_inside_only(server: RunningServer) -> None:

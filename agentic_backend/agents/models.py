@@ -37,6 +37,12 @@ class ChatModels:
         # One text for each model that a catalog entry names and that can't be built.
         self.problems = problems
 
+    @property
+    def request_names(self) -> Collection[str]:
+        """The models' names as their providers are asked for them."""
+        params = [model._get_ls_params() for model in self._models.values()]
+        return {name for each in params if (name := each.get("ls_model_name"))}
+
     def get(self, name: str | None = None) -> BaseChatModel:
         """The model called `name`, or the default one. Raises AgentUnavailable if it does not exist."""
         model = self._models.get(name or DEFAULT)

@@ -4,6 +4,7 @@ The providers' packages share no classes, and few of them are installed. So an e
 its class's name, its HTTP status, the codes in its body, and last its text. None of that reaches the error's content.
 """
 
+import asyncio
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -78,6 +79,8 @@ _RATE_CODES = {*_NAMED_RATE_CODES, "resource_exhausted"}
 _TEXT_STATUSES = (None, 400, 403)
 # Refusals with these statuses may pass by themselves; others of the client's kind stay.
 _PASSING_STATUSES = (408, 409, 425, 429)
+# OpenTelemetry's word for an error that has no name of its own.
+_UNKNOWN = "_OTHER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,20 @@ def typed_failure(error: BaseException, model: str = "") -> AgenticError:
     if kind is ModelError:
         return _unnamed(report, named)
     return kind(_WORDS[kind].format(model=f"language model{named}"))
+
+
+def failure_type(error: BaseException) -> str:
+    """What kind of failure the exception of a model call is, in few words: the `error_type` of the metrics.
+
+    The code of the typed error, or why that is a ModelError; `cut` if the caller no longer waited for the call.
+    """
+    if isinstance(error, asyncio.CancelledError | GeneratorExit):
+        return "cut"
+    if isinstance(error, AgenticError):
+        return error.code
+    report = _report_of(error)
+    kind = _kind_of(error, report)
+    return kind.code if kind is not ModelError else _unnamed_type(report)
 
 
 def is_timeout(error: BaseException) -> bool:
@@ -170,16 +187,26 @@ def _is_quota(report: _Report) -> bool:
     return report.status in (400, 403, 429) and not is_rate and report.has((), _QUOTA_TEXT)
 
 
-def _unnamed(report: _Report, named: str) -> ModelError:
-    """A rate limit, an overload, a broken connection, which may pass by themselves; or a refusal that will not."""
-    model = f"language model{named}"
+def _unnamed_type(report: _Report) -> str:
+    """A rate limit, a broken connection or an overload, which may pass by themselves; or a refusal that will not."""
     if report.status == 429 or report.has(_RATE_CODES) or report.is_class("ratelimit"):
+        return "rate_limited"
+    if report.is_class("connect", "networkerror"):
+        return "unreachable"
+    if report.status is None:
+        return _UNKNOWN
+    return "request_refused" if report.status < 500 else "server_error"
+
+
+def _unnamed(report: _Report, named: str) -> ModelError:
+    model, found = f"language model{named}", _unnamed_type(report)
+    if found == "rate_limited":
         wait_s = report.retry_after_s
         when = f"in {math.ceil(wait_s)} seconds" if wait_s else "in a moment"
         return ModelError(f"The provider limits the calls of the {model}; try again {when}.", retry_after_s=wait_s)
-    if report.is_class("connect", "networkerror"):
+    if found == "unreachable":
         return ModelError(f"The provider of the {model} can't be reached; try again in a moment.")
-    if report.status is not None and report.status < 500:
+    if found == "request_refused":
         content = f"The provider of the {model} refused the request with status {report.status}."
         return ModelError(content, retryable=report.status in _PASSING_STATUSES)
     return ModelError(f"The {model} failed; try again in a moment." if named else None)

@@ -15,6 +15,7 @@ from agentic_backend.config.chat_profiles import ChatProfilesSettings
 from agentic_backend.config.health import HealthSettings
 from agentic_backend.config.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.mcp_servers import McpServerSettings
+from agentic_backend.config.metrics import MetricsSettings
 from agentic_backend.config.modules import ModulesSettings
 from agentic_backend.config.page import PageSettings
 from agentic_backend.config.permissions import PermissionsSettings
@@ -333,6 +334,7 @@ class Settings(Section):
         PermissionsSettings(), description="What users may do by way of agents' tools."
     )
     retention: RetentionSettings = Field(RetentionSettings(), description="How long what is stored is kept.")
+    metrics: MetricsSettings = Field(MetricsSettings(), description="What is measured.")
     log: LogSettings = Field(LogSettings(), description="The server's log.")
     tracing: TracingSettings = Field(TracingSettings(), description="Traces of exchanges, sent to a receiver.")
 

@@ -177,8 +177,13 @@ class GraphRun:
 
     @property
     def model_calls(self) -> list[ModelCall]:
-        """The model calls that have ended."""
-        return self.started.model_stream.ended if self.started is not None else []
+        """The model calls that have ended, and those that the run ends without."""
+        return [*self.started.model_stream.ended, *self.started.model_stream.unended] if self.started else []
+
+    @property
+    def agent_name(self) -> str:
+        """The name of its agent in the catalog."""
+        return self._start.agent.settings.name
 
     def typed(self, error: Exception) -> AgenticError:
         """The typed error for an exception that `run` raised."""

@@ -1,12 +1,18 @@
 """ExchangeKpis: measures one exchange and reports it to the metrics."""
 
 import asyncio
+from dataclasses import replace
 
 from agentic_backend.agents.result_marks import FORBIDDEN
+from agentic_backend.errors import Interrupted, ModelTimeout
 from agentic_backend.exchange.graph_run import GraphRun
 from agentic_backend.kpi import Kpi
+from agentic_backend.kpi.agents import ToolError
+from agentic_backend.policy.usage_ledger import count_call
+from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageRecord
+from agentic_backend.streaming.model_calls import CUT
 
 
 class ExchangeKpis:
@@ -17,6 +23,7 @@ class ExchangeKpis:
         self._record = record
         """Holds the times of the earlier runs."""
         self._graph_run = graph_run
+        self._agent_name = graph_run.agent_name
         self._clock = asyncio.get_running_loop().time
         self._began = self._clock()
         """Start of this run, by the event loop's clock."""
@@ -37,12 +44,12 @@ class ExchangeKpis:
         self._kpi.exchanges.started()
 
     def pause(self) -> None:
-        self._count_calls()
+        self._count_run("")
         self._kpi.exchanges.paused(self._record.agent_id)
 
     def leave(self) -> None:
         """Count an exchange that ends or continues on another instance."""
-        self._count_calls()
+        self._count_run(Interrupted.code)
         self._kpi.exchanges.left()
 
     def end(self, record: KpiRecord, messages: list[MessageRecord], error_code: str | None) -> None:
@@ -57,14 +64,21 @@ class ExchangeKpis:
                 names[part.call_id] = part.name
             elif isinstance(part, ToolResultPart):
                 tool = names.get(part.call_id, "")
-                self._kpi.agents.tool_ended(tool, (part.latency_ms or 0) / 1000, ok=part.ok is not False)
-                if FORBIDDEN in message.metadata.extras:
-                    self._kpi.agents.tool_refused(tool)
-        self._count_calls()
+                forbidden = FORBIDDEN in message.metadata.extras
+                error: ToolError = "forbidden" if forbidden else "tool_error" if part.ok is False else ""
+                self._kpi.agents.tool_ended(tool, self._agent_name, (part.latency_ms or 0) / 1000, error)
+        stopped = "stopped" if record.status is ExchangeStatus.STOPPED else None
+        self._count_run(error_code or "", cut_as=stopped or (error_code if error_code == ModelTimeout.code else None))
         self._kpi.exchanges.ended(
             record.agent_id, record.status, error_code, record.latency_ms / 1000, first_token_s, exchange_id
         )
 
-    def _count_calls(self) -> None:
+    def _count_run(self, error: str, *, cut_as: str | None = None) -> None:
+        """Count the run and its model calls; those that were cut count as `cut_as`, if that tells why."""
+        started = self._graph_run.started
+        if started is None:
+            return
+        self._kpi.agents.ran(self._agent_name, self._clock() - started.at, error)
         for call in self._graph_run.model_calls:
-            self._kpi.models.called(call.model, call.duration_s, tokens=call.tokens, error=call.error)
+            was_cut = call.error == CUT
+            count_call(self._kpi, replace(call, error=cut_as) if was_cut and cut_as is not None else call)

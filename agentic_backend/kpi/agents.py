@@ -1,16 +1,44 @@
-"""The cache of agents, and the tools that they call."""
+"""The catalog and the cache of agents, their runs, and the tools that they call."""
+
+from typing import Literal
 
 from agentic_backend.kpi.registry import BoundedNames, MetricsRegistry
 
+ToolError = Literal["", "tool_error", "forbidden"]
+"""How a tool's call failed, if it did; `forbidden`: the run's user has no permission for it."""
+
+# The buckets of OpenTelemetry's GenAI conventions.
+_AGENT_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
+_TOOL_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+
 
 class AgentMetrics:
-    def __init__(self, metrics: MetricsRegistry) -> None:
+    def __init__(self, metrics: MetricsRegistry, *, legacy_names: bool) -> None:
         self._tools = BoundedNames()
         self._lookups = metrics.counter("chat_agent_cache", "Agents asked of the cache.", "outcome")
         self._evictions = metrics.counter("chat_agent_evictions", "Agents evicted from the cache.")
         self._cached = metrics.gauge("chat_cached_agents", "Agents that are kept warm or in use.")
         self._problems = metrics.gauge("chat_catalog_problems", "Faults of the agents catalog.", together="max")
-        self._tool = metrics.histogram("chat_tool_duration_seconds", "From a tool's call to its result.", "tool")
+        self._agent = metrics.histogram(
+            "gen_ai_invoke_agent_duration_seconds",
+            "Runs of agents.",
+            "gen_ai_agent_name",
+            "error_type",
+            buckets=_AGENT_SECONDS,
+        )
+        self._tool = metrics.histogram(
+            "gen_ai_execute_tool_duration_seconds",
+            "From a tool's call to its result.",
+            "gen_ai_tool_name",
+            "gen_ai_agent_name",
+            "error_type",
+            buckets=_TOOL_SECONDS,
+        )
+        self._legacy_tool = (
+            metrics.histogram("chat_tool_duration_seconds", "From a tool's call to its result.", "tool")
+            if legacy_names
+            else None
+        )
         self._tool_failures = metrics.counter("chat_tool_failures", "Tools that failed.", "tool")
         self._tool_refusals = metrics.counter("chat_tool_refusals", "Calls that the user may not make.", "tool")
 
@@ -28,12 +56,20 @@ class AgentMetrics:
         """So many faults does the catalog have that is served now; most keep an agent from being served."""
         self._problems.set(count)
 
-    def tool_ended(self, tool: str, duration_s: float, *, ok: bool) -> None:
-        tool = self._tools.label(tool)
-        self._tool.labels(tool).observe(duration_s)
-        if not ok:
-            self._tool_failures.labels(tool).inc()
+    def ran(self, agent: str, duration_s: float, error: str) -> None:
+        """A run of the agent with this name in the catalog has ended, or waits for a person.
 
-    def tool_refused(self, tool: str) -> None:
-        """A tool was called that the run's user has no permission for."""
-        self._tool_refusals.labels(self._tools.label(tool)).inc()
+        `error` is the code of its exchange's error, or empty.
+        """
+        self._agent.labels(agent, error).observe(duration_s)
+
+    def tool_ended(self, tool: str, agent: str, duration_s: float, error: ToolError) -> None:
+        """A tool of the agent with this name in the catalog has ended, or its call was refused."""
+        tool = self._tools.label(tool)
+        self._tool.labels(tool, agent, error).observe(duration_s)
+        if self._legacy_tool is not None:
+            self._legacy_tool.labels(tool).observe(duration_s)
+        if error:
+            self._tool_failures.labels(tool).inc()
+        if error == "forbidden":
+            self._tool_refusals.labels(tool).inc()

@@ -19,7 +19,8 @@ from agentic_backend.kpi.sessions import SessionMetrics
 
 
 class Kpi:
-    def __init__(self) -> None:
+    def __init__(self, *, legacy_names: bool = False) -> None:
+        """`legacy_names`: also give the metrics that had other names before under these."""
         metrics = MetricsRegistry()
         self.exposition = metrics.exposition
         self.declared = metrics.declared
@@ -27,8 +28,8 @@ class Kpi:
         self.sessions = SessionMetrics(metrics)
         self.connections = ConnectionMetrics(metrics)
         self.calls = CallMetrics(metrics)
-        self.agents = AgentMetrics(metrics)
-        self.models = ModelMetrics(metrics)
+        self.agents = AgentMetrics(metrics, legacy_names=legacy_names)
+        self.models = ModelMetrics(metrics, legacy_names=legacy_names)
         self.modules = ModuleMetrics(metrics)
         self.reloads = ReloadMetrics(metrics)
         self.dependencies = DependencyMetrics(metrics)

@@ -1,20 +1,140 @@
-"""Calls of chat models: how long they take, what they use and cost, after OpenTelemetry's GenAI conventions."""
+"""Calls of chat models: how long they take, what they use and cost, after OpenTelemetry's GenAI conventions.
 
-from agentic_backend.kpi.registry import BegunAt, BoundedNames, MetricsRegistry, age_of_oldest
+https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics: names, units, buckets and attributes are theirs. Each
+label has a fixed set of values; what is not among them becomes `_OTHER`.
+"""
 
-# The buckets for tokens that OpenTelemetry's GenAI conventions recommend.
-_TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304)
+from collections.abc import Collection
+
+from agentic_backend.kpi.registry import LONG, BegunAt, BoundedNames, MetricsRegistry, age_of_oldest
+
+OTHER = "_OTHER"
+ERROR_TYPES = frozenset(
+    {
+        "model_timeout",
+        "model_refused_key",
+        "model_not_found",
+        "model_quota",
+        "context_too_long",
+        "content_filtered",
+        "rate_limited",
+        "unreachable",
+        "server_error",
+        "request_refused",
+        "stopped",
+        "cut",
+    }
+)
+"""Why a call failed. Those that exchanges fail with too have the same name there."""
+
+# By the names that LangChain's packages give themselves.
+_PROVIDERS = {
+    "amazon_bedrock": "aws.bedrock",
+    "anthropic": "anthropic",
+    "azure": "azure.ai.openai",
+    "azure_ai": "azure.ai.inference",
+    "bedrock": "aws.bedrock",
+    "cohere": "cohere",
+    "deepseek": "deepseek",
+    "google_genai": "gcp.gemini",
+    "google_vertexai": "gcp.vertex_ai",
+    "groq": "groq",
+    "ibm": "ibm.watsonx.ai",
+    "mistral": "mistral_ai",
+    "mistralai": "mistral_ai",
+    "moonshot": "moonshot_ai",
+    "offline": "offline",
+    "ollama": "ollama",
+    "openai": "openai",
+    "perplexity": "perplexity",
+    "xai": "x_ai",
+}
+_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
+_CALL = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
+_CHAT = "chat"
 
 
 class ModelMetrics:
+    def __init__(self, metrics: MetricsRegistry, *, legacy_names: bool) -> None:
+        self._responding = BoundedNames()
+        # The names of the models that the settings and the catalog name.
+        self._requested: frozenset[str] = frozenset()
+        self._duration = metrics.histogram(
+            "gen_ai_client_operation_duration_seconds", "Calls of chat models.", *_CALL, "error_type", buckets=_SECONDS
+        )
+        self._first_chunk = metrics.histogram(
+            "gen_ai_client_operation_time_to_first_chunk_seconds",
+            "From a call of a chat model to the first chunk of its answer.",
+            *_CALL,
+            buckets=_SECONDS,
+        )
+        self._tokens = metrics.histogram(
+            "gen_ai_client_token_usage",
+            "Tokens that a call of a chat model used.",
+            *_CALL,
+            "gen_ai_token_type",
+            buckets=_TOKENS,
+        )
+        self._legacy = _LegacyMetrics(metrics) if legacy_names else None
+        self._running = metrics.gauge("chat_running_model_calls", "Calls of chat models that have not ended.")
+        self._oldest = metrics.gauge(
+            "chat_oldest_model_call_seconds", "For how long the oldest of these has run.", together="max"
+        )
+        self._cost = metrics.counter("chat_model_cost", "What calls of chat models have cost.", "model", "currency")
+
+    def configured(self, names: Collection[str]) -> None:
+        """These models have a label value of their own."""
+        self._requested = frozenset(names)
+
+    def at_work(self, began_at: BegunAt) -> None:
+        self._running.set_function(lambda: len(began_at()))
+        self._oldest.set_function(lambda: age_of_oldest(began_at))
+
+    def called(
+        self,
+        provider: str,
+        requested: str,
+        responding: str,
+        *,
+        duration_s: float,
+        first_chunk_s: float | None,
+        tokens: tuple[int, ...] | None,
+        error: str,
+    ) -> None:
+        """A call has ended, or its run goes on without it.
+
+        `provider` is LangChain's name of it; `requested` is the model as it was asked for, `responding` as the provider
+        names it. `first_chunk_s` is None of a call that did not stream. `tokens` begins with the input and the output
+        tokens; `error` is one of ERROR_TYPES, or empty.
+        """
+        error = error if not error or error in ERROR_TYPES else OTHER
+        call = (_CHAT, _PROVIDERS.get(provider, OTHER), requested if requested in self._requested else OTHER)
+        self._duration.labels(*call, error).observe(duration_s)
+        if first_chunk_s is not None:
+            self._first_chunk.labels(*call).observe(first_chunk_s)
+        counts = list(zip(("input", "output"), tokens or (), strict=False))
+        for kind, count in counts:
+            self._tokens.labels(*call, kind).observe(count)
+        if self._legacy is not None:
+            self._legacy.called(self._responding.label(responding), duration_s, counts, error)
+
+    def cost(self, model: str, currency: str, amount: float) -> None:
+        """A call of a model has cost so much, by the prices of the settings."""
+        self._cost.labels(self._responding.label(model), currency).inc(amount)
+
+
+class _LegacyMetrics:
+    """The names from before the conventions' own, for dashboards that know them."""
+
     def __init__(self, metrics: MetricsRegistry) -> None:
-        self._names = BoundedNames()
         self._duration = metrics.histogram(
             "chat_gen_ai_client_operation_duration_seconds",
             "Calls of chat models.",
             "gen_ai_operation_name",
             "gen_ai_response_model",
             "error_type",
+            buckets=LONG,
         )
         self._tokens = metrics.histogram(
             "chat_gen_ai_client_token_usage",
@@ -23,23 +143,8 @@ class ModelMetrics:
             "gen_ai_response_model",
             buckets=_TOKENS,
         )
-        self._running = metrics.gauge("chat_running_model_calls", "Calls of chat models that have not ended.")
-        self._oldest = metrics.gauge(
-            "chat_oldest_model_call_seconds", "For how long the oldest of these has run.", together="max"
-        )
-        self._cost = metrics.counter("chat_model_cost", "What calls of chat models have cost.", "model", "currency")
 
-    def at_work(self, began_at: BegunAt) -> None:
-        self._running.set_function(lambda: len(began_at()))
-        self._oldest.set_function(lambda: age_of_oldest(began_at))
-
-    def called(self, model: str, duration_s: float, *, tokens: tuple[int, ...] | None, error: str) -> None:
-        """`tokens` begins with the input and the output tokens; `error` is the exception's type, or empty."""
-        model = self._names.label(model)
-        self._duration.labels("chat", model, error).observe(duration_s)
-        for kind, count in zip(("input", "output"), tokens or (), strict=False):
+    def called(self, model: str, duration_s: float, counts: list[tuple[str, int]], error: str) -> None:
+        self._duration.labels(_CHAT, model, error).observe(duration_s)
+        for kind, count in counts:
             self._tokens.labels(kind, model).observe(count)
-
-    def cost(self, model: str, currency: str, amount: float) -> None:
-        """A call of a model has cost so much, by the prices of the settings."""
-        self._cost.labels(self._names.label(model), currency).inc(amount)

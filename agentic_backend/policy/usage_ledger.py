@@ -146,8 +146,11 @@ class UsageLedger:
             answer: Any = await model.ainvoke(list(messages), config)
         finally:
             # LangChain tells of no end if a call that does not stream is cancelled.
-            for call in calls.unended:
+            unended = calls.unended
+            for call in unended:
                 keep(call)
+            for call in (*calls.ended, *unended):
+                count_call(self._kpi, call)
         assert isinstance(answer, AIMessage)
         return answer
 
@@ -180,3 +183,16 @@ class UsageLedger:
                         self._waiting.popleft()
         finally:
             self._storing = None
+
+
+def count_call(kpi: Kpi, call: ModelCall) -> None:
+    """Count a call that has ended, or that its run ends without, in the metrics."""
+    kpi.models.called(
+        call.provider,
+        call.requested,
+        call.model,
+        duration_s=call.duration_s,
+        first_chunk_s=call.first_chunk_s,
+        tokens=call.tokens,
+        error=call.error,
+    )

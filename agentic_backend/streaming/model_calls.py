@@ -22,6 +22,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.constants import TAG_HIDDEN, TAG_NOSTREAM
 
 from agentic_backend.agents.model_failures import ModelFailures
+from agentic_backend.agents.provider_failures import failure_type
 from agentic_backend.streaming.content import cached_input_of, model_name, model_of, usage_of
 
 HIDDEN_TAGS = frozenset({"hidden", TAG_HIDDEN})
@@ -29,6 +30,9 @@ HIDDEN_TAGS = frozenset({"hidden", TAG_HIDDEN})
 
 Purpose = Literal["answer", "title", "summary", "module", "internal"]
 """What a model is called for; `internal` are calls whose text nobody sees."""
+
+CUT = "cut"
+"""The error of a call that its run ends without."""
 
 # The name of a model that has none.
 _UNKNOWN = "unknown"
@@ -55,8 +59,13 @@ class ModelCall:
     duration_s: float
     # None if the provider did not report them.
     tokens: CallTokens | None = None
-    # The type of the exception if the call failed, else empty.
+    # What kind of failure it was if the call failed (see `failure_type`), else empty.
     error: str = ""
+    # LangChain's name of the provider, and the model's name as the provider was asked for it; empty if not known.
+    provider: str = ""
+    requested: str = ""
+    # From the call to the first chunk; None if it did not stream.
+    first_chunk_s: float | None = None
 
 
 class _Begun(NamedTuple):
@@ -65,6 +74,7 @@ class _Begun(NamedTuple):
     at: float
     model: str
     purpose: Purpose
+    provider: str = ""
 
 
 class ModelCalls(ModelFailures):
@@ -80,6 +90,8 @@ class ModelCalls(ModelFailures):
         self._thread = threading.get_ident()
         # The calls that have not ended.
         self._begun: dict[UUID, _Begun] = {}
+        # When the first chunk of each of them came, in seconds of the monotonic clock.
+        self._chunk_at: dict[UUID, float] = {}
         # The calls that have ended, for the metrics.
         self.ended: list[ModelCall] = []
         # Whether the run is over.
@@ -93,7 +105,7 @@ class ModelCalls(ModelFailures):
     @property
     def unended(self) -> list[ModelCall]:
         """The calls that have not ended, as those of a run that ends without them."""
-        return [_running(run_id, begun) for run_id, begun in self._begun.items()]
+        return [self._running(run_id, begun) for run_id, begun in self._begun.items()]
 
     def cut(self) -> None:
         """End the run: calls that go on are told of no more."""
@@ -130,7 +142,7 @@ class ModelCalls(ModelFailures):
     def on_llm_error(self, error: BaseException, *, run_id: UUID | None = None, **kwargs: Any) -> None:
         super().on_llm_error(error, run_id=run_id)
         if run_id is not None:
-            self._note_end(run_id, None, type(error).__name__)
+            self._note_end(run_id, None, failure_type(error))
 
     def model_called(self, run_id: UUID | None) -> str:
         begun = self._begun.get(run_id) if run_id is not None else None
@@ -139,12 +151,17 @@ class ModelCalls(ModelFailures):
     def tell_if_running(self, run_id: UUID) -> None:
         """Tell `on_call` of the call, unless it, or the run, has ended."""
         if not self._is_cut and (begun := self._begun.get(run_id)) is not None:
-            self._on_call(_running(run_id, begun))
+            self._on_call(self._running(run_id, begun))
+
+    def note_chunk(self, run_id: UUID) -> None:
+        """The first chunk of the call has come."""
+        self._chunk_at.setdefault(run_id, time.monotonic())
 
     def _begin_call(self, run_id: UUID, metadata: Mapping[str, Any], *, is_seen: bool) -> None:
         model = model_name(metadata.get("ls_model_name")) or _UNKNOWN
         unseen: Purpose = "summary" if _summarizes(metadata) else "internal"
-        self._begun[run_id] = _Begun(time.monotonic(), model, self._purpose if is_seen else unseen)
+        provider = str(metadata.get("ls_provider") or "")
+        self._begun[run_id] = _Begun(time.monotonic(), model, self._purpose if is_seen else unseen, provider)
         # Weak and without the run's context: a run that has ended must leave no text in memory.
         tell = partial(_tell_if_running, weakref.ref(self), run_id)
         tell_later = partial(self._loop.call_later, _LONG_S, tell, context=Context())
@@ -159,14 +176,8 @@ class ModelCalls(ModelFailures):
         if begun is None:
             # A limit has refused the call before it began.
             return
-        call = ModelCall(
-            id=str(run_id),
-            model=(model_of(message) if message is not None else None) or begun.model,
-            purpose=begun.purpose,
-            duration_s=time.monotonic() - begun.at,
-            tokens=_tokens_of(message) if message is not None else None,
-            error=error,
-        )
+        call = self._call(run_id, begun, message, error)
+        self._chunk_at.pop(run_id, None)
         self.ended.append(call)
         if threading.get_ident() == self._thread:
             self._on_call(call)
@@ -174,6 +185,24 @@ class ModelCalls(ModelFailures):
             # After the event loop's end it is of no use: a thread may outlive it.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._on_call, call)
+
+    def _running(self, run_id: UUID, begun: _Begun) -> ModelCall:
+        """The call as it is while it runs, and if it never ends."""
+        return self._call(run_id, begun, None, CUT)
+
+    def _call(self, run_id: UUID, begun: _Begun, message: AIMessage | None, error: str) -> ModelCall:
+        chunk_at = self._chunk_at.get(run_id)
+        return ModelCall(
+            id=str(run_id),
+            model=(model_of(message) if message is not None else None) or begun.model,
+            purpose=begun.purpose,
+            duration_s=time.monotonic() - begun.at,
+            tokens=_tokens_of(message) if message is not None else None,
+            error=error,
+            provider=begun.provider,
+            requested="" if begun.model == _UNKNOWN else begun.model,
+            first_chunk_s=None if chunk_at is None else chunk_at - begun.at,
+        )
 
 
 def is_hidden(tags: list[str] | None) -> bool:
@@ -195,11 +224,6 @@ def message_of(response: LLMResult) -> BaseMessage | None:
 def _tell_if_running(calls: "weakref.ref[ModelCalls]", run_id: UUID) -> None:
     if (still_there := calls()) is not None:
         still_there.tell_if_running(run_id)
-
-
-def _running(run_id: UUID, begun: _Begun) -> ModelCall:
-    """The call as it is while it runs, and if it never ends."""
-    return ModelCall(str(run_id), begun.model, begun.purpose, time.monotonic() - begun.at, error="Unended")
 
 
 def _is_internal(metadata: Mapping[str, Any]) -> bool:

@@ -134,6 +134,7 @@ class ModelStream(ModelCalls):
             return
         streamed = self._streamed.get(run_id)
         if streamed is None:
+            self.note_chunk(run_id)
             streamed = self._streamed[run_id] = _Streamed(self._calls.get(run_id), self._said)
         if isinstance(chunk.message, AIMessage):
             # A hidden call takes memory too.

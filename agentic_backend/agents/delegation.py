@@ -27,6 +27,7 @@ from agentic_backend.agents.call_limits import CallLimits, steps_exceeded
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.errors import AgenticError, LimitReached
 from agentic_backend.mcp import delegation_tool_name
+from agentic_backend.tracing.spans import agent_span, error_type
 
 log = logging.getLogger(__name__)
 
@@ -135,13 +136,18 @@ def _config(expert: AgentFlow) -> RunnableConfig:
     return config
 
 
+def _named(error: BaseException) -> str | None:
+    """The error in the trace; a graph that pauses for a person is none."""
+    return None if isinstance(error, GraphBubbleUp) else error_type(error)
+
+
 @asynccontextmanager
 async def _bounded(settings: AgentSettings) -> AsyncIterator[None]:
     """What runs inside works for the expert, within its running time. Raises LimitReached."""
     run_s = settings.limits.run_s
     timeout = asyncio.timeout(run_s)
     try:
-        with at_work_for(settings.id):
+        with at_work_for(settings.id), agent_span(settings.id, settings.name or settings.id, _named):
             async with timeout:
                 yield
     except TimeoutError as error:

@@ -1,8 +1,9 @@
 """Reads providers' responses within bounds that their packages and LangChain don't set.
 
 HTTP clients for OpenAI's package bound the responses: the package buffers a whole line, or a whole response that is
-not streamed, of any length, and makes an object of each listed item. Tool call arguments are parsed in linear time:
-LangChain parses each piece anew, and invalid JSON once per character, so that 64 KiB block the event loop for a minute.
+not streamed, of any length, and makes an object of each listed item. They also send on the ids of the call. Tool call
+arguments are parsed in linear time: LangChain parses each piece anew, and invalid JSON once per character, so that
+64 KiB block the event loop for a minute.
 """
 
 import json
@@ -17,6 +18,7 @@ from langchain_core.utils.json import parse_partial_json
 from pydantic_core import from_json
 
 from agentic_backend.agents.provider_failures import tells_of_quota
+from agentic_backend.tracing.spans import sent_on
 
 _LONGEST_LINE = 16 * 1024 * 1024
 _LONGEST_BODY = 16 * 1024 * 1024
@@ -39,9 +41,20 @@ def bounded_clients() -> dict[str, Any]:
     import openai
 
     return {
-        "http_client": openai.DefaultHttpxClient(event_hooks={"response": [_bound]}),
-        "http_async_client": openai.DefaultAsyncHttpxClient(event_hooks={"response": [_bound_async]}),
+        "http_client": openai.DefaultHttpxClient(event_hooks={"request": [_name], "response": [_bound]}),
+        "http_async_client": openai.DefaultAsyncHttpxClient(
+            event_hooks={"request": [_name_async], "response": [_bound_async]}
+        ),
     }
+
+
+def _name(request: httpx2.Request) -> None:
+    """Tell the provider of the call and the trace that the request belongs to."""
+    request.headers.update(sent_on())
+
+
+async def _name_async(request: httpx2.Request) -> None:
+    _name(request)
 
 
 def _bound(response: httpx2.Response) -> None:

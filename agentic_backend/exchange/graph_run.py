@@ -50,6 +50,7 @@ from agentic_backend.streaming.model_calls import ModelCall
 from agentic_backend.streaming.run_callback import RunCallback
 from agentic_backend.streaming.said import Said
 from agentic_backend.streaming.stream_transcoder import StreamTranscoder
+from agentic_backend.tracing.spans import agent_span, error_type
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +121,8 @@ class GraphRun:
         """
         try:
             checkpoints = await self._checkpoints_to_go_on_from()
-            with at_work(self._at_work(outbox)):
+            agent = self._start.agent.settings
+            with at_work(self._at_work(outbox)), agent_span(agent.id, agent.name or agent.id, self._named):
                 async with self._services.factory.lease(self._start.agent, self._context) as warm:
                     return await self._answer(warm, outbox, checkpoints, on_exceeded)
         except asyncio.CancelledError:
@@ -129,6 +131,12 @@ class GraphRun:
             if isinstance(error, Exception):
                 raise
             raise Internal("The agent wanted to end the server.") from error
+
+    def _named(self, error: BaseException) -> str | None:
+        """The error in the trace: its code; None if the run only makes way."""
+        if isinstance(error, Drained):
+            return None
+        return self.typed(error).code if isinstance(error, Exception) else error_type(error)
 
     def drain(self) -> None:
         """Ask the graph to stop after its current step; `run` then raises Drained."""

@@ -55,6 +55,11 @@ _CALL = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model"
 _CHAT = "chat"
 
 
+def provider_named(name: str) -> str:
+    """The convention's name of a provider that LangChain calls so."""
+    return _PROVIDERS.get(name, OTHER)
+
+
 class ModelMetrics:
     def __init__(self, metrics: MetricsRegistry, *, legacy_names: bool) -> None:
         self._responding = BoundedNames()
@@ -109,7 +114,7 @@ class ModelMetrics:
         tokens; `error` is one of ERROR_TYPES, or empty.
         """
         error = error if not error or error in ERROR_TYPES else OTHER
-        call = (_CHAT, _PROVIDERS.get(provider, OTHER), requested if requested in self._requested else OTHER)
+        call = (_CHAT, provider_named(provider), requested if requested in self._requested else OTHER)
         self._duration.labels(*call, error).observe(duration_s)
         if first_chunk_s is not None:
             self._first_chunk.labels(*call).observe(first_chunk_s)

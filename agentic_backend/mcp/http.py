@@ -29,6 +29,7 @@ from agentic_backend.mcp.credentials import REFUSALS, fixed_headers, refusal, un
 from agentic_backend.mcp.framing import Capped, ServerSentEvent, ServerSentEvents
 from agentic_backend.mcp.inbound import MANY, REST_S, TURN_EVERY, Inbound, RequestId, TooMuch
 from agentic_backend.mcp.live_session import ReadStream, Streams
+from agentic_backend.tracing.origin import REQUEST_ID, TRACEPARENT, TRACESTATE
 
 _BEYOND_THE_TOOL_S, _SILENCE_S = 30, 300
 """A stream may be silent longer than a tool may run, and at least as long as MCP's own client allows."""
@@ -95,6 +96,8 @@ class _Client(httpx.AsyncClient):
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         is_sent = False
+        if request.method == "POST":
+            _send_on_ids(request)
         try:
             response = await self._sent(request, **options)
             is_sent = not response.is_error
@@ -205,6 +208,13 @@ async def _request_id(request: httpx.Request) -> RequestId | None:
     """The id of the JSON-RPC request in an HTTP request; None if it carries another message."""
     message = orjson.loads(await request.aread())
     return message.get("id") if "method" in message else None
+
+
+def _send_on_ids(request: httpx.Request) -> None:
+    """Put what the message's `_meta` says of the call and its trace into the headers, where proxies find it."""
+    params = orjson.loads(request.content).get("params") or {}
+    meta = params.get("_meta") or {}
+    request.headers.update({name: meta[name] for name in (REQUEST_ID, TRACEPARENT, TRACESTATE) if name in meta})
 
 
 class _Body(httpx.AsyncByteStream):

@@ -8,7 +8,7 @@ sampling, elicitation or roots.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import Context
 from enum import Enum, auto
@@ -21,7 +21,6 @@ from mcp.shared.session import ProgressFnT
 from mcp.types import (
     CONNECTION_CLOSED,
     CallToolResult,
-    TextContent,
     Tool,
 )
 
@@ -29,8 +28,11 @@ from agentic_backend.backoff import backoff
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
 from agentic_backend.mcp.credentials import REFUSALS, refusal, unasked
+from agentic_backend.mcp.failed_call import FailedCall, failed
 from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.live_session import LiveSession, Streams
+from agentic_backend.telemetry.ids import log_ids, logged_with
+from agentic_backend.tracing.spans import CLIENT, sent_on, spanned
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +84,13 @@ class ServerSession:
         """Timeout of connecting, including the list of tools, and of a ping."""
         self._tool_timeout_s = settings.tool_timeout_s
         """Timeout of a call."""
+        self._facts = {
+            "mcp.method.name": "tools/call",
+            "gen_ai.operation.name": "execute_tool",
+            "agentic.mcp.server": server_id,
+            "network.transport": "pipe" if settings.transport == "stdio" else "tcp",
+        }
+        """What each of its spans says."""
         self._idle_s = settings.idle_s if settings.transport == "stdio" else None
         """How long the session stays open without a call, in seconds; None: for good."""
         self._is_shared = settings.shared
@@ -90,6 +99,8 @@ class ServerSession:
         """Called with the server's id and whether it is up."""
         self._opened: asyncio.Future[None] | None = None
         """Done once the first session is open, or can't be opened; None before `open()`."""
+        self._opener: Mapping[str, object] = {}
+        """The ids of what has opened it."""
         self._owner: asyncio.Task[None] | None = None
         """The task that opens and closes the session; None before `open()`."""
         self._state = _State.LOST
@@ -115,6 +126,8 @@ class ServerSession:
         """
         if self._opened is None:
             opened = self._opened = asyncio.get_running_loop().create_future()
+            # For the lines about the opening: they belong to the exchange that waits for it.
+            self._opener = log_ids()
             # In an empty context: the task may outlive the run that opens the session, and belongs to no run.
             self._owner = asyncio.create_task(self._own(opened), context=Context())
             # If the owner is cancelled first, nobody must wait for good.
@@ -136,6 +149,19 @@ class ServerSession:
         `meta` becomes the request's `_meta`. A failure becomes an error result, in words for models and people. If the
         call is cancelled, the server is told to stop.
         """
+        with spanned(f"tools/call {name}", CLIENT, {**self._facts, "gen_ai.tool.name": name}) as span:
+            result = await self._call(name, arguments, progress_callback, {**(meta or {}), **sent_on()} or None)
+            if span is not None and result.isError:
+                span.fail(result.reason if isinstance(result, FailedCall) else "tool_error")
+        if isinstance(result, FailedCall):
+            # Here, where the line has the ids of the call's exchange.
+            fields = {"mcp_server": self.server_id, "tool": name, "reason": result.reason}
+            log.warning("MCP call failed", extra=fields)
+        return result
+
+    async def _call(
+        self, name: str, arguments: dict[str, Any], report: ProgressFnT, meta: dict[str, Any] | None
+    ) -> CallToolResult:
         session, scope = self._live, anyio.CancelScope()
         # From here on the session doesn't rest.
         self._calls.add(scope)
@@ -143,15 +169,15 @@ class ServerSession:
             with scope:
                 session = session or await self._woken(scope)
                 if session is None:
-                    return _failed(self._unavailable)
+                    return failed("unavailable", self._unavailable)
                 scope.deadline = anyio.current_time() + self._tool_timeout_s
-                return await self._called(session, name, arguments, progress_callback, meta)
+                return await self._called(session, name, arguments, report, meta)
         finally:
             self._calls.discard(scope)
             self._used_at = asyncio.get_running_loop().time()
         if session is None or session is not self._live:
-            return _failed(self._unavailable)
-        return _failed(f"The tool did not end within {self._tool_timeout_s:g} seconds.")
+            return failed("unavailable", self._unavailable)
+        return failed("timeout", f"The tool did not end within {self._tool_timeout_s:g} seconds.")
 
     async def aclose(self) -> None:
         """Close the session, in its own task; running calls fail."""
@@ -185,14 +211,14 @@ class ServerSession:
         try:
             return await session.call(name, arguments, report, meta)
         except McpError as error:
-            return _failed(self._said(error, session))
+            return failed("refused", self._said(error, session))
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             # MCP's client may still read, but sends nothing more.
             session.end()
-            return _failed(self._unavailable)
+            return failed("unavailable", self._unavailable)
         except (RuntimeError, ValueError):
             # MCP's client raises these if a result violates the protocol.
-            return _failed(self._says("gave a result that can't be read"))
+            return failed("unreadable", self._says("gave a result that can't be read"))
 
     def _said(self, error: McpError, session: LiveSession) -> str:
         """The text for a call's error; an error that reports a lost session ends the session."""
@@ -311,7 +337,8 @@ class ServerSession:
             scope.cancel()
 
     def _cannot_open(self, error: Exception | None) -> AgentUnavailable:
-        log.warning("MCP server can't be reached", exc_info=_cause(error), extra={"mcp_server": self.server_id})
+        with logged_with(**self._opener):
+            log.warning("MCP server can't be reached", exc_info=_cause(error), extra={"mcp_server": self.server_id})
         unavailable = AgentUnavailable(self._says(self._lacks_token(error) or self._is_down(error, "can't be reached")))
         # For the author: clients are told no more than that.
         unavailable.__cause__ = _cause(error)
@@ -346,10 +373,6 @@ class ServerSession:
 
     def _says(self, what: str) -> str:
         return f"The MCP server '{self.server_id}' {what}."
-
-
-def _failed(why: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=why)], isError=True)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

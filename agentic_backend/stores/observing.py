@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from agentic_backend.errors import StoreUnavailable
+from agentic_backend.tracing.spans import CLIENT, spanned
 
 Kind = Literal["read", "write"]
 
@@ -63,11 +64,12 @@ _WRITES = frozenset(
 
 
 @contextmanager
-def observed(observe: Observer | None, operation: str) -> Iterator[None]:
-    """Report the operation in this context to `observe`."""
+def observed(observe: Observer | None, operation: str, system: str) -> Iterator[None]:
+    """Report the operation in this context to `observe`, and to the trace; `system` is the kind of the database."""
     began, answered = time.perf_counter(), True
     try:
-        yield
+        with spanned(operation, CLIENT, {"db.system.name": system, "db.operation.name": operation}):
+            yield
     except StoreUnavailable:
         answered = False
         raise

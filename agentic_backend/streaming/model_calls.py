@@ -9,7 +9,7 @@ import contextlib
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
@@ -17,13 +17,15 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.constants import TAG_HIDDEN, TAG_NOSTREAM
 
 from agentic_backend.agents.model_failures import ModelFailures
 from agentic_backend.agents.provider_failures import failure_type
+from agentic_backend.streaming.call_spans import chat_span, end_chat, fail_span
 from agentic_backend.streaming.content import cached_input_of, model_name, model_of, usage_of
+from agentic_backend.tracing.spans import OpenSpan
 
 HIDDEN_TAGS = frozenset({"hidden", TAG_HIDDEN})
 """The tags of a model call whose text is for nobody to see: neither its tokens nor the message that a node returns."""
@@ -74,6 +76,7 @@ class _Begun(NamedTuple):
     at: float
     model: str
     purpose: Purpose
+    span: OpenSpan | None
     provider: str = ""
 
 
@@ -110,6 +113,8 @@ class ModelCalls(ModelFailures):
     def cut(self) -> None:
         """End the run: calls that go on are told of no more."""
         self._is_cut = True
+        for begun in list(self._begun.values()):
+            fail_span(begun.span, CUT)
 
     def on_chat_model_start(
         self,
@@ -121,7 +126,8 @@ class ModelCalls(ModelFailures):
         metadata: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        self._begin_call(run_id, metadata or {}, is_seen=is_shown(tags, metadata) and not is_hidden(tags))
+        is_seen = is_shown(tags, metadata) and not is_hidden(tags)
+        self._begin_call(run_id, metadata or {}, messages[0] if messages else [], is_seen=is_seen)
 
     def on_llm_start(
         self,
@@ -133,7 +139,7 @@ class ModelCalls(ModelFailures):
         **_: Any,
     ) -> None:
         """A call of a model without messages begins; none of its text is shown."""
-        self._begin_call(run_id, metadata or {}, is_seen=False)
+        self._begin_call(run_id, metadata or {}, [HumanMessage(prompt) for prompt in prompts], is_seen=False)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         message = message_of(response)
@@ -157,11 +163,14 @@ class ModelCalls(ModelFailures):
         """The first chunk of the call has come."""
         self._chunk_at.setdefault(run_id, time.monotonic())
 
-    def _begin_call(self, run_id: UUID, metadata: Mapping[str, Any], *, is_seen: bool) -> None:
+    def _begin_call(
+        self, run_id: UUID, metadata: Mapping[str, Any], messages: Sequence[BaseMessage], *, is_seen: bool
+    ) -> None:
         model = model_name(metadata.get("ls_model_name")) or _UNKNOWN
         unseen: Purpose = "summary" if _summarizes(metadata) else "internal"
         provider = str(metadata.get("ls_provider") or "")
-        self._begun[run_id] = _Begun(time.monotonic(), model, self._purpose if is_seen else unseen, provider)
+        purpose = self._purpose if is_seen else unseen
+        self._begun[run_id] = _Begun(time.monotonic(), model, purpose, chat_span(metadata, messages), provider)
         # Weak and without the run's context: a run that has ended must leave no text in memory.
         tell = partial(_tell_if_running, weakref.ref(self), run_id)
         tell_later = partial(self._loop.call_later, _LONG_S, tell, context=Context())
@@ -176,6 +185,10 @@ class ModelCalls(ModelFailures):
         if begun is None:
             # A limit has refused the call before it began.
             return
+        if error:
+            fail_span(begun.span, error)
+        else:
+            end_chat(begun.span, message)
         call = self._call(run_id, begun, message, error)
         self._chunk_at.pop(run_id, None)
         self.ended.append(call)

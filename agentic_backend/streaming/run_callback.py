@@ -2,6 +2,7 @@
 token: it delivers tokens (ModelStream), counts calls (CallLimits) and knows what is at work (InFlight).
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -13,10 +14,12 @@ from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.call_limits import CallLimits
 from agentic_backend.agents.tool_guard import allowance_of
 from agentic_backend.stores.trail import Allowance
+from agentic_backend.streaming.call_spans import end_tool, fail_tool, tool_span
 from agentic_backend.streaming.in_flight import InFlight, Kind
 from agentic_backend.streaming.model_calls import ModelCall
 from agentic_backend.streaming.model_stream import ModelStream
 from agentic_backend.streaming.said import Said
+from agentic_backend.tracing.spans import OpenSpan
 
 
 class RunCallback(ModelStream):
@@ -37,6 +40,14 @@ class RunCallback(ModelStream):
         self._clock = clock
         self._on_allowed = on_allowed
         self.in_flight = InFlight(clock())
+        # Of the tools that run.
+        self._tool_spans: dict[UUID, OpenSpan | None] = {}
+
+    def cut(self) -> None:
+        """End the run. LangChain tells nobody of a tool that is cancelled."""
+        super().cut()
+        for span in list(self._tool_spans.values()):
+            fail_tool(span, asyncio.CancelledError())
 
     def on_chat_model_start(
         self,
@@ -92,14 +103,17 @@ class RunCallback(ModelStream):
         allowance = allowance_of(name, metadata)
         self._call_limits.on_tool_start(serialized, input_str, run_id=run_id, tool_call_id=tool_call_id)
         self._begin(run_id, parent_run_id, Kind.TOOL, name, is_called=tool_call_id is not None)
+        self._tool_spans[run_id] = tool_span(name, tool_call_id, input_str)
         if tool_call_id is not None and allowance is not None:
             self._on_allowed(tool_call_id, allowance)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
+        end_tool(self._tool_spans.pop(run_id, None), output)
         self._end(run_id)
         self._call_limits.on_tool_end(output, run_id=run_id)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        fail_tool(self._tool_spans.pop(run_id, None), error)
         self._end(run_id)
         self._call_limits.on_tool_error(error, run_id=run_id)
 

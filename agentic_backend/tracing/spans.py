@@ -5,8 +5,8 @@ exception's text, and what was said only if `records_content()`.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +21,9 @@ from agentic_backend.tracing.origin import TRACEPARENT, TRACESTATE, known_origin
 CLIENT, INTERNAL, SERVER = SpanKind.CLIENT, SpanKind.INTERNAL, SpanKind.SERVER
 Attributes = Mapping[str, str | int | float | bool | tuple[str, ...] | None]
 """Those that are None are left out."""
+
+NamedBy = Callable[[BaseException], str | None]
+"""The `error.type` of what has left a span; None if it is no error."""
 
 OTHER_ERROR = "_OTHER"
 _LONGEST_NAME, _LONGEST_CONTENT = 200, 16_384
@@ -47,18 +50,21 @@ class OpenSpan:
         context.attach(trace.set_span_in_context(span))
 
     def note(self, attributes: Attributes) -> None:
-        self._span.set_attributes(_present(attributes))
+        if self._span.is_recording():
+            self._span.set_attributes(_present(attributes))
 
     def fail(self, error: str) -> None:
         """`error` is one of a fixed set of names: see `error_type`."""
-        self._span.set_attribute("error.type", error)
-        self._span.set_status(Status(StatusCode.ERROR))
+        if self._span.is_recording():
+            self._span.set_attribute("error.type", error)
+            self._span.set_status(Status(StatusCode.ERROR))
 
     def end(self) -> None:
-        """It may end in another context than it began in."""
+        """It may end in another context than it began in, and more than once."""
         if trace.get_current_span() is self._span:
             context.attach(self._outer)
-        self._span.end()
+        if self._span.is_recording():
+            self._span.end()
 
 
 def opened(name: str, kind: SpanKind, attributes: Attributes, links: tuple[SpanContext, ...] = ()) -> OpenSpan | None:
@@ -78,23 +84,26 @@ def opened(name: str, kind: SpanKind, attributes: Attributes, links: tuple[SpanC
 
 
 @contextmanager
-def spanned(name: str, kind: SpanKind, attributes: Attributes) -> Iterator[OpenSpan | None]:
-    """What runs inside is one span; an exception that leaves it is its error."""
+def spanned(
+    name: str, kind: SpanKind, attributes: Attributes, named: NamedBy | None = None
+) -> Iterator[OpenSpan | None]:
+    """What runs inside is one span; an exception that leaves it is its error as `named`."""
     span = opened(name, kind, attributes)
     if span is None:
         yield None
         return
-    with ending(span):
+    with ending(span, named):
         yield span
 
 
 @contextmanager
-def ending(span: OpenSpan) -> Iterator[None]:
-    """The end of this context is the span's end; an exception that leaves it is its error."""
+def ending(span: OpenSpan, named: NamedBy | None = None) -> Iterator[None]:
+    """The end of this context is the span's end; an exception that leaves it is its error as `named`."""
     try:
         yield
     except BaseException as raised:
-        span.fail(error_type(raised))
+        if (error := (named or error_type)(raised)) is not None:
+            span.fail(error)
         raise
     finally:
         span.end()
@@ -109,6 +118,12 @@ def recorded_by(recording: Recording | None, span: Span) -> Iterator[None]:
     finally:
         context.detach(current)
         _recording.reset(recorder)
+
+
+def agent_span(agent_id: str, name: str, named: NamedBy) -> AbstractContextManager[OpenSpan | None]:
+    """The span of a run of an agent."""
+    attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.id": agent_id, "gen_ai.agent.name": name}
+    return spanned(f"invoke_agent {name}", INTERNAL, attributes, named)
 
 
 def context_of_call() -> Context:

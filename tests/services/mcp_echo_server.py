@@ -136,6 +136,14 @@ def idempotency_key(context: Calling) -> str:
 
 
 @server.tool()
+def call_ids(context: Calling) -> str:
+    """Tell, as JSON, the ids of the call and of its trace in the headers and the `_meta` of this very request."""
+    names, meta = ("x-request-id", "traceparent"), context.request_context.meta
+    said = (meta.model_extra or {}) if meta is not None else {}
+    return json.dumps([{name: _header(context, name) for name in names}, {name: said.get(name) for name in names}])
+
+
+@server.tool()
 def environment() -> list[str]:
     """Tell the names of the variables in the server's environment."""
     return sorted(os.environ)

@@ -139,7 +139,7 @@ class MongoDriver:
 
         Raises StoreUnavailable, `late` if the server reports the timeout, and what `work` raises.
         """
-        with observed(self._observe, operation), _unavailable(operation, late):
+        with observed(self._observe, operation, "mongodb"), _unavailable(operation, late):
             return await self._in_time(work, self._timeout_s * _SHARE)
 
     async def run_long(self, operation: str, work: Callable[[Database], Awaitable[T]], at_most_s: float) -> T:

@@ -89,7 +89,7 @@ class SqliteConnection:
         return await self._observed(operation, partial(self._transact, work))
 
     async def _observed(self, operation: str, work: Work[T]) -> T:
-        with observed(self._observe, operation):
+        with observed(self._observe, operation, "sqlite"):
             return await self._run(operation, work)
 
     async def _run(self, operation: str, work: Work[T]) -> T:

@@ -1,0 +1,166 @@
+"""Traces of exchanges: real models, tools, MCP servers and stores, and a real receiver of OTLP over HTTP."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from services.mcp_echo import echo_over_stdio, echo_server
+from support.chat_client import chat, check_exchange, final_text
+from support.mcp_agents import MODULE
+from support.otlp_receiver import otlp_receiver
+from support.providers.model_server import ModelServer, model_server
+from support.providers.reply import INPUT_TOKENS, OUTPUT_TOKENS, Reply, ToolUse
+from support.running_server import RunningServer, running_server
+
+TRACE, SPAN, REQUEST_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "order-17"
+NAMED = {"X-Request-Id": REQUEST_ID, "traceparent": f"00-{TRACE}-{SPAN}-01"}
+KEY, QUESTION, ANSWER = "sk-quokkaberry", "tell wombatfruit", "numbatjuice for you"
+SERVER, CLIENT = 2, 3
+"""Kinds of spans."""
+
+
+@asynccontextmanager
+async def traced_server(
+    directory: Path, provider: ModelServer, endpoint: str, servers: dict[str, Any] | None = None, **tracing: Any
+) -> AsyncIterator[RunningServer]:
+    options = {"base_url": f"{provider.url}/v1", "api_key": KEY}
+    settings = {
+        "models": {"default": {"model": "openai:gpt-test", "options": options}},
+        "mcp_servers": servers or {},
+        "tracing": {"endpoint": endpoint, **tracing},
+        "server": {"port": 0, "grace_s": 0.2},
+        "titles": {"model": None},
+    }
+    uses = [{"id": server} for server in servers or {}]
+    agent = {"id": "tooled", "name": "Tool user", "class_path": f"{MODULE}:ToolUser", "tuning": {"mcp_servers": uses}}
+    async with running_server(directory, agents=[agent], settings=settings) as server:
+        yield server
+
+
+def once_a_tool(name: str) -> Any:
+    """A model that calls the tool, and then answers."""
+
+    def reply(messages: list[dict[str, Any]]) -> Reply:
+        if messages[-1]["role"] == "tool":
+            return Reply(ANSWER)
+        return Reply(calls=[ToolUse("call-1", name, "{}")])
+
+    return reply
+
+
+async def ask(server: RunningServer, **fields: Any) -> list[dict[str, Any]]:
+    async with chat(server.address, additional_headers=NAMED) as client:
+        events = await client.ask(QUESTION, **fields)
+        check_exchange(events)
+        assert final_text(events) == ANSWER
+        return events
+
+
+def results_of(events: list[dict[str, Any]]) -> list[str]:
+    parts = [part for message in events[-1]["messages"] for part in message["parts"]]
+    return [part["content"] for part in parts if part["type"] == "tool_result"]
+
+
+@pytest.mark.parametrize("transport", ["streamable_http", "stdio"])
+async def test_an_exchange_is_a_tree_of_spans_and_sends_its_ids_on(tmp_path: Path, transport: str) -> None:
+    async with otlp_receiver() as receiver, model_server() as provider:
+        provider.reply = once_a_tool("call_ids")
+        with echo_server("streamable_http", "--open") as echo:
+            own = echo.settings() if transport == "streamable_http" else echo_over_stdio()
+            async with traced_server(tmp_path, provider, receiver.url, {"echo": own}) as server:
+                events = await ask(server, agent_id="tooled")
+
+    exchange = receiver.named("exchange")
+    assert (exchange.trace, exchange.parent, exchange.kind) == (TRACE, SPAN, SERVER)
+    assert {span.trace for span in receiver.spans if span.trace == TRACE} == {TRACE}
+    assert exchange.attributes["agentic.exchange.id"] == events[0]["exchange_id"]
+    assert exchange.attributes["agentic.request.id"] == REQUEST_ID
+    assert exchange.attributes["agentic.exchange.status"] == "ok"
+
+    agent = receiver.named("invoke_agent")
+    assert receiver.path(agent) == ["exchange", "invoke_agent Tool user"]
+    assert agent.attributes["gen_ai.operation.name"] == "invoke_agent"
+    assert agent.attributes["gen_ai.agent.name"] == "Tool user"
+    session_id = events[0]["session_id"]
+    assert agent.attributes["gen_ai.conversation.id"] == session_id
+
+    chats = [span for span in receiver.all_named("chat ") if "invoke_agent Tool user" in receiver.path(span)]
+    assert [receiver.path(span) for span in chats] == [["exchange", "invoke_agent Tool user", "chat gpt-test"]] * 2
+    for span in chats:
+        assert span.kind == CLIENT and not span.is_error
+        told = span.attributes
+        assert (told["gen_ai.operation.name"], told["gen_ai.provider.name"]) == ("chat", "openai")
+        assert told["gen_ai.request.model"] == "gpt-test" and told["gen_ai.conversation.id"] == session_id
+        used = (told["gen_ai.usage.input_tokens"], told["gen_ai.usage.output_tokens"])
+        assert used == (INPUT_TOKENS, OUTPUT_TOKENS)
+        assert exchange.began <= span.began < span.ended <= exchange.ended
+
+    mcp = receiver.named("tools/call")
+    around = ["exchange", "invoke_agent Tool user", "execute_tool call_ids", "tools/call call_ids"]
+    assert receiver.path(mcp) == around
+    assert mcp.kind == CLIENT and mcp.attributes["mcp.method.name"] == "tools/call"
+    assert receiver.named("execute_tool").attributes["gen_ai.tool.call.id"] == "call-1"
+    stored = [span for span in receiver.spans if span.attributes.get("db.system.name") == "sqlite"]
+    assert "append" in {span.name for span in stored if receiver.path(span)[0] == "exchange"}
+    assert receiver.resources[0]["service.name"] == "agentic-backend"
+    assert receiver.resources[0]["service.version"] and receiver.resources[0]["service.instance.id"]
+
+    # What is sent on names the span that sends it.
+    for request, span in zip(provider.asked, chats, strict=True):
+        assert request.headers["x-request-id"] == REQUEST_ID
+        assert request.headers["traceparent"] == f"00-{TRACE}-{span.id}-01"
+    [headers, meta] = json.loads(results_of(events)[0])
+    sent = {"x-request-id": REQUEST_ID, "traceparent": f"00-{TRACE}-{mcp.id}-01"}
+    assert meta == sent
+    assert headers == (sent if transport == "streamable_http" else {"x-request-id": "", "traceparent": ""})
+
+
+@pytest.mark.parametrize("content", [False, True])
+async def test_texts_are_in_spans_only_if_asked_for_and_secrets_never(tmp_path: Path, content: bool) -> None:
+    header = {"Authorization": "Basic platypusplum"}
+    async with otlp_receiver() as receiver, model_server() as provider:
+        provider.reply = lambda messages: Reply(ANSWER)
+        async with traced_server(tmp_path, provider, receiver.url, headers=header, content=content) as server:
+            async with chat(server.address, token="dev:alice") as client:
+                events = await client.ask(QUESTION)
+                assert final_text(events) == ANSWER
+                # The provider's error quotes the key and the question.
+                provider.reply = lambda messages: Reply(status=401)
+                events = await client.ask(QUESTION, session_id=events[0]["session_id"])
+                assert events[-1]["error"]["code"] == "model_refused_key"
+    assert receiver.headers[0]["authorization"] == header["Authorization"]
+    for secret in (KEY, "dev:alice", "platypusplum"):
+        assert secret.encode() not in receiver.raw
+    for text in (QUESTION, ANSWER):
+        assert (text.encode() in receiver.raw) is content
+    refused = [span for span in receiver.spans if span.is_error]
+    assert {span.attributes["error.type"] for span in refused} == {"model_refused_key"}
+    assert {"exchange", "chat gpt-test"} <= {span.name for span in refused}
+
+
+async def test_what_is_not_sampled_is_not_sent_and_keeps_its_ids(tmp_path: Path) -> None:
+    async with otlp_receiver() as receiver, model_server() as provider:
+        provider.reply = lambda messages: Reply(ANSWER)
+        async with traced_server(tmp_path, provider, receiver.url, sample_ratio=0) as server:
+            async with chat(server.address) as client:
+                await client.ask(QUESTION)
+                assert receiver.spans == []
+                first = provider.asked[-1].headers
+            # A client's own decision holds.
+            await ask(server)
+    assert first["traceparent"].endswith("-00") and first["x-request-id"]
+    assert {span.trace for span in receiver.spans} == {TRACE}
+
+
+async def test_without_a_receiver_the_ids_go_on_all_the_same(tmp_path: Path) -> None:
+    async with model_server() as provider:
+        provider.reply = lambda messages: Reply(ANSWER)
+        options = {"base_url": f"{provider.url}/v1", "api_key": KEY}
+        settings = {"models": {"default": {"model": "openai:gpt-test", "options": options}}, "server": {"port": 0}}
+        async with running_server(tmp_path, settings=settings) as server:
+            await ask(server)
+    assert provider.asked[0].headers["x-request-id"] == REQUEST_ID
+    assert provider.asked[0].headers["traceparent"].startswith(f"00-{TRACE}-")

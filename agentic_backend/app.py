@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, as
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 from starlette.types import ASGIApp
 
 from agentic_backend.agents.agent_factory import AgentFactory
@@ -48,6 +49,7 @@ from agentic_backend.transports.all_operations import all_operations
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.gate import Gate
+from agentic_backend.transports.joint_probes import Ports, joint_application
 from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.page.brand import Brand
 from agentic_backend.transports.page.page import Page
@@ -262,6 +264,11 @@ def _public(settings: Settings, services: DoorServices, page: Page, port: int) -
 def _page(settings: PageSettings, services: DoorServices) -> Page:
     """Raises ConfigError if the logo is none."""
     return Page(services.sign_in, Brand(settings.name, load_logo(settings), settings.accent))
+
+
+def joint_internal(settings: Settings, client: httpx.AsyncClient, ports: Ports) -> ASGIApp:
+    """The application of the internal listener of all workers; `client` asks them at their `ports`."""
+    return _internal(settings, joint_application(client, ports, settings.server.workers, settings.health), Kpi())
 
 
 def _internal(settings: Settings, application: ASGIApp, kpi: Kpi) -> ASGIApp:

@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from agentic_backend.migrate import migrate
 from agentic_backend.policy.module_supervisor import CannotStartModule
 from agentic_backend.server.configuration import Configuration, ConfigurationFiles
 from agentic_backend.server.hangups import Hangups
-from agentic_backend.server.process import bind, run
+from agentic_backend.server.process import Joint, bind, run
 from agentic_backend.server.process_end import leave_now
 from agentic_backend.server.reloads import Reloads
 from agentic_backend.server.service_notify import ServiceNotify, Supervisor
@@ -105,12 +106,15 @@ def _serve(configuration: Configuration, files: ConfigurationFiles, hangups: Han
     if settings.server.workers == 1:
         return _run(settings, configuration.agents, models, output, service, reloads)
 
-    def work(own: Settings, bound: socket.socket, parent: Supervisor) -> int:
-        return _run(own, configuration.agents, models, output, parent, reloads, bound)
+    def work(bound: socket.socket, joint: Joint | None, parent: Supervisor) -> int:
+        return _run(settings, configuration.agents, models, output, parent, reloads, bound, joint)
 
     try:
-        with bind(settings.server.host, settings.server.port) as bound:
-            return Workers(settings, bound, work, service, hangups).run()
+        with ExitStack() as stack:
+            bound = stack.enter_context(bind(settings.server.host, settings.server.port))
+            port = settings.server.internal_listener_port
+            internal = None if port is None else stack.enter_context(bind(settings.server.internal_host, port))
+            return Workers(settings, bound, internal, work, service, hangups).run()
     except OSError as error:
         return _cannot_start(f"{error.filename}: {error.strerror}")
 
@@ -123,12 +127,13 @@ def _run(
     supervisor: Supervisor,
     reloads: Reloads,
     bound: socket.socket | None = None,
+    joint: Joint | None = None,
 ) -> int:
     """Serve in this process; return the exit status."""
     reloads.catch_up()
     try:
         with output.in_background():
-            run(settings, agents, models, supervisor, reloads, bound)
+            run(settings, agents, models, supervisor, reloads, bound, joint)
     except OSError as error:
         return _cannot_start(f"{error.filename}: {error.strerror}")
     except (CannotOpenStore, CannotStartModule, StoreUnavailable) as error:

@@ -79,8 +79,8 @@ class ServerSettings(Section):
     )
     workers: Annotated[int, Field(ge=1, le=64)] = Field(
         1,
-        description="Processes that serve the one port, each an instance of its own; each but the first has its "
-        "internal listener on a port one higher. More than one needs `broadcast.url`, and MongoDB.",
+        description="Processes that serve the one port, each an instance of its own; the internal listener tells of "
+        "all together. More than one needs `broadcast.url`, and MongoDB.",
     )
 
     @property

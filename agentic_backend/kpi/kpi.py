@@ -4,6 +4,8 @@ Labels have bounded values: agent, status, outcome, tool, model, operation. Neve
 in the store's KPI records, in the logs, and in exemplars. docs/metrics.md explains each metric.
 """
 
+from uuid import uuid4
+
 from agentic_backend.kpi.agents import AgentMetrics
 from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.kpi.calls import CallMetrics
@@ -16,12 +18,16 @@ from agentic_backend.kpi.process import ProcessMetrics
 from agentic_backend.kpi.registry import MetricsRegistry
 from agentic_backend.kpi.reloads import ReloadMetrics
 from agentic_backend.kpi.sessions import SessionMetrics
+from agentic_backend.kpi.snapshot import Snapshot
 
 
 class Kpi:
     def __init__(self, *, legacy_names: bool = False) -> None:
         """`legacy_names`: also give the metrics that had other names before under these."""
         metrics = MetricsRegistry()
+        self._metrics = metrics
+        # Another one in each process.
+        self._process = uuid4().hex
         self.exposition = metrics.exposition
         self.declared = metrics.declared
         self.exchanges = ExchangeMetrics(metrics)
@@ -35,3 +41,7 @@ class Kpi:
         self.dependencies = DependencyMetrics(metrics)
         self.broadcast = BroadcastMetrics(metrics)
         self.process = ProcessMetrics(metrics)
+
+    def snapshot(self) -> Snapshot:
+        """The metrics as they are now, to be merged with those of other processes."""
+        return Snapshot.of(self._process, self._metrics.collect(), self.declared)

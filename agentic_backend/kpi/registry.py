@@ -1,7 +1,7 @@
 """Makes the metrics of one instance, and gives them out in Prometheus' formats."""
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -79,6 +79,10 @@ class MetricsRegistry:
         """Those of the process and of Python's garbage collector, under the names that every client library gives."""
         ProcessCollector(registry=self._registry)
         GCCollector(registry=self._registry)
+
+    def collect(self) -> Iterable[Metric]:
+        """All metrics as they are now."""
+        return self._registry.collect()
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """The metrics and their content type: OpenMetrics, with exemplars, if `accept` asks for it."""

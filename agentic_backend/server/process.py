@@ -53,6 +53,7 @@ _UNREAD_AFTER_S = 2
 _CLOSING_S = 0.3
 # The prefix of the names of the threads for blocking code.
 _THREADS = "blocking"
+_LOOPBACK = "127.0.0.1"
 
 
 class Listener(uvicorn.Server):
@@ -149,6 +150,14 @@ def address_of(bound: socket.socket) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Joint:
+    """The internal listener that asks all workers. `tell_port` tells it where to find this one, on loopback."""
+
+    address: str
+    tell_port: Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Addresses:
     """The listeners' addresses as `http://host:port`; `internal` is None if that listener is off."""
 
@@ -164,10 +173,12 @@ async def running(
     bound: socket.socket | None = None,
     drain: Drain | None = None,
     reloads: Reloads | None = None,
+    joint: Joint | None = None,
 ) -> AsyncIterator[Addresses]:
     """Run the server while the context is open; leaving it waits for running exchanges, unless `drain` is cut short.
 
-    `bound` is the public listener's socket if it is shared with other workers. Raises OSError if an address can't be
+    `bound` is the public listener's socket if it is shared with other workers; `joint` is their internal listener, if
+    they have one. Raises OSError if an address can't be
     bound, CannotOpenStore, and StoreUnavailable if the store fails right after it is opened.
     """
     drain = drain or Drain()
@@ -175,9 +186,12 @@ async def running(
         public = stack.enter_context(bound or bind(settings.server.host, settings.server.port))
         internal_port = settings.server.internal_listener_port
         internal = None
-        if internal_port is not None:
+        if joint is not None:
+            internal = stack.enter_context(bind(_LOOPBACK, 0))
+        elif internal_port is not None:
             internal = stack.enter_context(bind(settings.server.internal_host, internal_port))
-        addresses = Addresses(address_of(public), address_of(internal) if internal else None)
+        address = joint.address if joint is not None else address_of(internal) if internal else None
+        addresses = Addresses(address_of(public), address)
         servers = {OPERATIONS: operations_settings(addresses.internal)} | settings.mcp_servers
         settings = settings.model_copy(update={"mcp_servers": servers})
         application = await stack.enter_async_context(
@@ -193,6 +207,8 @@ async def running(
             reloading = None if reloads is None else tasks.create_task(reloads.run(application))
             if inside is not None:
                 inside.start()
+                if joint is not None and internal is not None:
+                    joint.tell_port(internal.getsockname()[1])
             try:
                 yield addresses
             finally:
@@ -226,15 +242,16 @@ def run(
     supervisor: Supervisor,
     reloads: Reloads,
     bound: socket.socket | None = None,
+    joint: Joint | None = None,
 ) -> None:
-    """Serve on a new event loop until a stop signal; `bound` is the socket if other workers share it.
+    """Serve on a new event loop until a stop signal; see `running` for `bound` and `joint`.
 
     Raises what `running` raises, and OSError if another server uses the directory of the SQLite file.
     """
     raise_descriptor_limit()
     with _alone(settings), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         loop = runner.get_loop()
-        serving = loop.create_task(serve(settings, agents, models, supervisor, reloads, bound))
+        serving = loop.create_task(serve(settings, agents, models, supervisor, reloads, bound, joint))
         while not serving.done():
             # If an agent's code raises one of these, asyncio stops the loop; run it again for the other exchanges.
             try:
@@ -266,6 +283,7 @@ async def serve(
     supervisor: Supervisor,
     reloads: Reloads,
     bound: socket.socket | None = None,
+    joint: Joint | None = None,
 ) -> None:
     """Serve until a stop signal. Raises what `running` raises."""
     loop, drain = asyncio.get_running_loop(), Drain()
@@ -275,7 +293,8 @@ async def serve(
     # Agents' blocking code runs in threads. With two cores, asyncio's default is six threads for all exchanges.
     threads = ThreadPoolExecutor(settings.limits.max_running, thread_name_prefix=_THREADS)
     loop.set_default_executor(threads)
-    async with told_alive(supervisor), running(settings, agents, models, bound, drain, reloads) as addresses:
+    running_here = running(settings, agents, models, bound, drain, reloads, joint)
+    async with told_alive(supervisor), running_here as addresses:
         inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
         # One write, so that the lines of several workers don't mix.
         print(f"Chat at {addresses.public}{inside}\n", end="", flush=True)

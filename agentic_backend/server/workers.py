@@ -3,7 +3,8 @@
 The parent binds the port but serves nothing; it forks the workers before it has an event loop or a thread. It replaces
 a worker that dies, with growing delays, and where a service manager watches the server, one whose event loop hangs. The
 service manager is told that the server is ready once all workers are. The parent forwards stop signals and SIGHUP to
-the workers and ends after them; workers stop when the parent ends for any reason.
+the workers and ends after them; workers stop when the parent ends for any reason. One more process serves their metrics
+and health at one port (see joint_listener); it ends with the parent.
 """
 
 import logging
@@ -13,6 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing import connection, get_context
 from multiprocessing.context import ForkProcess
 
@@ -20,6 +22,8 @@ from agentic_backend.backoff import backoff
 from agentic_backend.config.settings import Settings
 from agentic_backend.relay.drain import LONGEST_S
 from agentic_backend.server.hangups import Hangups
+from agentic_backend.server.joint_listener import WorkerPorts, serve_jointly
+from agentic_backend.server.process import Joint, address_of
 from agentic_backend.server.process_end import PASSED_ON, STOP_SIGNALS
 from agentic_backend.server.service_notify import Supervisor
 from agentic_backend.server.worker_pipe import WorkerPipe
@@ -37,7 +41,7 @@ _LOOK_S = 1.0
 _SIGNALS = (*STOP_SIGNALS, PASSED_ON)
 _BLOCKED = (*_SIGNALS, signal.SIGHUP)
 
-Work = Callable[[Settings, socket.socket, Supervisor], int]
+Work = Callable[[socket.socket, Joint | None, Supervisor], int]
 """Serves on the socket until a signal, and tells the parent of it; returns the exit status."""
 
 
@@ -45,7 +49,7 @@ class _Worker:
     """The slot of one worker, and its current process."""
 
     def __init__(self, number: int) -> None:
-        # Counts from 0; it determines the port of the worker's internal listener.
+        # Counts from 0.
         self.number = number
         # None before the first start, and while a restart is delayed.
         self.process: ForkProcess | None = None
@@ -61,11 +65,26 @@ class _Worker:
 
 class Workers:
     def __init__(
-        self, settings: Settings, bound: socket.socket, work: Work, service: Supervisor, hangups: Hangups
+        self,
+        settings: Settings,
+        bound: socket.socket,
+        internal: socket.socket | None,
+        work: Work,
+        service: Supervisor,
+        hangups: Hangups,
     ) -> None:
-        """`hangups` are passed on to the workers; a later worker has their count from its start."""
+        """`bound` is the socket of the public listener, `internal` that of the joint internal one, if there is one.
+
+        `hangups` are passed on to the workers; a later worker has their count from its start.
+        """
         self._settings = settings
         self._bound = bound
+        self._internal = internal
+        # Where the joint listener finds the workers.
+        self._ports = WorkerPorts(settings.server.workers)
+        # The process of the joint listener, and the earliest time of its next start.
+        self._joint: ForkProcess | None = None
+        self._joint_start_at, self._joint_delays = 0.0, backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
         self._work = work
         self._service = service
         self._hangups = hangups
@@ -99,9 +118,14 @@ class Workers:
             now = time.monotonic()
             for worker in self._workers:
                 self._look_at(worker, now)
+            self._look_at_joint(now)
             self._looked_at = now
             self._service.alive()
             self._wait(now)
+        if self._joint is not None:
+            # It holds nothing that has to be saved.
+            self._joint.kill()
+            self._joint.join()
         return self._status
 
     def _look_at(self, worker: _Worker, now: float) -> None:
@@ -118,6 +142,15 @@ class Workers:
         if self._stop_by is None and worker.is_ready and worker.process is not None:
             self._end_if_silent(worker.process, worker, min(now - self._looked_at, 2 * _LOOK_S))
 
+    def _look_at_joint(self, now: float) -> None:
+        if self._joint is not None and self._joint.exitcode is not None:
+            log.warning("joint listener ended", extra={"status": self._joint.exitcode})
+            self._joint.join()
+            self._joint.close()
+            self._joint, self._joint_start_at = None, now + next(self._joint_delays)
+        if self._internal is not None and self._joint is None and now >= self._joint_start_at:
+            self._joint = self._forked(self._serve_jointly, self._internal)
+
     def _end_if_silent(self, process: ForkProcess, worker: _Worker, elapsed_s: float) -> None:
         limit_s = self._service.silent_at_most_s
         worker.silent_s += elapsed_s
@@ -128,15 +161,22 @@ class Workers:
 
     def _start(self, worker: _Worker, now: float) -> None:
         worker.pipe, end = os.pipe()
-        worker.process = get_context("fork").Process(target=self._serve, args=(worker.number, end))
         worker.started_at, worker.is_ready, worker.silent_s = now, False, 0.0
-        # Block signals during the fork: a new worker still has the parent's handlers.
+        try:
+            worker.process = self._forked(self._serve, worker.number, end)
+        finally:
+            os.close(end)
+
+    def _forked(self, work: Callable[..., None], *arguments: object) -> ForkProcess:
+        """A new process that does this work."""
+        process = get_context("fork").Process(target=work, args=arguments)
+        # Block signals during the fork: a new process still has the parent's handlers.
         signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         try:
-            worker.process.start()
+            process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
-            os.close(end)
+        return process
 
     def _ended(self, worker: _Worker, status: int, now: float) -> None:
         process, worker.process = worker.process, None
@@ -144,6 +184,7 @@ class Workers:
         assert process is not None and pipe is not None
         os.close(pipe)
         worker.is_ready = False
+        self._ports.tell(worker.number, 0)
         process.join()
         process.close()
         if self._stop_by is not None:
@@ -179,7 +220,8 @@ class Workers:
         """Wait until a worker ends or is heard, a signal arrives, or a start or kill is due; `_LOOK_S` at most."""
         times = [worker.start_at for worker in self._workers if worker.process is None and worker.start_at > now]
         times += [self._stop_by] if self._stop_by is not None else []
-        sentinels = [worker.process.sentinel for worker in self._workers if worker.process is not None]
+        processes = [self._joint, *(worker.process for worker in self._workers)]
+        sentinels = [process.sentinel for process in processes if process is not None]
         pipes = {worker.pipe: worker for worker in self._workers if worker.pipe is not None}
         timeout_s = min([max(at - now, 0.01) for at in times] + [_LOOK_S])
         heard = connection.wait([self._woken, *sentinels, *pipes], timeout_s)
@@ -194,29 +236,34 @@ class Workers:
 
     def _serve(self, number: int, end: int) -> None:
         """Run the worker, in its own process."""
+        # Until the server handles signals, a signal ends the worker.
+        self._leave_parent(signal.SIG_DFL, PASSED_ON)
+        joint = None
+        if self._internal is not None:
+            joint = Joint(address_of(self._internal), partial(self._ports.tell, number))
+            self._internal.close()
+        parent = WorkerPipe(end, self._service.silent_at_most_s)
+        raise SystemExit(self._work(self._bound, joint, parent))
+
+    def _serve_jointly(self, internal: socket.socket) -> None:
+        """Run the joint listener, in its own process. It ends with the parent only, after all workers."""
+        self._bound.close()
+        self._leave_parent(signal.SIG_IGN, signal.SIGKILL)
+        serve_jointly(self._settings, internal, self._ports)
+
+    def _leave_parent(self, handler: signal.Handlers, at_end: signal.Signals) -> None:
+        """Replace the parent's signal handlers in this process, which gets the signal `at_end` when the parent ends."""
         for signum in _SIGNALS:
-            # Replace the parent's handlers: until the server handles signals, a signal ends the worker.
-            signal.signal(signum, signal.SIG_DFL)
-        # The worker has the parent's handler of SIGHUP too, which passes on nothing here.
+            signal.signal(signum, handler)
+        # It has the parent's handler of SIGHUP too, which passes on nothing here.
         self._hangups.told = None
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
-        # Close the worker's copy, or the pipe would stay open after the parent ends.
+        # Close the process's copy, or the pipe would stay open after the parent ends.
         os.close(self._parent)
-        threading.Thread(target=_end_with_parent, args=(self._alive,), daemon=True).start()
-        parent = WorkerPipe(end, self._service.silent_at_most_s)
-        raise SystemExit(self._work(_settings_of(self._settings, number), self._bound, parent))
+        threading.Thread(target=_end_with_parent, args=(self._alive, at_end), daemon=True).start()
 
 
-def _settings_of(settings: Settings, number: int) -> Settings:
-    """The settings of a worker: each internal listener has a different port, or any free one."""
-    port = settings.server.internal_listener_port
-    if not port:
-        return settings
-    server = settings.server.model_copy(update={"internal_port": port + number})
-    return settings.model_copy(update={"server": server})
-
-
-def _end_with_parent(alive: int) -> None:
-    """Stop this worker when the parent ends."""
+def _end_with_parent(alive: int, at_end: signal.Signals) -> None:
+    """Tell this process when the parent ends."""
     os.read(alive, 1)
-    os.kill(os.getpid(), PASSED_ON)
+    os.kill(os.getpid(), at_end)

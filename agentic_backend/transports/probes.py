@@ -1,6 +1,7 @@
 """The internal listener's application: metrics, health and the latest log lines, not for clients.
 
-It runs in the thread of that listener, see server/internal_listener.
+It runs in the thread of that listener, see server/internal_listener. Where workers share a port, it is asked by the
+joint one, see joint_probes, which needs the metrics in a form that can be merged.
 """
 
 from starlette.applications import Starlette
@@ -13,17 +14,23 @@ from agentic_backend.telemetry import LogTail
 from agentic_backend.transports.readiness import READY, Liveness, Readiness
 from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
 
+SNAPSHOT = "/metrics/snapshot"
+"""The path of the metrics in the form of `Snapshot`."""
+
 
 def internal_application(kpi: Kpi, liveness: Liveness, readiness: Readiness, log_tail: LogTail) -> Starlette:
     async def metrics(request: Request) -> Response:
         exposition, content_type = kpi.exposition(request.headers.get("accept", ""))
         return Response(exposition, headers={"content-type": content_type})
 
+    async def snapshot(request: Request) -> Response:
+        return Response(kpi.snapshot().encode(), media_type="application/json")
+
     async def live(request: Request) -> Response:
-        return _health(liveness.status())
+        return health_response(liveness.status())
 
     async def ready(request: Request) -> Response:
-        return _health(await readiness.status_from_elsewhere())
+        return health_response(await readiness.status_from_elsewhere())
 
     async def log(request: Request) -> Response:
         return PlainTextResponse(log_tail.text())
@@ -31,6 +38,7 @@ def internal_application(kpi: Kpi, liveness: Liveness, readiness: Readiness, log
     application = Starlette(
         routes=[
             Route("/metrics", metrics),
+            Route(SNAPSHOT, snapshot),
             Route("/health/live", live),
             Route("/health/ready", ready),
             Route("/log", log),
@@ -42,5 +50,6 @@ def internal_application(kpi: Kpi, liveness: Liveness, readiness: Readiness, log
     return application
 
 
-def _health(status: str) -> Response:
+def health_response(status: str) -> Response:
+    """The answer to a probe: 503 unless the status is READY."""
     return JSONResponse({"status": status}, 200 if status == READY else 503)

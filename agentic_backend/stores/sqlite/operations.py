@@ -56,11 +56,13 @@ def _operation(run_of: Callable[[Any], Callable[..., Awaitable[Any]]]) -> _Decor
     def decorate(
         method: Callable[Concatenate[S, sqlite3.Connection, P], T],
     ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+        name = method.__name__.removeprefix("_")
+
         async def operation(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
             def work(db: sqlite3.Connection) -> T:
                 return method(self, db, *args, **kwargs)
 
-            result: T = await run_of(self)(method.__name__, work)
+            result: T = await run_of(self)(name, work)
             return result
 
         return operation

@@ -2,17 +2,22 @@
 PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
+# What `make image` builds; `unknown` is written where the image comes from no public place.
+IMAGE ?= agentic-backend
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+SOURCE ?= unknown
+LICENSES ?= NOASSERTION
 DATA ?= ./data
 BIN := .venv/bin
 # A lane is a process that runs whole files; all lanes share the services that tests start.
 LANES ?= 2
 # The lanes begin with the slowest folders, which tests/support/lanes.py names.
 IN_LANES := -n $(LANES) --dist loadfile --no-loadscope-reorder
-SERVICES := asyncapi_parser or axe or chromium or firefox or keycloak or mcp_everything or mongodb or redis or typescript
+SERVICES := asyncapi_parser or axe or chromium or firefox or helm or keycloak or mcp_everything or mongodb or redis or typescript
 # They start servers, processes or whole campaigns.
 SLOW := e2e faults hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py client/test_reconnects.py transports/test_slow_clients.py transports/contract/test_calls_as_described.py sessions/test_maintenance.py
 
-.PHONY: run services test quick faults hostile tables contract clients vendor transcripts check lint types imports bench bench-doors bench-page screenshots profile lock clean
+.PHONY: run services test quick faults hostile tables contract clients vendor transcripts check lint types imports bench bench-doors bench-page screenshots profile lock sbom image clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
@@ -94,6 +99,18 @@ profile: .venv/.installed-dev
 lock:
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q --group build --group dev -o requirements-dev.lock
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q --group build -c requirements-dev.lock -o requirements.lock
+
+# What the server is made of, as CycloneDX; the image has it at /usr/share/sbom.
+sbom: .venv/.installed
+	@$(BIN)/python tools/sbom.py
+
+# The image, with the labels that say what it was built from. A base image without a digest is refused.
+image:
+	! grep -nE '^FROM ' Dockerfile | grep -vE '@sha256:[0-9a-f]{64}( |$$)'
+	docker build --pull --tag $(IMAGE):$(VERSION) \
+	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git describe --always --dirty --abbrev=40 --exclude='*') \
+	  --build-arg CREATED=$$(git log -1 --format=%cI) --build-arg SOURCE=$(SOURCE) --build-arg LICENSES=$(LICENSES) .
+	docker image inspect --format '{{.Id}}' $(IMAGE):$(VERSION)
 
 .venv/.installed: requirements.lock pyproject.toml
 	test -x $(BIN)/pip || $(PYTHON) -m venv .venv

@@ -3,6 +3,7 @@
 An engine is what this can't stand in for: the base image itself, and the limits that a container puts on a process.
 """
 
+import importlib.metadata
 import json
 import os
 import re
@@ -19,6 +20,8 @@ from support.chat_client import chat, check_exchange, final_text
 from support.container import container, health
 from support.dockerfile import Stage, build, instructions
 from support.ports import free_port
+from support.processes import children, is_there
+from support.recorded_agents import eventually
 from support.server_process import PATIENCE_S, ServerProcess
 from support.services import require
 
@@ -34,7 +37,7 @@ def image() -> Iterator[Stage]:
     require("root", os.geteuid() == 0, "nobody else can start a server as another user")
     with tempfile.TemporaryDirectory(prefix="agentic-image-") as place:
         Path(place).chmod(0o755)
-        built = build(DOCKERFILE, Path(place))
+        built = build(DOCKERFILE, Path(place), {"VERSION": "1.2.3", "REVISION": "0123abc"})
         (built.root / "tmp").mkdir()
         (built.root / "tmp").chmod(0o1777)
         yield built
@@ -172,6 +175,51 @@ async def test_it_does_not_start_open_by_accident(image: Stage, environment: dic
 
 async def test_a_container_whose_server_is_gone_is_unhealthy(image: Stage, environment: dict[str, str]) -> None:
     assert await health(image, environment) != 0
+
+
+# The child that ends before its own child leaves an orphan, as an MCP server that is killed may.
+LEAVES_AN_ORPHAN = """
+import os, time
+if os.fork() == 0:
+    if os.fork() == 0:
+        time.sleep(1)
+        os._exit(0)
+    os._exit(0)
+os.wait()
+time.sleep(60)
+"""
+
+
+async def test_its_init_collects_what_others_leave_behind(image: Stage, environment: dict[str, str]) -> None:
+    *init, server = json.loads(image.said["ENTRYPOINT"])
+    assert server == "agentic-backend"
+    async with container(image, environment, *init, "python3", "-I", "-c", LEAVES_AN_ORPHAN) as running:
+        await eventually(lambda: len(children(running.pid)) == 2)
+        _, orphan = children(running.pid)
+        await eventually(lambda: not is_there(orphan))
+
+
+def test_its_labels_say_what_it_was_built_from(image: Stage) -> None:
+    labels = {name.rpartition(".")[2]: value for name, value in image.labels.items()}
+    assert (labels["title"], labels["version"], labels["revision"]) == ("agentic-backend", "1.2.3", "0123abc")
+    assert {"source", "licenses", "created", "description"} <= labels.keys()
+    [base] = {step.words[0] for step in instructions(DOCKERFILE) if step.keyword == "FROM"}
+    assert f"{image.labels['org.opencontainers.image.base.name']}@{labels['digest']}" == base
+
+
+def test_it_lists_what_it_is_made_of(image: Stage) -> None:
+    """The bill names what is installed, all of it and nothing else."""
+    bill = json.loads(Path(image.inside(image.labels["org.cyclonedx.sbom"])).read_text())
+    [site] = image.root.glob("opt/venv/lib/python*/site-packages")
+    installed = {
+        f"{re.sub(r'[-_.]+', '-', found.name).lower()}@{found.version}"
+        for found in importlib.metadata.distributions(path=[str(site)])
+        # They came with the virtual environment, not with the lock.
+        if found.name not in ("pip", "setuptools")
+    }
+    described = [bill["metadata"]["component"], *bill["components"]]
+    listed = {each["bom-ref"].removeprefix("pkg:pypi/") for each in described if "pypi" in each["bom-ref"]}
+    assert installed == listed
 
 
 def test_its_user_owns_nothing_but_the_volume(image: Stage) -> None:

@@ -1,23 +1,28 @@
 """A built stage of a Dockerfile, run as its user in its directory, with only its own environment."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from support.dockerfile import Stage
+from support.processes import children
 from support.server_process import PATIENCE_S, ServerProcess
 
 
 @asynccontextmanager
-async def container(image: Stage, environment: Mapping[str, str]) -> AsyncIterator[ServerProcess]:
-    """The image's process; killed at the end if it still runs."""
+async def container(image: Stage, environment: Mapping[str, str], *command: str) -> AsyncIterator[ServerProcess]:
+    """The image's process, which is its init; killed at the end if it still runs, with what it has started."""
     pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
-    running = ServerProcess(await _start(image, image.start, environment, **pipes))
+    running = ServerProcess(await _start(image, [*command] or image.start, environment, **pipes))
     try:
         yield running
     finally:
         if running.process.returncode is None:
+            for child in children(running.pid):
+                os.kill(child, signal.SIGKILL)
             running.process.kill()
         await running.ended()
 

@@ -10,8 +10,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import Template
+
+from support.services import require
 
 _STEP_S = 600
 _ABSOLUTE = re.compile(r"(?<![\w./$-])/(?=\w)")
@@ -40,6 +44,8 @@ class Stage:
     environment: dict[str, str]
     directory: Path
     said: dict[str, str] = field(default_factory=dict)
+    arguments: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
 
     def inside(self, text: str) -> str:
         """`text` with its absolute paths below `root`."""
@@ -71,7 +77,7 @@ def instructions(dockerfile: Path) -> list[Instruction]:
     return [Instruction(keyword, rest) for keyword, _, rest in (line.partition(" ") for line in joined.splitlines())]
 
 
-def build(dockerfile: Path, place: Path) -> Stage:
+def build(dockerfile: Path, place: Path, arguments: Mapping[str, str] | None = None) -> Stage:
     """Run the steps of `dockerfile`, with its directory as the context; `place` is an empty directory for the stages.
 
     Every stage is made in the same directory, where what it installs can then stay. Raises AssertionError with what a
@@ -84,6 +90,7 @@ def build(dockerfile: Path, place: Path) -> Stage:
             stages[name] = stage.root.rename(place / f"stage-{name}")
             stage = _base_image(place / "root")
         if instruction.keyword == "FROM":
+            stage.arguments |= arguments or {}
             name = instruction.rest.partition(" AS ")[2]
         else:
             _follow(instruction, stage, dockerfile.parent, stages)
@@ -94,6 +101,12 @@ def _follow(step: Instruction, stage: Stage, context: Path, stages: dict[str, Pa
     match step.keyword:
         case "RUN":
             _run(stage, step.rest)
+        case "ARG":
+            name, _, default = step.rest.partition("=")
+            stage.arguments.setdefault(name, default)
+        case "LABEL":
+            for name, value in (word.split("=", 1) for word in step.words):
+                stage.labels[name] = Template(value).substitute(stage.arguments)
         case "COPY":
             _copy(stage, step.words, context, stages)
         case "ENV":
@@ -108,7 +121,18 @@ def _follow(step: Instruction, stage: Stage, context: Path, stages: dict[str, Pa
             raise AssertionError(f"nobody knows how to follow {step}")
 
 
+def _has_packages(words: list[str]) -> None:
+    """The base image is this machine: what is installed there has to be here, and is not installed by a test."""
+    installed = words[words.index("install") + 1 :]
+    for package in installed[: installed.index("&&")]:
+        if not package.startswith("-"):
+            require(package, shutil.which(package) is not None, f"Debian's package is {package}")
+
+
 def _run(stage: Stage, command: str) -> None:
+    if command.startswith("apt-get "):
+        _has_packages(shlex.split(command))
+        return
     handed_on = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_HANDED_ON)}
     done = subprocess.run(
         ["/bin/sh", "-c", stage.inside(command)],

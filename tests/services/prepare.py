@@ -10,6 +10,7 @@ import pytest
 from services.asyncapi_parser import asyncapi_parser
 from services.axe import axe_program
 from services.ferretdb import ferretdb_build
+from services.helm import helm_build
 from services.keycloak import keycloak_distribution
 from services.mcp_everything import everything_program
 from services.mongo_java import mongo_java_build
@@ -23,6 +24,7 @@ _BUILDS = (
     axe_program,
     typescript_modules,
     ferretdb_build,
+    helm_build,
 )
 
 

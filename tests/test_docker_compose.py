@@ -15,7 +15,8 @@ from agentic_backend.config.loading import load_settings
 from agentic_backend.config.settings import Settings
 
 CHECKOUT = Path(__file__).parents[1]
-SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((CHECKOUT / "docker-compose.yaml").read_text())["services"]
+COMPOSED: dict[str, Any] = yaml.safe_load((CHECKOUT / "docker-compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSED["services"]
 SECRET = re.compile(r"\$\{(\w+):\?[^}]+\}")
 SERVER, KEYCLOAK = SERVICES["server"]["environment"], SERVICES["keycloak"]["environment"]
 
@@ -100,6 +101,8 @@ def test_only_the_page_and_keycloak_can_be_reached_and_only_from_this_machine() 
         "keycloak": ["127.0.0.1:8080:8080"],
         "mongodb": [],
         "redis": [],
+        "prometheus": ["127.0.0.1:9090:9090"],
+        "grafana": ["127.0.0.1:3000:3000"],
     }
 
 
@@ -114,9 +117,10 @@ def test_the_server_may_do_no_more_than_it_needs() -> None:
 
 
 def test_who_is_waited_for_says_when_it_is_healthy() -> None:
-    for name, needed in SERVICES["server"]["depends_on"].items():
-        assert needed == {"condition": "service_healthy"}
-        assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
+    for service in SERVICES.values():
+        for name, needed in service.get("depends_on", {}).items():
+            assert needed == {"condition": "service_healthy"}
+            assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
 
 
 def test_every_image_is_pinned_by_its_digest_and_keeps_its_tag() -> None:
@@ -126,7 +130,47 @@ def test_every_image_is_pinned_by_its_digest_and_keeps_its_tag() -> None:
     steps = [step.words[0] for step in instructions(CHECKOUT / "Dockerfile") if step.keyword == "FROM"]
     assert len(set(steps)) == 1, "what is built and what it runs on is one image"
     for image in [*images.values(), *steps]:
-        assert re.fullmatch(r"[\w./-]+:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}", image), image
+        assert re.fullmatch(r"[\w./-]+:v?\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}", image), image
+
+
+def mounted(name: str) -> dict[str, Path]:
+    """What a service has of the checkout, by its place in the container."""
+    volumes = [volume.split(":") for volume in SERVICES[name]["volumes"]]
+    bound = {
+        target: CHECKOUT / source for source, target, *mode in volumes if source.startswith("./") and mode == ["ro"]
+    }
+    kept = {source for source, *_ in volumes if not source.startswith("./")}
+    assert kept <= COMPOSED["volumes"].keys() and len(bound) + len(kept) == len(volumes)
+    return bound
+
+
+def test_monitoring_is_started_only_where_it_is_asked_for() -> None:
+    asked_for = {name for name, service in SERVICES.items() if service.get("profiles")}
+    assert asked_for == {"prometheus", "grafana"}
+    for name in SERVICES.keys() - asked_for:
+        assert not asked_for & SERVICES[name].get("depends_on", {}).keys()
+
+
+def test_prometheus_scrapes_the_server_by_a_name_that_it_answers_to(settings: Settings) -> None:
+    [configuration] = [word for word in SERVICES["prometheus"]["command"] if word.startswith("--config.file=")]
+    place, name = configuration.removeprefix("--config.file=").rsplit("/", 1)
+    read = yaml.safe_load((mounted("prometheus")[place] / name).read_text())
+    targets = [target for job in read["scrape_configs"] for each in job["static_configs"] for target in each["targets"]]
+    assert f"server:{settings.server.internal_port}" in targets
+    for target in targets:
+        host = target.partition(":")[0]
+        assert host in SERVICES and host in settings.server.allowed_hosts
+
+
+def test_grafana_finds_its_prometheus_and_its_dashboards() -> None:
+    places = mounted("grafana")
+    provisioning = places["/etc/grafana/provisioning"]
+    [source] = yaml.safe_load((provisioning / "datasources" / "prometheus.yaml").read_text())["datasources"]
+    url = urlsplit(source["url"])
+    assert url.hostname == "prometheus" and SERVICES["prometheus"]["ports"][0].endswith(f":{url.port}")
+    [provider] = yaml.safe_load((provisioning / "dashboards" / "files.yaml").read_text())["providers"]
+    assert places[provider["options"]["path"]] == CHECKOUT / "config" / "grafana" / "dashboards"
+    assert SERVICES["grafana"]["ports"] == ["127.0.0.1:3000:3000"], "it asks nobody for a password"
 
 
 @pytest.mark.keycloak

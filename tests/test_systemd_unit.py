@@ -57,6 +57,11 @@ def test_it_may_do_little_more_than_it_needs(installed: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_mcp_servers_can_be_started_by_setpriv() -> None:
+    """It calls capset, which is privileged; without it no MCP server over stdio would start. The last line wins."""
+    assert service()["SystemCallFilter"][-1] == "capset"
+
+
 def test_it_stops_only_when_all_that_runs_has_had_its_time() -> None:
     settings = Settings()
     [seconds] = service()["TimeoutStopSec"]

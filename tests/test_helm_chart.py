@@ -120,7 +120,7 @@ def test_the_server_takes_its_settings_secrets_and_catalog(
     assert settings.server.allowed_hosts == ("chat.example.org",)
     assert settings.server.allowed_origins == ("https://chat.example.org",)
     assert Path(mounts(fleet)["config"]).name == "config" and settings.catalog == Path("config/agents_catalog.yaml")
-    agents = AgentManager.load(tmp_path / "agents_catalog.yaml", settings.models.keys(), set(), frozenset())
+    agents = AgentManager.load(tmp_path / "agents_catalog.yaml", settings.models.keys())
     assert not agents.problems and len(agents.served()) == 1
 
 

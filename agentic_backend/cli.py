@@ -188,10 +188,16 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="also reload the catalog and the agents' modules whenever one of their files is saved; for authors",
     )
-    purpose = "copy everything from a SQLite file to a MongoDB, while no server runs on them; it can be run again"
+    purpose = "copy everything from a SQLite file to a MongoDB or back, while no server runs on them; can be repeated"
     command = commands.add_parser("migrate", help=purpose, description=purpose.capitalize() + ".")
-    command.add_argument("--from", dest="source", required=True, metavar="sqlite:FILE", help="what is copied")
-    command.add_argument("--to", dest="target", required=True, metavar="mongodb://HOST/DATABASE", help="where to")
+    command.add_argument(
+        "--from",
+        dest="source",
+        required=True,
+        metavar="URL",
+        help="what is copied: sqlite:FILE or mongodb://HOST/DATABASE",
+    )
+    command.add_argument("--to", dest="target", required=True, metavar="URL", help="where to: the other kind")
     return parser
 
 

@@ -1,14 +1,15 @@
-"""`agentic-backend migrate`: copies a SQLite file into a MongoDB, shows the progress, and compares the counts."""
+"""`agentic-backend migrate`: copies a SQLite file into a MongoDB or back, shows the progress, compares the counts."""
 
 import asyncio
 import sys
+from contextlib import aclosing
 from pathlib import Path
 
 from agentic_backend.config.settings import MONGODB_SCHEMES, SQLITE_SCHEME
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.opening import CannotOpenStore, open_mongodb, open_sqlite, sqlite_file
-from agentic_backend.stores.private_files import sole_use
-from agentic_backend.stores.transfer import Counts, Transferred, transfer
+from agentic_backend.stores.private_files import private_directory, sole_use
+from agentic_backend.stores.transfer import Counts, TargetOfOthers, Transferred, transfer
 
 # The longest time for an operation, in seconds. It is long, because no client waits.
 _TIMEOUT_S = 60
@@ -17,37 +18,41 @@ _OPEN_S = 5
 
 def migrate(source: str, target: str) -> int:
     """Copy; return the exit status: 0, 1 if not everything was copied, 2 if the URLs are wrong."""
-    file = sqlite_file(source, Path())
-    if file is None or not target.startswith(MONGODB_SCHEMES):
-        print(f"migrate goes from {SQLITE_SCHEME}FILE to {' or '.join(MONGODB_SCHEMES)}…", file=sys.stderr)
+    from_file, to_file = sqlite_file(source, Path()), sqlite_file(target, Path())
+    file, database = (from_file, target) if from_file is not None else (to_file, source)
+    if file is None or not database.startswith(MONGODB_SCHEMES):
+        mongodb = f"{' or '.join(MONGODB_SCHEMES)}…"
+        print(f"migrate goes from {SQLITE_SCHEME}FILE to {mongodb}, or back", file=sys.stderr)
         return 2
     try:
-        if not file.is_file():
+        if file == from_file and not file.is_file():
             raise CannotOpenStore(f"{file}: there is no such file")
+        if file == to_file:
+            private_directory(file.parent)
         with sole_use(file.parent):
-            done = asyncio.run(_migrate(file, target))
+            done = asyncio.run(_migrate(file, database, is_back=file == to_file))
     except OSError as error:
         return _failed(f"{error.filename}: {error.strerror}")
     except CannotOpenStore as error:
         return _failed(error)
+    except TargetOfOthers:
+        return _failed("the target has other sessions; take an empty database, or the one that an earlier run began")
     except StoreUnavailable as error:
         # Both stores log the error's type and the operation.
         return _failed(f"a database stopped answering ({type(error.__cause__).__name__}); run it again")
     return _told(done)
 
 
-async def _migrate(file: Path, target_url: str) -> Transferred:
-    # Report an unreachable target soon; later operations have more time.
-    await (await open_mongodb(target_url, "pymongo", _OPEN_S)).aclose()
-    source = await open_sqlite(file, _TIMEOUT_S)
-    try:
-        target = await open_mongodb(target_url, "pymongo", _TIMEOUT_S)
-        try:
-            return await transfer(source, target, _report)
-        finally:
-            await target.aclose()
-    finally:
-        await source.aclose()
+async def _migrate(file: Path, url: str, *, is_back: bool) -> Transferred:
+    # Report an unreachable database soon; later operations have more time.
+    await (await open_mongodb(url, "pymongo", _OPEN_S)).aclose()
+    async with (
+        aclosing(await open_sqlite(file, _TIMEOUT_S)) as sqlite,
+        aclosing(await open_mongodb(url, "pymongo", _TIMEOUT_S)) as mongodb,
+    ):
+        if is_back:
+            return await transfer(mongodb, sqlite, _report)
+        return await transfer(sqlite, mongodb, _report)
 
 
 def _report(there: Counts, total: Counts) -> None:

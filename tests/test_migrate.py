@@ -1,5 +1,7 @@
 """`agentic-backend migrate`, as it is run: what it prints, and its exit status."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -32,13 +34,36 @@ async def test_a_conversation_goes_on_in_the_other_database(mongodb_url: str, tm
         events = await client.ask("what do you remember?", session_id=session_id)
         assert "under the mat" in text_of(events[-1]["messages"][-1])
         assert await server.stop() == 0
+    # And back, into a file of its own.
+    async with command("migrate", "--from", mongodb_url, "--to", "sqlite:back/chat.sqlite3", cwd=tmp_path) as migration:
+        assert await migration.ended() == 0, migration.stderr
+    async with serving("--data", "back", cwd=tmp_path) as server, chat(server.address) as client:
+        events = await client.ask("what do you remember?", session_id=session_id)
+        assert "under the mat" in text_of(events[-1]["messages"][-1])
+        await client.ask("hello")
+        assert await server.stop() == 0
+    with closing(sqlite3.connect(tmp_path / "back" / "chat.sqlite3")) as db, db:
+        db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+    async with command("migrate", "--from", "sqlite:back/chat.sqlite3", "--to", mongodb_url, cwd=tmp_path) as refused:
+        assert await refused.ended() == 1
+        assert "the target has other sessions" in refused.stderr
 
 
 @pytest.mark.parametrize(
     ("source", "target", "status", "told"),
     [
-        ("mongodb://h/a", "mongodb://h/b", 2, "migrate goes from sqlite:FILE to mongodb://"),
-        ("sqlite:chat.db", "sqlite:other.db", 2, "migrate goes from sqlite:FILE to mongodb://"),
+        (
+            "mongodb://h/a",
+            "mongodb://h/b",
+            2,
+            "sqlite:FILE to mongodb:// or mongodb+srv://…, or back",
+        ),
+        (
+            "sqlite:chat.db",
+            "sqlite:other.db",
+            2,
+            "sqlite:FILE to mongodb:// or mongodb+srv://…, or back",
+        ),
         ("sqlite:absent.db", "mongodb://h/b", 1, "absent.db: there is no such file"),
         ("sqlite:empty.db", "mongodb://u:s3cret@127.0.0.1:1/b", 1, "mongodb://127.0.0.1:1/b: no server answers there"),
     ],

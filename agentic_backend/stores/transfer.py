@@ -1,8 +1,8 @@
 """Copies everything from one store to another, page by page, while no server uses either.
 
 A second run copies what has changed since the first. A session is written after all its rows, so the next run repeats
-one that was interrupted. A session that is newer in the target is left alone and reported; an item that is newer there
-stays, and counts as copied.
+one that was interrupted. A target that has only sessions of others is refused. A session that is newer in the target is
+left alone and reported; an item that is newer there stays, and counts as copied.
 """
 
 from collections import Counter
@@ -57,7 +57,17 @@ class Transferred:
         return self.found == self.there
 
 
+class TargetOfOthers(Exception):
+    """The target has sessions, and none of them is from the source."""
+
+
 class Source(Protocol):
+    async def get_session(self, session_id: str) -> SessionRecord | None: ...
+
+    async def complete_rows(self, session_ids: Sequence[str]) -> None:
+        """Complete what dead writers have begun in these sessions, so that all rows that are there count."""
+        ...
+
     async def page(self, table: Table[R], after: Place | None, limit: int, session_id: str | None = None) -> list[R]:
         """At most `limit` rows behind `after` in the table's order, of all sessions or of this one."""
         ...
@@ -80,7 +90,15 @@ class Source(Protocol):
 
 
 class Target(Protocol):
+    async def begin_copies(self) -> None:
+        """Take rows of sessions that are not there yet from now on."""
+        ...
+
     async def get_session(self, session_id: str) -> SessionRecord | None: ...
+
+    async def page(
+        self, table: Table[R], after: Place | None, limit: int, session_id: str | None = None
+    ) -> list[R]: ...
 
     async def clear_sessions(self, session_ids: Sequence[str]) -> None:
         """Delete these sessions and their rows."""
@@ -112,10 +130,14 @@ class Target(Protocol):
 async def transfer(source: Source, target: Target, report: Callable[[Counts, Counts], None]) -> Transferred:
     """Copy everything from `source`; call `report` now and then with the rows in the target and the total.
 
-    Raises StoreUnavailable.
+    Raises StoreUnavailable, and TargetOfOthers.
     """
+    if await _is_of_others(source, target):
+        raise TargetOfOthers
+    await target.begin_copies()
     total, done = await source.total(), Transferred()
     async for sessions in _pages(source, SESSIONS, SESSIONS_PER_PAGE):
+        await source.complete_rows([session.id for session in sessions])
         there = {session.id: await target.get_session(session.id) for session in sessions}
         ahead = [session.id for session in sessions if _is_ahead(there[session.id], session)]
         await _copy_sessions(
@@ -136,6 +158,19 @@ async def transfer(source: Source, target: Target, report: Callable[[Counts, Cou
                 done.there[table.name] += await target.count_among(table, records)
                 report(done.there, total)
     return done
+
+
+async def _is_of_others(source: Source, target: Target) -> bool:
+    """Looks at some sessions of each: a target that an earlier run has begun has those of the source."""
+    there = await target.page(SESSIONS, None, SESSIONS_PER_PAGE)
+    for session in there:
+        if await source.get_session(session.id) is not None:
+            return False
+    # Many may have begun in the target since.
+    for session in await source.page(SESSIONS, None, SESSIONS_PER_PAGE) if there else []:
+        if await target.get_session(session.id) is not None:
+            return False
+    return bool(there)
 
 
 def _is_ahead(there: SessionRecord | None, session: SessionRecord) -> bool:

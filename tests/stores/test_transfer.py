@@ -1,6 +1,7 @@
 """Everything that is in SQLite comes to MongoDB, however often, and what went wrong on the way shows in the counts."""
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,13 +15,14 @@ from agentic_backend.stores import transfer as transferring
 from agentic_backend.stores.base import AlreadyAsked, KeptState, SessionChange, SessionQuery, Store
 from agentic_backend.stores.items import ItemBounds, ItemQuery
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.records import SessionRecord, UserDeletion
+from agentic_backend.stores.records import AttachmentRecord, ExchangeRecord, SessionRecord, UserDeletion
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.tables import TRAIL
+from agentic_backend.stores.tables import SESSIONS, TABLES, TRAIL
 from agentic_backend.stores.trail import TrailQuery
-from agentic_backend.stores.transfer import Counts, Transferred, transfer
+from agentic_backend.stores.transfer import Counts, TargetOfOthers, Transferred, transfer
 from tests.stores.faulty_database import make_faulty, once
 from tests.stores.samples import (
+    CONTENT,
     EPOCH,
     a_checkpoint,
     a_decision,
@@ -28,6 +30,7 @@ from tests.stores.samples import (
     a_kpi_query,
     a_pause,
     a_session,
+    an_attachment,
     an_end,
     an_exchange,
     an_item,
@@ -35,6 +38,7 @@ from tests.stores.samples import (
     begin,
     begin_new,
     fence_after,
+    in_pieces,
     question,
     run_exchanges,
     stored,
@@ -252,3 +256,64 @@ async def test_the_next_ask_drops_what_a_copied_interrupted_exchange_would_go_on
         assert (await stored(store, fence.exchange_id)).runtime_context == {}
     kept = await exchanges.find_one({"_id": fence.exchange_id})
     assert kept is not None and kept["checkpoint"] is None
+
+
+async def everything(store: SqliteStore) -> dict[str, list[object]]:
+    """All rows of a file, its states, its checkpoints, and the contents of its attachments."""
+    rows: dict[str, list[object]] = {}
+    for table in TABLES:
+        if table.of_session:
+            pages = [
+                await store.page(table, None, 1000, session.id) for session in await store.page(SESSIONS, None, 99)
+            ]
+            rows[table.name] = [record for page in pages for record in page]
+        else:
+            rows[table.name] = list(await store.page(table, None, 1000))
+    for session in await store.page(SESSIONS, None, 99):
+        rows[f"states of {session.id}"] = list(await store.session_states(session.id))
+    for exchange in rows["exchanges"]:
+        assert isinstance(exchange, ExchangeRecord)
+        rows[f"checkpoint of {exchange.id}"] = [await store.checkpoint(exchange.id)]
+    for attachment in rows["attachments"]:
+        assert isinstance(attachment, AttachmentRecord)
+        rows[attachment.id] = [b"".join([piece async for piece in store.attachment_content(attachment.id)])]
+    return rows
+
+
+async def test_there_and_back_everything_is_equal_though_the_way_back_was_interrupted(
+    source: SqliteStore, target: MongoStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(source)
+    await source.add_attachment(an_attachment(), in_pieces(CONTENT), most_bytes=10**9)
+    await copy(source, target)
+    async with aclosing(await SqliteStore.open(tmp_path / "back.sqlite3", timeout_s=10)) as back:
+        with monkeypatch.context() as interrupted:
+            written = 0
+            put = back.copy_session
+
+            async def breaks_off(session: SessionRecord, states: Sequence[KeptState]) -> None:
+                nonlocal written
+                if (written := written + 1) > 4:
+                    raise StoreUnavailable
+                await put(session, states)
+
+            interrupted.setattr(back, "copy_session", breaks_off)
+            with pytest.raises(StoreUnavailable):
+                await transfer(target, back, lambda there, total: None)
+        done = await transfer(target, back, lambda there, total: None)
+        assert done.is_whole and done.left_alone == []
+        before = await everything(source)
+        assert {name for name, rows in before.items() if not rows} <= {f"states of session {n}" for n in range(6)} | {
+            "states of waiting", "states of session 5",
+        }  # fmt: skip
+        assert await everything(back) == before
+        again = await transfer(target, back, lambda there, total: None)
+        assert again.found == again.there == done.found
+
+
+async def test_a_target_that_has_sessions_of_others_only_is_refused(source: SqliteStore, target: MongoStore) -> None:
+    await fill(source)
+    await begin_new(target)
+    with pytest.raises(TargetOfOthers):
+        await copy(source, target)
+    assert await target.get_session("session 1") is None

@@ -1,27 +1,59 @@
-"""Writes another store's records into MongoDB for a transfer, and counts them (see transfer)."""
+"""MongoDB as the target of a transfer, and as its source, while no server uses it (see transfer)."""
 
 from collections.abc import Sequence
 from typing import TypeVar
 
 from agentic_backend.stores.base import Checkpoint, KeptState
 from agentic_backend.stores.mongo.documents import (
+    UNENDED,
+    WITHOUT_STATE,
     Database,
     Document,
     checkpoint_changes,
     document,
     is_too_large,
+    record_in,
     state_document,
 )
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.sessions import collections_of_session
+from agentic_backend.stores.mongo.settling import finish_end
+from agentic_backend.stores.mongo.trail import remove_trail_of
 from agentic_backend.stores.records import SessionRecord
-from agentic_backend.stores.tables import SESSIONS, Table, session_tables
+from agentic_backend.stores.tables import EXCHANGES, SESSIONS, TABLES, Table, session_tables
 from agentic_backend.stores.transfer import Counts
 
 R = TypeVar("R")
 
 
 class Copies(Part):
+    async def begin_copies(self) -> None:
+        pass
+
+    @operation
+    async def complete_rows(self, database: Database, session_ids: Sequence[str]) -> None:
+        # What a server does when it comes across them.
+        for session in await database["sessions"].find({"_id": {"$in": list(session_ids)}}).to_list(None):
+            if session["ended"] is not None:
+                await finish_end(database, session)
+            uncounted = {"session_id": session["_id"], "rank": {"$gte": session["next_rank"]}}
+            await database["messages"].delete_many(uncounted)
+            never_begun = {"session_id": session["_id"], "status": {"$in": UNENDED}}
+            for exchange in await database["exchanges"].find(never_begun, WITHOUT_STATE).to_list(None):
+                if exchange["_id"] != session["active_exchange_id"]:
+                    await remove_trail_of(database, record_in(EXCHANGES, exchange))
+                    await database["exchanges"].delete_one({"_id": exchange["_id"]})
+
+    @operation
+    async def session_states(self, database: Database, session_id: str) -> list[KeptState]:
+        counted = {"session_id": session_id, "counts": True}
+        rows = await database["session_states"].find(counted).sort("rank", 1).to_list(None)
+        return [KeptState(row["exchange_id"], row["rank"], bytes(row["state"])) for row in rows]
+
+    @operation
+    async def total(self, database: Database) -> Counts:
+        return Counts({table.name: await database[table.name].count_documents({}) for table in TABLES})
+
     @operation
     async def clear_sessions(self, database: Database, session_ids: Sequence[str]) -> None:
         # The sessions first, so that no session counts that has lost a part of its rows.

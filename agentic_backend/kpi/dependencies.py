@@ -9,6 +9,9 @@ class DependencyMetrics:
         self._store = metrics.histogram(
             "chat_store_operation_seconds", "Operations of the store.", "operation", "kind", "outcome", buckets=SHORT
         )
+        self._writable = metrics.gauge(
+            "chat_store_writable", "1 while the store takes writes, 0 if its last write failed.", together="min"
+        )
         self._damaged = metrics.gauge(
             "chat_store_damaged", "1 where pages of the SQLite file are damaged.", together="max"
         )
@@ -23,6 +26,9 @@ class DependencyMetrics:
         """`kind` is `read` or `write`."""
         self._store.labels(operation, kind, "ok" if ok else "error").observe(duration_s)
         self._up.labels("store").set(int(ok))
+        if kind == "write":
+            # Reads succeed where a disk is full.
+            self._writable.set(int(ok))
 
     def store_damaged(self, damaged: bool) -> None:
         """The result of the last check of the SQLite file's pages."""

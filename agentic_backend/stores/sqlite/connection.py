@@ -30,6 +30,13 @@ _BUSY_S = 0.1
 _STEPS = 10_000
 # Time for an abandoned call to notice that, and to roll back.
 _GRACE_S = 1.0
+_OF_THE_DISK = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+)
 _PRAGMAS = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", "PRAGMA foreign_keys = ON")
 
 
@@ -48,6 +55,8 @@ class SqliteConnection:
         self._observe = observe
         self._timeout_s = timeout_s
         self._call = _Call()
+        self._trouble: str | None = None
+        """Why the disk or the file takes no writes, as the log has named it; None while it does."""
         self._thread = aiosqlite.Connection(self._connect, iter_chunk_size=1)
 
     @classmethod
@@ -86,7 +95,22 @@ class SqliteConnection:
 
     async def write(self, operation: str, work: Work[T]) -> T:
         """Like `read`, with `work` as one transaction: committed when it returns, rolled back when it raises."""
-        return await self._observed(operation, partial(self._transact, work))
+        try:
+            result = await self._observed(operation, partial(self._transact, work))
+        except StoreUnavailable as error:
+            self._note_trouble(error.__cause__)
+            raise
+        if self._trouble is not None:
+            _LOG.info("database takes writes again", extra={"reason": self._trouble})
+            self._trouble = None
+        return result
+
+    def _note_trouble(self, cause: BaseException | None) -> None:
+        """Name the cause once, however many writes it refuses."""
+        reason = _reason_of(cause)
+        if getattr(cause, "sqlite_errorcode", 0) & 0xFF in _OF_THE_DISK and reason != self._trouble:
+            self._trouble = reason
+            _LOG.error("database takes no writes", extra={"path": str(self._path), "reason": reason})
 
     async def _observed(self, operation: str, work: Work[T]) -> T:
         with observed(self._observe, operation, "sqlite"):
@@ -98,7 +122,7 @@ class SqliteConnection:
         hop = self._thread._execute(self._perform, call, work)  # type: ignore[no-untyped-call]
         running: asyncio.Task[T] = asyncio.ensure_future(hop)
         running.add_done_callback(_retrieve)
-        with _unavailable(operation, self._late):
+        with _unavailable(operation, self._late, self._trouble):
             try:
                 await asyncio.wait({running}, timeout=self._timeout_s)
             finally:
@@ -149,14 +173,21 @@ class SqliteConnection:
 
 
 @contextmanager
-def _unavailable(operation: str, late: Callable[[], AgenticError] = StoreUnavailable) -> Iterator[None]:
-    """Turn SQLite's errors into StoreUnavailable, and timeouts into `late`; log only their names."""
+def _unavailable(
+    operation: str, late: Callable[[], AgenticError] = StoreUnavailable, told: str | None = None
+) -> Iterator[None]:
+    """Turn SQLite's errors into StoreUnavailable, and timeouts into `late`; log only their names, `told` no more."""
     try:
         yield
     except (sqlite3.Error, TimeoutError) as error:
-        reason = getattr(error, "sqlite_errorname", type(error).__name__)
-        _LOG.warning("SQLite failed", extra={"operation": operation, "reason": reason})
+        reason = _reason_of(error)
+        if reason != told:
+            _LOG.warning("SQLite failed", extra={"operation": operation, "reason": reason})
         raise (late() if _is_late(error) else StoreUnavailable()) from error
+
+
+def _reason_of(error: BaseException | None) -> str:
+    return str(getattr(error, "sqlite_errorname", type(error).__name__))
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

@@ -17,6 +17,8 @@ class AtWork:
     show: Callable[[Mapping[str, Any]], None]
     """Shows progress to those who follow the exchange, if they may see how the agent is made."""
     node: str | None = None
+    retried: Callable[[], None] = lambda: None
+    """Counts that a call of a model is tried again. From any thread."""
 
     def show_block(self, line: str, blocked_s: float) -> None:
         blocked_ms = round(blocked_s * 1000)
@@ -53,6 +55,12 @@ def agent_at_work() -> str | None:
     """The id of the agent that the caller works for; None outside of an exchange."""
     work = _at_work.get()
     return None if work is None else work.agent_id
+
+
+def note_retry() -> None:
+    """The caller tries a call of a model again."""
+    if (work := _at_work.get()) is not None:
+        work.retried()
 
 
 def found_at_work(context: Context) -> AtWork | None:

@@ -17,6 +17,7 @@ from langchain_core.messages import BaseMessage, ContentBlock, ai
 from langchain_core.utils.json import parse_partial_json
 from pydantic_core import from_json
 
+from agentic_backend.agents.at_work import note_retry
 from agentic_backend.agents.provider_failures import tells_of_quota
 from agentic_backend.tracing.spans import sent_on
 
@@ -41,9 +42,9 @@ def bounded_clients() -> dict[str, Any]:
     import openai
 
     return {
-        "http_client": openai.DefaultHttpxClient(event_hooks={"request": [_name], "response": [_bound]}),
+        "http_client": openai.DefaultHttpxClient(event_hooks={"request": [_name, _note_retry], "response": [_bound]}),
         "http_async_client": openai.DefaultAsyncHttpxClient(
-            event_hooks={"request": [_name_async], "response": [_bound_async]}
+            event_hooks={"request": [_name_async, _note_retry_async], "response": [_bound_async]}
         ),
     }
 
@@ -55,6 +56,16 @@ def _name(request: httpx2.Request) -> None:
 
 async def _name_async(request: httpx2.Request) -> None:
     _name(request)
+
+
+def _note_retry(request: httpx2.Request) -> None:
+    """The package tells in a header how often it has sent the request before."""
+    if request.headers.get("x-stainless-retry-count", "0") != "0":
+        note_retry()
+
+
+async def _note_retry_async(request: httpx2.Request) -> None:
+    _note_retry(request)
 
 
 def _bound(response: httpx2.Response) -> None:

@@ -20,6 +20,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 
+from agentic_backend.agents.at_work import note_retry
 from agentic_backend.agents.provider_failures import is_lasting, is_timeout
 from agentic_backend.agents.provider_responses import standard_blocks
 from agentic_backend.backoff import backoff
@@ -70,6 +71,7 @@ class _StreamRetry:
             except Exception as error:
                 if beginning.is_over or wait_s is None or not _is_retryable(error, beginning):
                     raise
+            note_retry()
             time.sleep(wait_s)
 
 
@@ -92,6 +94,7 @@ class _AsyncStreamRetry:
             except Exception as error:
                 if beginning.is_over or wait_s is None or not _is_retryable(error, beginning):
                     raise
+            note_retry()
             await asyncio.sleep(wait_s)
 
 

@@ -22,6 +22,7 @@ from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.outages import for_seconds, until_stored
 from agentic_backend.exchange.tool_calls import LONGEST
+from agentic_backend.kpi import Kpi
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
@@ -59,11 +60,12 @@ _LOST = _Outcome("error", "The server went away before the tool gave a result.")
 
 
 class BackgroundCalls:
-    def __init__(self, instance: Instance, store: Store, relay: Relay, limits: LimitsSettings) -> None:
+    def __init__(self, instance: Instance, store: Store, relay: Relay, limits: LimitsSettings, kpi: Kpi) -> None:
         self._instance = instance
         self._store = store
         self._relay = relay
         self._limits = limits
+        self._retried = kpi.dependencies.store_retried
         self._calls: dict[asyncio.Task[None], _Call] = {}
         """What runs, by its task."""
         self._running: Counter[str] = Counter()
@@ -162,7 +164,7 @@ class BackgroundCalls:
 
     async def _settle(self, call: _Call | ToolCallRecord, outcome: _Outcome) -> None:
         """Store how `call` has ended, and tell the session's watchers."""
-        record = await until_stored(lambda: self._pending_record(call), for_seconds(_STORES_FOR_S))
+        record = await until_stored(lambda: self._pending_record(call), for_seconds(_STORES_FOR_S), self._retried)
         if record is None:
             # Deleted with its session, or closed already.
             return
@@ -178,7 +180,7 @@ class BackgroundCalls:
             runs_on=None,
             reported_in="",
         )
-        await until_stored(lambda: self._store.add_trail([ended]), for_seconds(_STORES_FOR_S))
+        await until_stored(lambda: self._store.add_trail([ended]), for_seconds(_STORES_FOR_S), self._retried)
         session = await self._store.get_session(record.session_id)
         if session is not None:
             self._relay.session_changed(session.shown())

@@ -92,6 +92,7 @@ class Closing:
         written = await until_stored(
             lambda: self._store.append(fence, drafts, ending.end, checkpoint, trail=trail, token=token),
             for_seconds(_TRIES_FOR_S),
+            self._kpi.dependencies.store_retried,
         )
         self._kpi.exchanges.closed(record.agent_id, outcome.status, outcome.error.code if outcome.error else None)
         turn_added(written.session, record.id, outcome.status)

@@ -67,6 +67,8 @@ class Exchange:
         self._graph_run = graph_run
         """Runs in its own task, which `run` starts and awaits."""
         self._services = services
+        self._retried = services.kpi.dependencies.store_retried
+        """Counts that a write is tried again."""
         self._limits = services.limits
         self._patience = Patience.of(start.agent.settings, services.limits)
         """How long the agent may run, and be silent."""
@@ -223,7 +225,7 @@ class Exchange:
             return not self._is_over(graph) and self._clock() < gives_up_at
 
         try:
-            await until_stored(self._outbox.write, wait)
+            await until_stored(self._outbox.write, wait, self._retried)
         except StoreUnavailable:
             if not self._is_over(graph):
                 raise
@@ -256,7 +258,7 @@ class Exchange:
             cancelled = self._life.cancelled
             if cancelled is not None and cancelled is not INTERRUPTED:
                 # It was stopped meanwhile: take it back, unless another instance has continued it.
-                await until_stored(self._outbox.writer.claim, self._life.while_process_stays)
+                await until_stored(self._outbox.writer.claim, self._life.while_process_stays, self._retried)
                 self.log.jump_to(next_epoch(pause.last_seq))
                 return cancelled
         except ApprovalNotFound:
@@ -281,7 +283,7 @@ class Exchange:
         """The pause, once it is stored; None if a module has blocked what the agent says before it."""
         self._outbox.accept(started.transcoder.pause(self._clock()))
         self._graph_run.record_unended(self._outbox)
-        await until_stored(self._outbox.write_all, self._life.while_not_cancelled)
+        await until_stored(self._outbox.write_all, self._life.while_not_cancelled, self._retried)
         if self._is_blocked:
             return None
         checkpoint = await self._checkpoint(CheckpointKind.APPROVAL_PENDING)
@@ -298,7 +300,9 @@ class Exchange:
             ran_ms=self._kpis.ran_ms,
             first_token_ms=self._kpis.first_token_ms,
         )
-        await until_stored(lambda: self._outbox.writer.set_waiting(pause), self._life.while_not_cancelled)
+        await until_stored(
+            lambda: self._outbox.writer.set_waiting(pause), self._life.while_not_cancelled, self._retried
+        )
         return pause
 
     async def _requests(self, started: StartedRun) -> HumanRequests:

@@ -213,7 +213,8 @@ class GraphRun:
             if shown is not None and (still_there := shown()) is not None:
                 still_there.accept([activity_of(data)])
 
-        return AtWork(self._start.agent.settings.id, self._start.log_fields, show)
+        retried = partial(self._services.kpi.dependencies.retried, "model")
+        return AtWork(self._start.agent.settings.id, self._start.log_fields, show, retried=retried)
 
     async def _checkpoints_to_go_on_from(self) -> ExchangeCheckpoints | None:
         if self._start.resume_point is None:

@@ -12,11 +12,14 @@ Result = TypeVar("Result")
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.1, 3.0
 
 
-async def until_stored(work: Callable[[], Awaitable[Result]], wait: Callable[[float], Awaitable[bool]]) -> Result:
+async def until_stored(
+    work: Callable[[], Awaitable[Result]], wait: Callable[[float], Awaitable[bool]], retried: Callable[[], None]
+) -> Result:
     """Call `work` until the store answers, with growing delays, and return its result.
 
-    `wait` gets the delay in seconds, may wait for less, and returns whether to try again. Raises StoreUnavailable if it
-    returns False, and any other error of `work`.
+    `wait` gets the delay in seconds, may wait for less, and returns whether to try again, which `retried` counts.
+
+    Raises StoreUnavailable if it returns False, and any other error of `work`.
     """
     delays = backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
     while True:
@@ -25,6 +28,7 @@ async def until_stored(work: Callable[[], Awaitable[Result]], wait: Callable[[fl
         except StoreUnavailable:
             if not await wait(next(delays)):
                 raise
+        retried()
 
 
 def for_seconds(longest_s: float) -> Callable[[float], Awaitable[bool]]:

@@ -76,7 +76,11 @@ class Settlement:
         self._outbox.accept_last(ending.drafts)
         self._graph_run.record_unended(self._outbox)
         try:
-            await until_stored(lambda: self._outbox.write(ending.end, checkpoint), self._life.while_process_stays)
+            await until_stored(
+                lambda: self._outbox.write(ending.end, checkpoint),
+                self._life.while_process_stays,
+                self._services.kpi.dependencies.store_retried,
+            )
         except FencedOut:
             self._services.ledger.keep(self._outbox.unwritten_trail)
             await self._show_stored(ending.end.usage)
@@ -109,7 +113,9 @@ class Settlement:
         self._kpis.leave()
         try:
             is_stored = await until_stored(
-                lambda: self._services.show_stored(self._outbox.log), self._life.while_process_stays
+                lambda: self._services.show_stored(self._outbox.log),
+                self._life.while_process_stays,
+                self._services.kpi.dependencies.store_retried,
             )
         except StoreUnavailable:
             log.error("exchange end not readable", extra=self._start.log_fields)

@@ -1,5 +1,7 @@
 """The services that the server needs, and the store's operations."""
 
+from typing import Literal
+
 from agentic_backend.kpi.registry import SHORT, MetricsRegistry
 
 
@@ -12,6 +14,7 @@ class DependencyMetrics:
         self._writable = metrics.gauge(
             "chat_store_writable", "1 while the store takes writes, 0 if its last write failed.", together="min"
         )
+        self._retries = metrics.counter("chat_retries", "Calls that are tried again.", "dependency")
         self._damaged = metrics.gauge(
             "chat_store_damaged", "1 where pages of the SQLite file are damaged.", together="max"
         )
@@ -29,6 +32,13 @@ class DependencyMetrics:
         if kind == "write":
             # Reads succeed where a disk is full.
             self._writable.set(int(ok))
+
+    def retried(self, dependency: Literal["model", "store", "mcp"]) -> None:
+        """A call has failed and is tried again."""
+        self._retries.labels(dependency).inc()
+
+    def store_retried(self) -> None:
+        self.retried("store")
 
     def store_damaged(self, damaged: bool) -> None:
         """The result of the last check of the SQLite file's pages."""
@@ -50,5 +60,7 @@ class DependencyMetrics:
         self._up.labels("broadcast").set(int(up))
 
     def mcp_server_up(self, server_id: str, up: bool) -> None:
-        """Whether the last attempt to reach an MCP server of the settings succeeded."""
+        """Whether the last attempt to reach an MCP server of the settings succeeded; if not, another one follows."""
+        if not up:
+            self.retried("mcp")
         self._up.labels(f"mcp:{server_id}").set(int(up))

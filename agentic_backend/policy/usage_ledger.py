@@ -172,6 +172,7 @@ class UsageLedger:
                     await self._store.add_trail(batch)
                 except StoreUnavailable:
                     await asyncio.sleep(next(delays))
+                    self._kpi.dependencies.store_retried()
                     continue
                 except Exception:
                     # The boundary of the task: records that the store can't hold must not keep back later ones.

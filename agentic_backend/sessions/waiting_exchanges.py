@@ -16,7 +16,7 @@ from agentic_backend.exchange.boundary_events import show_waiting
 from agentic_backend.exchange.closing import Closing
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.life import STOPPED
-from agentic_backend.exchange.outages import for_seconds, until_stored
+from agentic_backend.exchange.outages import Result, for_seconds, until_stored
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
@@ -124,7 +124,7 @@ class WaitingExchanges:
             await self._decide(waiting, decisions, self._instance.id)
             self._note(waiting, decisions)
             try:
-                end = await until_stored(lambda: self._closing.close(waiting, STOPPED), self._while_ours())
+                end = await self._until_stored(lambda: self._closing.close(waiting, STOPPED))
             except FencedOut:
                 # Its end is stored already: show that one.
                 await self._views.refresh(exchange_log)
@@ -167,11 +167,12 @@ class WaitingExchanges:
     async def _decide(self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], owner: str | None) -> None:
         """Store the decisions. Retried during an outage, because only the store's answer may have been lost."""
         token = uuid4().hex
-        await until_stored(lambda: self._store.decide(waiting, decisions, owner, token), self._while_ours())
+        await self._until_stored(lambda: self._store.decide(waiting, decisions, owner, token))
 
-    def _while_ours(self) -> Callable[[float], Awaitable[bool]]:
-        """A `wait` for `until_stored` that allows retries for half a lease, before another instance recovers it."""
-        return for_seconds(self._instance.lease_s / 2)
+    async def _until_stored(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """See `until_stored`; tries for half a lease, before another instance recovers the exchange."""
+        wait = for_seconds(self._instance.lease_s / 2)
+        return await until_stored(work, wait, self._kpi.dependencies.store_retried)
 
     async def _continued(
         self,

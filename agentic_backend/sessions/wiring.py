@@ -121,7 +121,7 @@ def wire_sessions(
     views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, events.answered, events.gate)
     counts, summary_timeout_s = TokenCounts(), settings.chat_profiles.summary_timeout_s
     compactor = Compactor(store, relay, models, ledger, kpi, counts, profiles, summary_timeout_s)
-    background = BackgroundCalls(instance, store, relay, limits)
+    background = BackgroundCalls(instance, store, relay, limits, kpi)
     services = ExchangeServices(
         instance=instance,
         store=store,

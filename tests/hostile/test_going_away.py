@@ -193,12 +193,13 @@ async def test_a_worker_that_drains_alone_leaves_its_clients_to_the_others(
     arguments = ["--store", mongodb_url, "--broadcast", redis_url, "--workers", 2]
     async with serving(*arguments, cwd=tmp_path) as parent:
         await parent.started(times=2)
-        inside = [line.rsplit(" ", 1)[-1] for line in parent.stdout.splitlines()]
+        workers = children(parent.pid)[:2]
+        inside = [inside_of(parent, worker) for worker in workers]
         async with chat(parent.address) as busy, plain_http(timeout=PATIENCE_S) as http:
             await busy.send({"message": "count down slowly from 250"})
             await busy.until("delta")
             running = [await is_running(http, address) for address in inside]
-            drained = worker_at(parent, inside[running.index(True)])
+            drained = workers[running.index(True)]
             os.kill(drained, signal.SIGTERM)
             async with asyncio.timeout(PATIENCE_S):
                 while (await http.get(f"{inside[running.index(True)]}/health/ready")).status_code != 503:
@@ -228,16 +229,17 @@ async def is_running(http: httpx.AsyncClient, internal: str) -> bool:
     return "chat_running_exchanges 1.0" in (await http.get(f"{internal}/metrics")).text
 
 
-def worker_at(parent: ServerProcess, internal: str) -> int:
-    """The process that listens there."""
-    listening = f":{httpx.URL(internal).port:04X}"
-    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    [inode] = {words[9] for words in lines if words[1].endswith(listening) and words[3] == "0A"}
-    for pid in children(parent.pid):
-        links = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()]
-        if f"socket:[{inode}]" in links:
-            return pid
-    raise AssertionError(f"no worker listens at {internal}")
+def inside_of(parent: ServerProcess, worker: int) -> str:
+    """Where the worker's own internal listener is, which the joint one asks."""
+    listening = {
+        line.split()[9]: int(line.split()[1].rpartition(":")[2], 16)
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+        if line.split()[3] == "0A"
+    }
+    opened = [os.readlink(each) for each in Path(f"/proc/{worker}/fd").iterdir()]
+    ports = {port for inode, port in listening.items() if f"socket:[{inode}]" in opened}
+    [port] = ports - {httpx.URL(parent.address).port}
+    return f"http://127.0.0.1:{port}"
 
 
 @pytest.mark.mongodb

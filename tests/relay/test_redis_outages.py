@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 import pytest
 from services.redis import Redis
 from support.broadcasting import a_log, an_instance, end, same, say, start, store, two, until
-from support.exposition import value_of
 from support.log_client import LogClient
+from support.recorded_agents import metric
 
 from agentic_backend.protocol.events import Activity
 from agentic_backend.relay import redis_publisher
@@ -108,7 +108,7 @@ async def test_an_outage_is_told_once_and_holds_no_logs(
     del log
     await until(lambda: len(here.ups) > 1)
     assert not any(here.ups)
-    assert value_of(here.kpi, "chat_broadcast_backlog", what="exchanges") == 0, "their logs are gone"
+    assert metric(here.kpi, "chat_broadcast_backlog", what="exchanges") == 0, "their logs are gone"
     running = here.publish(a_log(compact_after=64))
     reader = LogClient(running)
     for _ in range(5000):
@@ -120,7 +120,7 @@ async def test_an_outage_is_told_once_and_holds_no_logs(
     told = [record.getMessage() for record in caplog.records if record.name.endswith("redis_broadcast")]
     assert told == ["the broadcast is away", "the broadcast is back"]
     assert "s3cret" not in caplog.text
-    await until(lambda: value_of(here.kpi, "chat_broadcast_backlog", what="exchanges") == 0)
+    await until(lambda: metric(here.kpi, "chat_broadcast_backlog", what="exchanges") == 0)
 
 
 async def test_what_waits_for_redis_and_what_no_longer_fits_is_counted(
@@ -134,26 +134,26 @@ async def test_what_waits_for_redis_and_what_no_longer_fits_is_counted(
         here.broadcast.started(log)
         here.broadcast.stop(log.exchange_id)
     here.broadcast.forget(["gone", "gone too"])
-    waiting = {what: value_of(here.kpi, "chat_broadcast_backlog", what=what) for what in ("exchanges", "messages")}
+    waiting = {what: metric(here.kpi, "chat_broadcast_backlog", what=what) for what in ("exchanges", "messages")}
     assert waiting == {"exchanges": 3, "messages": 5}
-    assert value_of(here.kpi, "chat_broadcast_backlog", what="deletions") == 2
-    assert value_of(here.kpi, "chat_broadcast_lost_total", what="message") == 1
+    assert metric(here.kpi, "chat_broadcast_backlog", what="deletions") == 2
+    assert metric(here.kpi, "chat_broadcast_lost_total", what="message") == 1
     await asyncio.to_thread(own_redis.start)
     for log in logs:
         start(log)
     for what in ("exchanges", "messages", "deletions"):
-        await until(lambda what=what: value_of(here.kpi, "chat_broadcast_backlog", what=what) == 0)  # type: ignore[misc]
+        await until(lambda what=what: metric(here.kpi, "chat_broadcast_backlog", what=what) == 0)  # type: ignore[misc]
 
 
 async def test_a_slow_redis_shows_in_the_time_of_its_round_trips(opened: AsyncExitStack, own_redis: Redis) -> None:
     here = await an_instance(opened, own_redis.url, "a")
     await until(lambda: here.ups[-1:] == [True])
     log = here.publish(a_log())
-    await until(lambda: value_of(here.kpi, "chat_broadcast_command_seconds_count", command="publish", outcome="ok") > 0)
+    await until(lambda: metric(here.kpi, "chat_broadcast_command_seconds_count", command="publish", outcome="ok") > 0)
     with own_redis.client() as client:
         client.execute_command("CLIENT", "PAUSE", 700, "ALL")
     start(log)
-    await until(lambda: value_of(here.kpi, "chat_broadcast_command_seconds_sum", command="publish", outcome="ok") > 0.5)
+    await until(lambda: metric(here.kpi, "chat_broadcast_command_seconds_sum", command="publish", outcome="ok") > 0.5)
 
 
 async def test_garbage_is_told_without_its_content_and_hurts_nobody(

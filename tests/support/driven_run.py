@@ -150,7 +150,7 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
         token_counts=counts,
         compactor=Compactor(store, relay, models, ledger, kpi, counts, lambda: BUILT_IN_PROFILES, timeout_s=5),
         modules=ModuleSupervisor(store, kpi, relay.spawn),
-        background=BackgroundCalls(Instance(15), store, idle_relay(), LimitsSettings()),
+        background=BackgroundCalls(Instance(15), store, idle_relay(), LimitsSettings(), Kpi()),
         show_stored=show_stored,
         on_answered=lambda session, opening, exchange, status: None,
     )

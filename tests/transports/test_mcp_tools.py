@@ -279,6 +279,7 @@ async def test_metrics_tell_which_servers_are_up_and_what_tools_took(server: Run
         metrics = (await http.get(f"{server.internal}/metrics")).text
     assert 'chat_dependency_up{dependency="mcp:local"} 1.0' in metrics
     assert 'chat_dependency_up{dependency="mcp:absent"} 0.0' in metrics
+    assert 'chat_retries_total{dependency="mcp"}' in metrics
     assert 'gen_ai_execute_tool_duration_seconds_count{error_type="",gen_ai_agent_name="local",' in metrics
     assert 'chat_tool_failures_total{tool="fail"} 1.0' in metrics
 

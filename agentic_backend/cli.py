@@ -1,4 +1,4 @@
-"""The command line: `agentic-backend serve`, `agentic-backend validate` and `agentic-backend migrate`."""
+"""The command line: `agentic-backend serve`, `validate`, `migrate` and `explain`."""
 
 import argparse
 import gc
@@ -12,11 +12,12 @@ from pathlib import Path
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels, ModelUnavailable, load_models
-from agentic_backend.config.loading import FLAGS
+from agentic_backend.config.loading import FLAGS, default_settings_file, load_settings
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.secret_files import read_secret_files
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
+from agentic_backend.explain import explain
 from agentic_backend.migrate import migrate
 from agentic_backend.policy.module_supervisor import CannotStartModule
 from agentic_backend.server.configuration import Configuration, ConfigurationFiles
@@ -44,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.path.insert(0, os.getcwd())
     try:
         read_secret_files(os.environ)
+        if options.command == "explain":
+            settings = load_settings(options.config or default_settings_file(), _overrides(options))
+            return explain(options.exchange, settings, options.log, content=options.content)
         files = ConfigurationFiles(options.config, _overrides(options))
         configuration = files.read()
         for problem in configuration.agents.problems:
@@ -198,6 +202,14 @@ def _parser() -> argparse.ArgumentParser:
         help="what is copied: sqlite:FILE or mongodb://HOST/DATABASE",
     )
     command.add_argument("--to", dest="target", required=True, metavar="URL", help="where to: the other kind")
+    purpose = "tell one exchange's story from the store and, with --log, from the log; beside a running server too"
+    command = commands.add_parser("explain", help=purpose, description=purpose.capitalize() + ".")
+    command.add_argument("exchange", metavar="EXCHANGE", help="the exchange's id")
+    command.add_argument("--log", type=Path, metavar="FILE", help="the server's log, as lines of JSON")
+    command.add_argument("--content", action="store_true", help="also show what was said")
+    command.add_argument("--data", dest="data.directory", help="directory of the database")
+    command.add_argument("--store", dest="store.url", help="the database: sqlite:FILE or mongodb://HOST/DATABASE")
+    command.add_argument("--config", type=Path, help="the settings file")
     return parser
 
 

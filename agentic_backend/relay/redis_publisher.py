@@ -10,6 +10,7 @@ be compacted; a log is published later only if something else has kept it alive.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Iterable
 from itertools import islice
@@ -33,6 +34,9 @@ from agentic_backend.relay.redis_messages import (
     entry_of,
     stream_of,
 )
+from agentic_backend.telemetry.ids import log_ids
+
+_LOG = logging.getLogger(__name__)
 
 STREAM_MAX_EVENTS = 10_000
 STREAM_TTL_S = 3600
@@ -45,6 +49,8 @@ _LOGS_PER_ROUND, _TOLD_AT_MOST = 200, 10_000
 _STOPS_AT_MOST, _STOP_TOLD_AGAIN_S = 1_000, 30
 _FORGOTTEN_AT_MOST = 100_000
 _ANEW = -1
+# How many exchanges the log names at an outage.
+_TOLD_OF_AT_MOST = 100
 
 
 class _Publication:
@@ -56,6 +62,8 @@ class _Publication:
         """The key of its stream in Redis."""
         self.cursor: Cursor | None = None
         """The place up to which events were sent to Redis; None until `_place` is called."""
+        self.ids = {**log_ids(), "exchange_id": log.exchange_id, "session_id": log.session_id, "user_id": log.user_id}
+        """For the lines about it."""
         self.renew_at = 0.0
         """When the stream's time to live is renewed next, in the event loop's time."""
 
@@ -157,6 +165,10 @@ class RedisPublisher:
                 self._is_sending = True
                 await self._send(redis, control_channel)
                 self._is_sending = False
+        except (RedisError, OSError):
+            for publication in islice(self._published.values(), _TOLD_OF_AT_MOST):
+                _LOG.warning("exchange is not shown elsewhere", extra=publication.ids)
+            raise
         finally:
             self._connected = self._is_sending = False
             logs = [publication.log for publication in self._published.values()]

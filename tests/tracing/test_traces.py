@@ -1,5 +1,6 @@
 """Traces of exchanges: real models, tools, MCP servers and stores, and a real receiver of OTLP over HTTP."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,12 +9,14 @@ from typing import Any
 
 import pytest
 from services.mcp_echo import echo_over_stdio, echo_server
-from support.chat_client import chat, check_exchange, final_text
+from support.chat_client import PATIENCE_S, chat, check_exchange, final_text
 from support.mcp_agents import MODULE
-from support.otlp_receiver import otlp_receiver
+from support.otlp_receiver import OtlpReceiver, otlp_receiver
 from support.providers.model_server import ModelServer, model_server
 from support.providers.reply import INPUT_TOKENS, OUTPUT_TOKENS, Reply, ToolUse
 from support.running_server import RunningServer, running_server
+
+from agentic_backend.server.process import address_of, bind
 
 TRACE, SPAN, REQUEST_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "order-17"
 NAMED = {"X-Request-Id": REQUEST_ID, "traceparent": f"00-{TRACE}-{SPAN}-01"}
@@ -24,7 +27,13 @@ SERVER, CLIENT = 2, 3
 
 @asynccontextmanager
 async def traced_server(
-    directory: Path, provider: ModelServer, endpoint: str, servers: dict[str, Any] | None = None, **tracing: Any
+    directory: Path,
+    provider: ModelServer,
+    endpoint: str,
+    servers: dict[str, Any] | None = None,
+    *,
+    agent: dict[str, Any] | None = None,
+    **tracing: Any,
 ) -> AsyncIterator[RunningServer]:
     options = {"base_url": f"{provider.url}/v1", "api_key": KEY}
     settings = {
@@ -35,8 +44,8 @@ async def traced_server(
         "titles": {"model": None},
     }
     uses = [{"id": server} for server in servers or {}]
-    agent = {"id": "tooled", "name": "Tool user", "class_path": f"{MODULE}:ToolUser", "tuning": {"mcp_servers": uses}}
-    async with running_server(directory, agents=[agent], settings=settings) as server:
+    entry = {"id": "tooled", "name": "Tool user", "class_path": f"{MODULE}:ToolUser", "tuning": {"mcp_servers": uses}}
+    async with running_server(directory, agents=[{**entry, **(agent or {})}], settings=settings) as server:
         yield server
 
 
@@ -164,3 +173,62 @@ async def test_without_a_receiver_the_ids_go_on_all_the_same(tmp_path: Path) -> 
             await ask(server)
     assert provider.asked[0].headers["x-request-id"] == REQUEST_ID
     assert provider.asked[0].headers["traceparent"].startswith(f"00-{TRACE}-")
+
+
+async def paused(
+    directory: Path, provider: ModelServer, receiver: OtlpReceiver, agent: dict[str, Any]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Leave an exchange that waits for a person; its ids, and the decision that it waits for."""
+    async with traced_server(directory, provider, receiver.url, agent=agent) as server:
+        async with chat(server.address, additional_headers=NAMED) as client:
+            await client.send({"type": "ask", "message": QUESTION, "agent_id": "tooled"})
+            waiting = await client.until("awaiting_human", "final")
+    [request] = waiting["payload"]["requests"]
+    decision = {"call_id": request["call_id"], "args_sha256": request["args_sha256"], "action": "approve"}
+    return {name: waiting[name] for name in ("session_id", "exchange_id")}, decision
+
+
+async def test_a_decision_on_another_instance_goes_on_in_the_trace_that_began(tmp_path: Path) -> None:
+    with echo_server("streamable_http", "--open") as echo:
+        async with otlp_receiver() as receiver, model_server() as provider:
+            provider.reply = once_a_tool("process_id")
+            tuning = {"fields": {"server": echo.settings()["url"]}}
+            agent = {"class_path": f"{MODULE}:OwnTools", "require_approval": ["process_id"], "tuning": tuning}
+            ids, decision = await paused(tmp_path, provider, receiver, agent)
+            async with traced_server(tmp_path, provider, receiver.url, agent=agent) as server:
+                async with chat(server.address) as client:
+                    await client.send({"type": "human_resume", **ids, "payload": {"decisions": [decision]}})
+                    assert (await client.until("final"))["status"] == "ok"
+    first, second = receiver.all_named("exchange")
+    assert (first.trace, second.trace) == (TRACE, TRACE)
+    assert second.parent == first.id
+    [asked] = second.links
+    assert asked != TRACE, "the decision's own call"
+    assert [span.attributes["agentic.exchange.status"] for span in (first, second)] == ["awaiting_human", "ok"]
+    assert receiver.path(receiver.all_named("execute_tool")[-1])[:2] == ["exchange", "exchange"]
+    assert not any(span.is_error for span in receiver.spans)
+
+
+@pytest.mark.parametrize("fault", ["hangs", "refuses", "absent"])
+async def test_a_receiver_that_fails_holds_nothing_up(
+    tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with otlp_receiver() as receiver, model_server() as provider:
+        provider.reply = lambda messages: Reply(ANSWER)
+        endpoint = receiver.url
+        if fault == "hangs":
+            receiver.hangs = asyncio.Event()
+        elif fault == "refuses":
+            receiver.status = 401
+        else:
+            with bind("127.0.0.1", 0) as bound:
+                endpoint = f"{address_of(bound)}/v1/traces"
+        # Shorter than the time that the receiver may take.
+        async with asyncio.timeout(PATIENCE_S):
+            async with traced_server(tmp_path, provider, endpoint, export_timeout_s=60, queue_spans=8) as server:
+                for _ in range(3):
+                    await ask(server)
+    if fault == "refuses":
+        [line] = [record for record in caplog.records if record.message == "traces could not be sent"]
+        assert line.levelname == "WARNING"
+    assert endpoint not in caplog.text

@@ -99,8 +99,8 @@ async def open_application(
         store = await stack.enter_async_context(aclosing(await open_store(settings, kpi.dependencies.store_operation)))
         instance = Instance(settings.relay.lease_s)
         kpi.process.instance(instance.id)
-        kpi.models.configured(models.request_names)
-        kpi.agents.catalog_problems(len(agents.problems))
+        kpi.models.configured(lambda: models.request_names)
+        kpi.agents.catalog_problems(lambda: len(agents.problems))
         # It closes after the exchanges whose spans it sends.
         tracing = await stack.enter_async_context(open_tracing(settings.tracing, instance.id))
         # The heartbeat covers the whole time in which exchanges can run.

@@ -141,7 +141,7 @@ async def test_ten_thousand_sessions_add_no_series(server: RunningServer) -> Non
 
 def test_ten_thousand_names_of_tools_models_and_errors_add_a_bounded_number_of_series() -> None:
     kpi = Kpi(legacy_names=True)
-    kpi.models.configured({"model 7"})
+    kpi.models.configured(lambda: {"model 7"})
     for number in range(10_000):
         kpi.exchanges.started()
         kpi.agents.tool_ended(f"tool {number}", "Echo", 0.1, "")

@@ -32,16 +32,12 @@ class ChatModels:
         self, models: Mapping[str, BaseChatModel], problems: Sequence[str] = (), secrets: Collection[str] = ()
     ) -> None:
         self._models = models
+        # The models' names as their providers are asked for them.
+        self.request_names = _request_names(models)
         # The keys among the models' options.
         self.secrets = secrets
         # One text for each model that a catalog entry names and that can't be built.
         self.problems = problems
-
-    @property
-    def request_names(self) -> Collection[str]:
-        """The models' names as their providers are asked for them."""
-        params = [model._get_ls_params() for model in self._models.values()]
-        return {name for each in params if (name := each.get("ls_model_name"))}
 
     def get(self, name: str | None = None) -> BaseChatModel:
         """The model called `name`, or the default one. Raises AgentUnavailable if it does not exist."""
@@ -57,6 +53,13 @@ class ChatModels:
     def add(self, models: "ChatModels") -> None:
         """Have these models too."""
         self._models = {**models._models, **self._models}
+        self.request_names |= models.request_names
+
+
+def _request_names(models: Mapping[str, BaseChatModel]) -> frozenset[str]:
+    # What LangChain tells callbacks of each call.
+    told = [model._get_ls_params().get("ls_model_name") for model in models.values()]
+    return frozenset(name for name in told if name)
 
 
 def load_models(named: Mapping[str, ModelSettings], openai_model: str, also: Collection[str] = ()) -> ChatModels:

@@ -1,5 +1,6 @@
 """The catalog and the cache of agents, their runs, and the tools that they call."""
 
+from collections.abc import Callable
 from typing import Literal
 
 from agentic_backend.kpi.registry import BoundedNames, MetricsRegistry
@@ -52,9 +53,9 @@ class AgentMetrics:
     def cached(self, size: int) -> None:
         self._cached.set(size)
 
-    def catalog_problems(self, count: int) -> None:
-        """So many faults does the catalog have that is served now; most keep an agent from being served."""
-        self._problems.set(count)
+    def catalog_problems(self, count: Callable[[], int]) -> None:
+        """`count` tells how many faults the catalog has that is served now; most keep an agent from being served."""
+        self._problems.set_function(count)
 
     def ran(self, agent: str, duration_s: float, error: str) -> None:
         """A run of the agent with this name in the catalog has ended, or waits for a person.

@@ -4,7 +4,7 @@ https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics: names, units,
 label has a fixed set of values; what is not among them becomes `_OTHER`.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from agentic_backend.kpi.registry import LONG, BegunAt, BoundedNames, MetricsRegistry, age_of_oldest
 
@@ -63,8 +63,8 @@ def provider_named(name: str) -> str:
 class ModelMetrics:
     def __init__(self, metrics: MetricsRegistry, *, legacy_names: bool) -> None:
         self._responding = BoundedNames()
-        # The names of the models that the settings and the catalog name.
-        self._requested: frozenset[str] = frozenset()
+        # Gives the names of the models that have a label value of their own.
+        self._requested: Callable[[], Collection[str]] = frozenset
         self._duration = metrics.histogram(
             "gen_ai_client_operation_duration_seconds", "Calls of chat models.", *_CALL, "error_type", buckets=_SECONDS
         )
@@ -88,9 +88,9 @@ class ModelMetrics:
         )
         self._cost = metrics.counter("chat_model_cost", "What calls of chat models have cost.", "model", "currency")
 
-    def configured(self, names: Collection[str]) -> None:
-        """These models have a label value of their own."""
-        self._requested = frozenset(names)
+    def configured(self, names: Callable[[], Collection[str]]) -> None:
+        """`names` gives the models of the settings and the catalog; a reload may add some."""
+        self._requested = names
 
     def at_work(self, began_at: BegunAt) -> None:
         self._running.set_function(lambda: len(began_at()))
@@ -114,7 +114,7 @@ class ModelMetrics:
         tokens; `error` is one of ERROR_TYPES, or empty.
         """
         error = error if not error or error in ERROR_TYPES else OTHER
-        call = (_CHAT, provider_named(provider), requested if requested in self._requested else OTHER)
+        call = (_CHAT, provider_named(provider), requested if requested in self._requested() else OTHER)
         self._duration.labels(*call, error).observe(duration_s)
         if first_chunk_s is not None:
             self._first_chunk.labels(*call).observe(first_chunk_s)

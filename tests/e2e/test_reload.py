@@ -235,6 +235,11 @@ async def test_a_problem_from_the_start_keeps_no_other_change_out(tmp_path: Path
         catalog(tmp_path, ASK, {**SAY, "name": "Second"}, missing)
         assert (await hung_up(server))["changed"] == ["say"]
         assert await agents_at(server.address) == {"say": "Second", "ask": "ask"}
+        assert await metric_at(server.internal, "chat_catalog_problems") == 1
+        catalog(tmp_path, ASK, {**SAY, "name": "Second"})
+        server.process.send_signal(signal.SIGHUP)
+        await eventually(lambda: len(lines(server, "catalog reloaded")) == 2)
+        assert await metric_at(server.internal, "chat_catalog_problems") == 0
         assert await server.stop() == 0
 
 

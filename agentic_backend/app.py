@@ -39,8 +39,9 @@ from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.wiring import WiredSessions, open_sessions, wire_sessions
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.items import ItemBounds
+from agentic_backend.stores.observing import ignore
 from agentic_backend.stores.opening import open_store, sqlite_file
-from agentic_backend.stores.sqlite.pages import watched_pages
+from agentic_backend.stores.sqlite.pages import PagesWatch, watched_pages
 from agentic_backend.telemetry import LogTail
 from agentic_backend.tools.standard_tools import standard_tools
 from agentic_backend.tracing.tracing import open_tracing
@@ -96,7 +97,7 @@ async def open_application(
         stack.enter_context(watched_loop(kpi, settings.agents.blocking_s, found_at_work))
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
-        store = await stack.enter_async_context(aclosing(await open_store(settings, kpi.dependencies.store_operation)))
+        store = await stack.enter_async_context(aclosing(await _open_store(settings, kpi, pages)))
         instance = Instance(settings.relay.lease_s)
         kpi.process.instance(instance.id)
         kpi.models.configured(lambda: models.request_names)
@@ -148,6 +149,11 @@ async def open_application(
             factory=factory,
             kpi=kpi,
         )
+
+
+async def _open_store(settings: Settings, kpi: Kpi, pages: PagesWatch | None) -> Store:
+    """Raises CannotOpenStore."""
+    return await open_store(settings, kpi.dependencies.store_operation, ignore if pages is None else pages.suspect)
 
 
 def _door_services(

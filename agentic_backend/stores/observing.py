@@ -63,6 +63,10 @@ _WRITES = frozenset(
 )
 
 
+def ignore() -> None:
+    """What is done about a suspected damage of a database that watches itself."""
+
+
 @contextmanager
 def observed(observe: Observer | None, operation: str, system: str) -> Iterator[None]:
     """Report the operation in this context to `observe`, and to the trace; `system` is the kind of the database."""

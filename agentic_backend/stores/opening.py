@@ -1,6 +1,7 @@
 """Finds the store that a URL names, and opens it. No text from here holds the URL's credentials."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from agentic_backend.config.settings import MONGODB_SCHEMES, SQLITE_SCHEME, Settings
@@ -8,7 +9,7 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.driver import Driver, reason_of
-from agentic_backend.stores.observing import Observer
+from agentic_backend.stores.observing import Observer, ignore
 from agentic_backend.stores.schema import SchemaTooNew
 from agentic_backend.stores.sqlite import SqliteStore
 
@@ -36,19 +37,21 @@ def shown(url: str) -> str:
     return match["scheme"] + match["place"] if match else next(filter(url.startswith, MONGODB_SCHEMES), "") + "…"
 
 
-async def open_store(settings: Settings, observe: Observer) -> Store:
-    """The store that the settings name. Raises CannotOpenStore."""
+async def open_store(settings: Settings, observe: Observer, suspect: Callable[[], None] = ignore) -> Store:
+    """The store that the settings name; a SQLite one calls `suspect` at damaged pages. Raises CannotOpenStore."""
     file = sqlite_file(settings.store.url, settings.data.directory)
     if file is not None:
-        return await open_sqlite(file, settings.store.timeout_s, observe)
+        return await open_sqlite(file, settings.store.timeout_s, observe, suspect)
     assert settings.store.url is not None
     return await open_mongodb(settings.store.url, settings.store.driver, settings.store.timeout_s, observe)
 
 
-async def open_sqlite(file: Path, timeout_s: float, observe: Observer | None = None) -> SqliteStore:
+async def open_sqlite(
+    file: Path, timeout_s: float, observe: Observer | None = None, suspect: Callable[[], None] = ignore
+) -> SqliteStore:
     """Raises CannotOpenStore."""
     try:
-        return await SqliteStore.open(file, timeout_s=timeout_s, observe=observe)
+        return await SqliteStore.open(file, timeout_s=timeout_s, observe=observe, suspect=suspect)
     except (StoreUnavailable, SchemaTooNew) as error:
         raise CannotOpenStore(f"{file.parent}: {error.__cause__ or error}") from error
 

@@ -25,25 +25,30 @@ from support.chat_client import chat
 from support.server_process import ServerProcess, serving
 
 DATABASE = "agentic"
-_ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parent.parent.parent
 
 
 def unpack(commit: str, into: Path) -> Path:
-    """The tree of a commit."""
-    archive = subprocess.run(["git", "archive", commit], cwd=_ROOT, stdout=subprocess.PIPE, check=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tree:
+    """The tree of a commit. Raises OSError if git or the commit isn't there."""
+    archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
+    if archive.returncode:
+        raise FileNotFoundError(archive.stderr.decode().strip())
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tree:
         tree.extractall(into, filter="data")
     return into
 
 
 @asynccontextmanager
-async def release(tree: Path, directory: Path, store: str | None) -> AsyncIterator[ServerProcess]:
+async def release(
+    tree: Path, directory: Path, store: str | None, broadcast: str | None = None
+) -> AsyncIterator[ServerProcess]:
     """A server of the release in `tree`, with its files in `directory`."""
     environment = {
         "PYTHONPATH": os.pathsep.join([str(tree), str(tree / "tests")]),
         NOTES_VARIABLE: str(directory / "notes"),
     }
     arguments = ["--config", "settings.yaml", *(["--store", store] if store else [])]
+    arguments += ["--broadcast", broadcast] if broadcast else []
     async with serving(*arguments, cwd=directory, environment=environment) as server:
         yield server
 

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from agentic_backend.errors import StoreUnavailable
 from agentic_backend.kpi import Kpi
 from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite.pages import check_pages, watched_pages
+from agentic_backend.stores.tables import KPI_RECORDS
 
 PAGE = 4096
 
@@ -134,6 +136,18 @@ async def test_a_large_file_is_checked_beside_the_server_and_damage_is_told(
     advice = vars(told)["advice"]
     assert "chat.sqlite3 is damaged (in kpi_records; " in advice and "restore a backup" in advice
     assert told.message == "database damaged" and vars(told)["took_s"] > 0
+
+
+async def test_a_damaged_page_that_a_query_meets_is_told_at_once_and_not_after_a_day(file: Path, kpi: Kpi) -> None:
+    async with watched_pages(file, kpi) as watch:
+        async with aclosing(await SqliteStore.open(file, timeout_s=10, suspect=watch.suspect)) as store:
+            await asyncio.to_thread(a_page_of_a_table, file)
+            with pytest.raises(StoreUnavailable):
+                await store.page(KPI_RECORDS, None, 100_000)
+            async with asyncio.timeout(30):
+                while watch.damage is None:
+                    await asyncio.sleep(0.05)
+    assert "in kpi_records" in watch.damage
 
 
 async def test_nobody_starts_on_a_damaged_file(file: Path, kpi: Kpi) -> None:

@@ -18,7 +18,7 @@ from typing import Self, TypeVar
 import aiosqlite
 
 from agentic_backend.errors import AgenticError, StoreUnavailable
-from agentic_backend.stores.observing import Observer, observed
+from agentic_backend.stores.observing import Observer, ignore, observed
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -37,6 +37,7 @@ _OF_THE_DISK = (
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_PERM,
 )
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PRAGMAS = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", "PRAGMA foreign_keys = ON")
 
 
@@ -48,11 +49,18 @@ class _Call:
 
 class SqliteConnection:
     def __init__(
-        self, path: Path, *, timeout_s: float, observe: Observer | None, late: Callable[[], AgenticError]
+        self,
+        path: Path,
+        *,
+        timeout_s: float,
+        observe: Observer | None,
+        suspect: Callable[[], None],
+        late: Callable[[], AgenticError],
     ) -> None:
         self._path = path
         self._late = late
         self._observe = observe
+        self._suspect = suspect
         self._timeout_s = timeout_s
         self._call = _Call()
         self._trouble: str | None = None
@@ -66,13 +74,14 @@ class SqliteConnection:
         *,
         timeout_s: float,
         observe: Observer | None = None,
+        suspect: Callable[[], None] = ignore,
         late: Callable[[], AgenticError] = StoreUnavailable,
     ) -> Self:
-        """Open or create the file at `path`. Each later call raises `late` after `timeout_s`.
+        """Open or create the file at `path`. Each later call raises `late` after `timeout_s`; damage calls `suspect`.
 
         Raises StoreUnavailable.
         """
-        connection = cls(path, timeout_s=timeout_s, observe=observe, late=late)
+        connection = cls(path, timeout_s=timeout_s, observe=observe, suspect=suspect, late=late)
         with _unavailable("open"):
             try:
                 async with asyncio.timeout(timeout_s + _GRACE_S):
@@ -108,13 +117,18 @@ class SqliteConnection:
     def _note_trouble(self, cause: BaseException | None) -> None:
         """Name the cause once, however many writes it refuses."""
         reason = _reason_of(cause)
-        if getattr(cause, "sqlite_errorcode", 0) & 0xFF in _OF_THE_DISK and reason != self._trouble:
+        if _code_of(cause) in _OF_THE_DISK and reason != self._trouble:
             self._trouble = reason
             _LOG.error("database takes no writes", extra={"path": str(self._path), "reason": reason})
 
     async def _observed(self, operation: str, work: Work[T]) -> T:
-        with observed(self._observe, operation, "sqlite"):
-            return await self._run(operation, work)
+        try:
+            with observed(self._observe, operation, "sqlite"):
+                return await self._run(operation, work)
+        except StoreUnavailable as error:
+            if _code_of(error.__cause__) in _DAMAGED:
+                self._suspect()
+            raise
 
     async def _run(self, operation: str, work: Work[T]) -> T:
         call = _Call()
@@ -190,9 +204,13 @@ def _reason_of(error: BaseException | None) -> str:
     return str(getattr(error, "sqlite_errorname", type(error).__name__))
 
 
+def _code_of(error: BaseException | None) -> int:
+    """The primary code, the low byte of an extended one; 0 for errors that have none, such as Python's own."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
 def _is_busy(error: sqlite3.Error) -> bool:
-    # The low byte of an extended code is its primary code; Python's own errors have none.
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+    return _code_of(error) == sqlite3.SQLITE_BUSY
 
 
 def _is_late(error: Exception) -> bool:

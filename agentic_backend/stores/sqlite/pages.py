@@ -1,4 +1,4 @@
-"""PagesWatch: checks the pages of a SQLite file for damage, at the start and once a day.
+"""PagesWatch: checks the pages of a SQLite file for damage, at the start, once a day, and when a query finds some.
 
 SQLite notices a damaged page only when it reads it, perhaps weeks later, and writes in the meantime may make it worse.
 So a server doesn't start on a file that is known to be damaged. The check of a large file continues while the server
@@ -11,7 +11,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +46,13 @@ class PagesWatch:
         self._file = file
         self._kpi = kpi
         self.damage: str | None = None
+        self._suspected = asyncio.Event()
+        """A page was found damaged by a query, so the file is checked now."""
+
+    def suspect(self) -> None:
+        """Check the file soon, unless it is known to be damaged."""
+        if self.damage is None:
+            self._suspected.set()
 
     async def check(self, at_most_s: float | None) -> Checked:
         checked = await check_pages(self._file, at_most_s)
@@ -61,10 +68,13 @@ class PagesWatch:
         return checked
 
     async def run(self, first_after_s: float) -> None:
-        """Check the whole file after `first_after_s` and then every day, until cancelled."""
+        """Check the whole file after `first_after_s`, then every day and where it is suspected, until cancelled."""
         wait_s = first_after_s
         while True:
-            await asyncio.sleep(wait_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._suspected.wait()
+            self._suspected.clear()
             wait_s = _DAILY_S
             try:
                 await self.check(None)

@@ -16,7 +16,7 @@ from typing import Self
 from agentic_backend.errors import AgenticError, StoreUnavailable
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.base import took_too_long
-from agentic_backend.stores.observing import Observer
+from agentic_backend.stores.observing import Observer, ignore
 from agentic_backend.stores.private_files import private_database
 from agentic_backend.stores.schema import Upgraded
 from agentic_backend.stores.sqlite.attachment_files import AttachmentFiles
@@ -77,12 +77,13 @@ class SqliteStore(
         *,
         timeout_s: float,
         observe: Observer | None = None,
+        suspect: Callable[[], None] = ignore,
         wall: Callable[[], datetime] = utc_now,
     ) -> Self:
         """Open or create the file at `path`, and bring its schema up to date.
 
-        Every operation has `timeout_s`; rows get the time of `wall`. Raises StoreUnavailable, and SchemaTooNew if a
-        newer server wrote the file.
+        Every operation has `timeout_s`; rows get the time of `wall`; a damaged page calls `suspect`. Raises
+        StoreUnavailable, and SchemaTooNew if a newer server wrote the file.
         """
         # If the file can't be used, opening it reports the reason.
         with suppress(OSError):
@@ -90,7 +91,9 @@ class SqliteStore(
         async with AsyncExitStack() as opened:
 
             async def connect(late: Callable[[], AgenticError] = StoreUnavailable) -> SqliteConnection:
-                connection = await SqliteConnection.open(path, timeout_s=timeout_s, observe=observe, late=late)
+                connection = await SqliteConnection.open(
+                    path, timeout_s=timeout_s, observe=observe, suspect=suspect, late=late
+                )
                 opened.push_async_callback(connection.aclose)
                 return connection
 

@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import logging
 import os
 import socket
 import sys
@@ -28,15 +29,20 @@ from agentic_backend.server.reloads import Reloads
 from agentic_backend.server.service_notify import ServiceNotify, Supervisor
 from agentic_backend.server.workers import CANNOT_START, Workers
 from agentic_backend.stores.opening import CannotOpenStore
-from agentic_backend.telemetry import StderrHandler, configure_logging
+from agentic_backend.telemetry import StderrHandler, configure_logging, hold_records, is_holding_records
 from agentic_backend.trial_build import build_all, is_code_left
+
+log = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status: 0, 1 if the server could not run, 2 if the configuration is wrong."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    # The settings say in which form; whatever is logged before waits for that.
+    hold_records()
     if options.command == "migrate":
+        configure_logging("warning")
         return migrate(options.source, options.target)
     hangups = Hangups()
     if options.command == "serve":
@@ -49,18 +55,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
             settings = load_settings(options.config or default_settings_file(), _overrides(options))
             return explain(options.exchange, settings, options.log, content=options.content)
         files = ConfigurationFiles(options.config, _overrides(options))
-        configuration = files.read()
+        settings = files.settings()
+        level = "warning" if options.command == "validate" else settings.log.level
+        output = configure_logging(level, settings.log.packages, settings.log.format)
+        configuration = files.read(settings)
         for problem in configuration.agents.problems:
-            print(problem, file=sys.stderr)
+            log.error("catalog problem", extra={"problem": str(problem)})
         if options.command == "validate":
             return _validate(configuration, build=options.build)
-        return _serve(configuration, files, hangups, on_save=options.reload)
+        return _serve(configuration, files, hangups, output, on_save=options.reload)
     except (ConfigError, ModelUnavailable) as error:
-        print(error, file=sys.stderr)
-        return 2
+        return _refused(error)
     finally:
         if options.command == "serve":
             hangups.ignore()
+
+
+def _refused(error: ConfigError | ModelUnavailable) -> int:
+    """Log what is wrong with the configuration; return the exit status."""
+    if is_holding_records():
+        # The settings are what is wrong.
+        configure_logging("info")
+    if isinstance(error, ConfigError):
+        for problem in error.problems:
+            log.error("configuration problem", extra={"problem": str(problem)})
+    else:
+        log.error("model problem", extra={"problem": str(error)})
+    return 2
 
 
 def _validate(configuration: Configuration, *, build: bool) -> int:
@@ -74,6 +95,7 @@ def _validate(configuration: Configuration, *, build: bool) -> int:
     if not build:
         print(f"{checked} Not checked: what --build does, which builds the agents, their models and MCP servers.")
         return 2 if agents.problems else 0
+    # What is told of each agent below says more than warnings.
     configure_logging("error", settings.log.packages, settings.log.format)
     models = _models_of(configuration)
     faults = bool(models.problems)
@@ -88,18 +110,19 @@ def _validate(configuration: Configuration, *, build: bool) -> int:
 
 
 def _models_of(configuration: Configuration) -> ChatModels:
-    """The models of the settings, the catalog's entries and the policies; prints what can't be built."""
+    """The models of the settings, the catalog's entries and the policies; logs what can't be built."""
     settings = configuration.settings
     models = load_models(settings.models, settings.openai_model, configuration.models)
     for problem in models.problems:
-        print(problem, file=sys.stderr)
+        log.error("model problem", extra={"problem": problem})
     return models
 
 
-def _serve(configuration: Configuration, files: ConfigurationFiles, hangups: Hangups, *, on_save: bool) -> int:
+def _serve(
+    configuration: Configuration, files: ConfigurationFiles, hangups: Hangups, output: StderrHandler, *, on_save: bool
+) -> int:
     settings, models = configuration.settings, _models_of(configuration)
     reloads = Reloads(files, configuration, models, hangups, on_save=on_save)
-    output = configure_logging(settings.log.level, settings.log.packages, settings.log.format)
     # Exclude the half a million objects of the imported modules, which stay, from garbage collection.
     gc.collect()
     gc.freeze()
@@ -146,7 +169,7 @@ def _run(
 
 
 def _cannot_start(reason: object) -> int:
-    print(f"the server can't start: {reason}", file=sys.stderr)
+    log.critical("server can't start", extra={"reason": str(reason)})
     return CANNOT_START
 
 

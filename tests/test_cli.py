@@ -1,9 +1,11 @@
 """The command line, as far as it comes without starting a server: what it says of a wrong configuration."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.log_lines import logging_as_before, problems
 
 from agentic_backend.cli import main
 
@@ -15,11 +17,12 @@ agents:
 
 
 @pytest.fixture(autouse=True)
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
-    return tmp_path
+    with logging_as_before():
+        yield tmp_path
 
 
 @pytest.mark.parametrize("command", ["serve", "validate"])
@@ -46,47 +49,50 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(
-    command: str, text: str, flags: list[str], told: list[str], directory: Path, capsys: pytest.CaptureFixture[str]
+    command: str, text: str, flags: list[str], told: list[str], directory: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (directory / "file.yaml").write_text(text)
     assert main([command, *flags]) == 2
-    output = capsys.readouterr()
+    output = capfd.readouterr()
     assert output.out == ""
-    assert all(words in output.err for words in told), output.err
+    wrong = "\n".join(problems(output.err))
+    assert all(words in wrong for words in told), output.err
     assert "s3cret" not in output.err
     assert not (directory / "data").exists()
 
 
 def test_a_model_that_cannot_be_built_keeps_the_server_from_starting(
-    directory: Path, capsys: pytest.CaptureFixture[str]
+    directory: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (directory / "file.yaml").write_text("models: {default: {model: 'groq:llama'}}")
     assert main(["serve", "--config", "file.yaml"]) == 2
-    assert capsys.readouterr().err.startswith("models.default: the model 'groq:llama' can't be built: ")
+    [problem] = problems(capfd.readouterr().err)
+    assert problem.startswith("models.default: the model 'groq:llama' can't be built: ")
 
 
-def test_a_valid_configuration_is_valid(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_valid_configuration_is_valid(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (directory / "agents_catalog.yaml").write_text(CATALOG)
     assert main(["validate"]) == 0
-    output = capsys.readouterr()
+    output = capfd.readouterr()
     assert output.err == ""
     assert output.out.splitlines()[0] == "1 agent can be served, 0 problems"
 
 
-def test_agents_stand_in_the_working_directory(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_agents_stand_in_the_working_directory(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (directory / "agents_of_this_test.py").write_text("async def build(model): ...")
     entry = (
         "  - {id: mine, class_path: 'agents_of_this_test:build'}\n  - {id: bad, class_path: 'agents_of_this_test:x'}"
     )
     (directory / "agents_catalog.yaml").write_text(CATALOG + entry)
     assert main(["validate"]) == 2
-    output = capsys.readouterr()
+    output = capfd.readouterr()
     assert output.out.splitlines()[0] == "2 agents can be served, 1 problem"
-    assert output.err.startswith("agents_catalog.yaml:6:")
+    [problem] = problems(output.err)
+    assert problem.startswith("agents_catalog.yaml:6:")
 
 
 def test_agents_stand_beside_the_catalog_and_the_working_directory_goes_first(
-    directory: Path, capsys: pytest.CaptureFixture[str]
+    directory: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     elsewhere = directory / "elsewhere"
     elsewhere.mkdir()
@@ -96,23 +102,23 @@ def test_agents_stand_beside_the_catalog_and_the_working_directory_goes_first(
     entries = [f"  - {{id: {module}, class_path: '{module}:build'}}\n" for module in ("beside_the_catalog", "in_both")]
     (elsewhere / "catalog.yaml").write_text("agents:\n" + "".join(entries))
     status = main(["validate", "--catalog", "elsewhere/catalog.yaml"])
-    output = capsys.readouterr()
+    output = capfd.readouterr()
     assert (status, output.err) == (0, "")
     assert output.out.splitlines()[0] == "2 agents can be served, 0 problems"
 
 
 @pytest.mark.parametrize(("arguments", "status"), [([], 2), (["serve", "--prot", "1"], 2), (["start"], 2), (["-h"], 0)])
-def test_unknown_arguments_are_told(arguments: list[str], status: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_arguments_are_told(arguments: list[str], status: int, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == status
-    output = capsys.readouterr()
+    output = capfd.readouterr()
     assert "usage: agentic-backend" in output.out + output.err
 
 
 @pytest.mark.parametrize("command", ["serve", "validate"])
 def test_a_problem_of_the_policies_is_told_with_its_place(
-    directory: Path, capsys: pytest.CaptureFixture[str], command: str
+    directory: Path, capfd: pytest.CaptureFixture[str], command: str
 ) -> None:
     (directory / "agents_catalog.yaml").write_text(CATALOG)
     (directory / "config").mkdir(exist_ok=True)
@@ -123,7 +129,7 @@ def test_a_problem_of_the_policies_is_told_with_its_place(
         "modules:\n  - {name: words, class_path: 'agentic_backend.modules.language:LanguageNote'}\n"
     )
     assert main([command]) == 2
-    assert capsys.readouterr().err.splitlines() == [
+    assert problems(capfd.readouterr().err) == [
         "config/policies.yaml:3:12: tasks.essay.model: there is no model 'defautl'; did you mean 'default'?",
         "config/policies.yaml:4:21: tasks.essay.modules.word: there is no module 'word'; did you mean 'words'?",
     ]
@@ -131,19 +137,19 @@ def test_a_problem_of_the_policies_is_told_with_its_place(
 
 @pytest.mark.parametrize("command", ["serve", "validate"])
 def test_a_problem_of_the_chat_profiles_is_told_with_its_place(
-    directory: Path, capsys: pytest.CaptureFixture[str], command: str
+    directory: Path, capfd: pytest.CaptureFixture[str], command: str
 ) -> None:
     (directory / "agents_catalog.yaml").write_text(CATALOG)
     (directory / "config").mkdir()
     (directory / "config" / "chat_profiles.yaml").write_text("profiles:\n  brief: {max_history_turns: none}\n")
     assert main([command]) == 2
-    assert capsys.readouterr().err.splitlines() == [
+    assert problems(capfd.readouterr().err) == [
         "config/chat_profiles.yaml:2:30: profiles.brief.max_history_turns: "
         "expected an integer from 1 to 10000 or null, found 'none'"
     ]
 
 
-def test_an_agent_may_name_a_chat_profile_of_the_file(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_agent_may_name_a_chat_profile_of_the_file(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (directory / "config").mkdir()
     (directory / "config" / "chat_profiles.yaml").write_text("profiles: {brief: {max_history_turns: 3}}\n")
     (directory / "agents_catalog.yaml").write_text(CATALOG + "    chat: {profile: brief}\n")
@@ -151,5 +157,5 @@ def test_an_agent_may_name_a_chat_profile_of_the_file(directory: Path, capsys: p
     (directory / "agents_catalog.yaml").write_text(CATALOG + "    chat: {profile: breif}\n")
     assert main(["validate"]) == 2
     assert "agents_catalog.yaml:5:21: agents[0].chat.profile: there is no chat profile 'breif'; did you mean" in (
-        capsys.readouterr().err
+        "\n".join(problems(capfd.readouterr().err))
     )

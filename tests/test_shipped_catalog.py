@@ -8,6 +8,7 @@ import pytest
 from graphs.talk import ask
 from pydantic import BaseModel
 from support.chat_client import chat, final_text
+from support.log_lines import logging_as_before
 from support.running_server import running_server
 from support.shipped_agents import BESIDE_THE_ASSISTANT, CATALOG, SHIPPED
 
@@ -33,12 +34,13 @@ def test_every_agent_is_served() -> None:
 
 
 def test_it_is_valid_with_the_shipped_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
-    assert main(["validate"]) == 0
-    told = capsys.readouterr()
+    with logging_as_before():
+        assert main(["validate"]) == 0
+    told = capfd.readouterr()
     assert told.out.startswith("6 agents can be served, 0 problems\n") and told.err == ""
 
 

@@ -81,9 +81,8 @@ class ConfigurationFiles:
         self._overrides = overrides
         self._modules = AuthorsModules()
 
-    def read(self) -> Configuration:
+    def read(self, settings: Settings) -> Configuration:
         """Blocks during the imports. Raises ConfigError if anything but an entry of the catalog is wrong."""
-        settings = self._settings()
         configuration = self._read(settings, settings)
         self._modules.noted()
         return configuration
@@ -99,7 +98,7 @@ class ConfigurationFiles:
         writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         try:
             settings = running.settings
-            configuration = self._read(self._settings(), settings)
+            configuration = self._read(self.settings(), settings)
             known = {problem.message for problem in running.agents.problems}
             problems = [problem for problem in configuration.agents.problems if problem.message not in known]
             if problems:
@@ -130,7 +129,8 @@ class ConfigurationFiles:
         beside = chain.from_iterable(folder.glob("*.py") for folder in folders)
         return files | set(islice(beside, _MOST_BESIDE))
 
-    def _settings(self) -> Settings:
+    def settings(self) -> Settings:
+        """Raises ConfigError."""
         return load_settings(self._settings_file or default_settings_file(), self._overrides)
 
     def _read(self, settings: Settings, applying: Settings) -> Configuration:

@@ -190,7 +190,7 @@ class Workers:
         if self._stop_by is not None:
             return
         if status == CANNOT_START and not self._has_settled:
-            # The same reason, which the worker has printed, prevents the others from starting.
+            # The same reason, which the worker has logged, prevents the others from starting.
             self._status = CANNOT_START
             self._stop()
             return

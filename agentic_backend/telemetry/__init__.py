@@ -3,7 +3,13 @@
 Other packages are logged from level warning up, whatever level they set: below that they quote requests.
 """
 
-from agentic_backend.telemetry.configuration import LogForm, configure_logging, set_log_level
+from agentic_backend.telemetry.configuration import (
+    LogForm,
+    configure_logging,
+    hold_records,
+    is_holding_records,
+    set_log_level,
+)
 from agentic_backend.telemetry.formatters import ConsoleFormatter, JsonFormatter
 from agentic_backend.telemetry.log_tail import LogTail
 from agentic_backend.telemetry.stderr_handler import StderrHandler
@@ -17,6 +23,8 @@ __all__ = [
     "StderrHandler",
     "Told",
     "configure_logging",
+    "hold_records",
+    "is_holding_records",
     "set_log_level",
     "story_of",
 ]

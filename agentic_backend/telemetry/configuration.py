@@ -4,6 +4,7 @@ import logging
 import sys
 import threading
 from collections.abc import Collection
+from logging.handlers import MemoryHandler
 from typing import Any, Literal
 
 from agentic_backend.telemetry.formatters import ConsoleFormatter, JsonFormatter
@@ -14,6 +15,19 @@ from agentic_backend.telemetry.stderr_handler import StderrHandler
 log = logging.getLogger(__name__)
 
 LogForm = Literal["auto", "json", "console"]
+
+
+_MOST_HELD = 1_000
+
+
+def hold_records() -> None:
+    """Keep what is logged until `configure_logging` says in which form it is written."""
+    # It is never full, and has nowhere to flush to.
+    logging.getLogger().addHandler(MemoryHandler(_MOST_HELD, flushLevel=logging.CRITICAL + 1))
+
+
+def is_holding_records() -> bool:
+    return any(isinstance(handler, MemoryHandler) for handler in logging.getLogger().handlers)
 
 
 def configure_logging(level: str, packages: Collection[str] = (), form: LogForm = "auto") -> StderrHandler:
@@ -28,6 +42,8 @@ def configure_logging(level: str, packages: Collection[str] = (), form: LogForm 
     handler.addFilter(WithIds())
     own = logging.getLevelName(level.upper())
     handler.setLevel(own)
+    root = logging.getLogger()
+    held = [record for each in root.handlers if isinstance(each, MemoryHandler) for record in each.buffer]
     logging.basicConfig(level=max(own, logging.WARNING), handlers=[handler], force=True)
     for name in (OURS, *packages):
         logging.getLogger(name).setLevel(own)
@@ -36,6 +52,8 @@ def configure_logging(level: str, packages: Collection[str] = (), form: LogForm 
     sys.excepthook = lambda _, error, __: log.critical("uncaught error", exc_info=error)
     sys.unraisablehook = lambda told: log.error("unraisable error", exc_info=told.exc_value)
     threading.excepthook = _log_of_a_thread
+    for record in held:
+        root.handle(record)
     return handler
 
 

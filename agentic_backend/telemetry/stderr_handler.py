@@ -25,7 +25,11 @@ class StderrHandler(logging.Handler):
     def in_background(self) -> Iterator[None]:
         """Write in a thread while the context is open. Enter it only where the process forks no more."""
         with self._writer.in_background():
-            yield
+            try:
+                yield
+            finally:
+                # A forked process ends without the exit handlers that flush other ones.
+                self.flush()
 
     def filter(self, record: logging.LogRecord) -> bool:
         # Last, so that it counts only what would be written.

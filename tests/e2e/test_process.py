@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.chat_client import chat, check_exchange, final_text
+from support.log_lines import problems, reasons
 from support.ports import free_port
 from support.rest_client import plain_http
 from support.server_process import ServerProcess, command, serving
@@ -125,13 +126,13 @@ async def test_a_bad_entry_of_the_catalog_is_told_and_the_others_are_served(tmp_
         assert refusal["code"] == "agent_unavailable"
         assert "grahp" not in refusal["content"] and "grahp" in refusal["detail"]["text"]
         assert await server.stop() == 0
-    told = [line for line in server.stderr.splitlines() if not line.startswith("{")]
+    told = problems(server.stderr)
     assert [line.split(":")[:2] for line in told[:2]] == [["agents_catalog.yaml", "4"], ["agents_catalog.yaml", "6"]]
     assert "did you mean 'graph'" in told[0]
     assert "langchain-groq" in told[2] and len(told) == 3
     async with command("validate", cwd=tmp_path) as validation:
         assert await validation.ended() == 2
-        assert validation.stderr.splitlines() == told[:2]
+        assert problems(validation.stderr) == told[:2]
         assert validation.stdout.startswith("2 agents can be served, 2 problems\n")
 
 
@@ -140,7 +141,7 @@ async def test_a_wrong_configuration_is_told_and_nothing_is_done(tmp_path: Path)
     async with command("serve", "--config", "mine.yaml", cwd=tmp_path) as server:
         assert await server.ended() == 2
         assert server.stdout == ""
-        assert server.stderr.splitlines() == [
+        assert problems(server.stderr) == [
             "mine.yaml:3:12: server.grace_s: expected a number from 0 to 3600, found 'soon'",
             "mine.yaml:2:3: server.prot: unknown key 'prot'; did you mean 'port'?",
         ]
@@ -159,7 +160,7 @@ async def test_an_address_in_use_is_named(tmp_path: Path, flag: str) -> None:
         port = other.getsockname()[1]
         async with command("serve", "--port", 0, flag, port, cwd=tmp_path) as server:
             assert await server.ended() == 1
-            assert server.stderr == f"the server can't start: 127.0.0.1:{port}: Address already in use\n"
+            assert reasons(server.stderr) == [f"127.0.0.1:{port}: Address already in use"]
             assert server.stdout == ""
 
 
@@ -203,9 +204,8 @@ async def test_data_that_cannot_be_used_are_named(tmp_path: Path, spoil: object,
     spoil(tmp_path / "data")
     async with command("serve", "--port", 0, cwd=tmp_path) as server:
         assert await server.ended() == 1
-        lines = [line for line in server.stderr.splitlines() if not line.startswith('{"time":')]
-        assert len(lines) == 1, server.stderr
-        assert lines[0].startswith("the server can't start: data: ") and told in lines[0]
+        [reason] = reasons(server.stderr)
+        assert reason.startswith("data: ") and told in reason
 
 
 async def test_a_second_server_leaves_the_data_of_the_first_one_alone(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ async def test_a_second_server_leaves_the_data_of_the_first_one_alone(tmp_path: 
         await client.until("delta")
         async with command("serve", "--port", 0, cwd=tmp_path) as second:
             assert await second.ended() == 1
-            assert second.stderr == "the server can't start: data: another server uses this directory\n"
+            assert reasons(second.stderr) == ["data: another server uses this directory"]
         final = await client.until("final")
         assert final["status"] == "ok"
         assert await server.stop() == 0

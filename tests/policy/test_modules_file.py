@@ -7,6 +7,7 @@ import pytest
 import yaml
 from pydantic import model_validator
 from support.hostile_modules import entry, specs
+from support.log_lines import logging_as_before
 
 from agentic_backend.cli import main
 from agentic_backend.config.located_yaml import ConfigError
@@ -98,9 +99,10 @@ def test_points_are_those_of_the_class_unless_they_are_named(tmp_path: Path) -> 
     assert part.points == {Point.AFTER_AI}
 
 
-def test_validate_tells_of_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_validate_tells_of_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     modules, config = tmp_path / "modules.yaml", tmp_path / "settings.yaml"
     modules.write_text(yaml.safe_dump({"modules": [{**entry(), "priority": 0}]}))
     config.write_text(yaml.safe_dump({"modules": {"file": str(modules)}}))
-    assert main(["validate", "--config", str(config)]) == 2
-    assert f"{modules}:" in capsys.readouterr().err
+    with logging_as_before():
+        assert main(["validate", "--config", str(config)]) == 2
+    assert f"{modules}:" in capfd.readouterr().err

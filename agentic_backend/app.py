@@ -23,6 +23,7 @@ from agentic_backend.config.page import PageSettings, load_logo
 from agentic_backend.config.settings import AuthSettings, Settings
 from agentic_backend.event_loop import event_loop_lag
 from agentic_backend.exchange.instance import Instance
+from agentic_backend.known_secrets import secrets_in
 from agentic_backend.kpi import Kpi
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.policy.budgets import Budgets
@@ -90,7 +91,8 @@ async def open_application(
     file_of_modules = modules_file(settings)
     policies = load_policies(settings, agents.chat_profiles, module_names(file_of_modules))
     specs = read_modules(file_of_modules, agents.known_ids, policies.modules_on)
-    kpi, log_tail = Kpi(legacy_names=settings.metrics.legacy_names), LogTail(settings.log.packages)
+    kpi = Kpi(legacy_names=settings.metrics.legacy_names)
+    log_tail = LogTail(settings.log.packages, secrets_in(settings.model_dump()))
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
         beat = await stack.enter_async_context(event_loop_lag(kpi))

@@ -19,6 +19,7 @@ from agentic_backend.config.secret_files import read_secret_files
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.explain import explain
+from agentic_backend.known_secrets import secrets_in
 from agentic_backend.migrate import migrate
 from agentic_backend.policy.module_supervisor import CannotStartModule
 from agentic_backend.server.configuration import Configuration, ConfigurationFiles
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         files = ConfigurationFiles(options.config, _overrides(options))
         settings = files.settings()
         level = "warning" if options.command == "validate" else settings.log.level
-        output = configure_logging(level, settings.log.packages, settings.log.format)
+        output = _logging(level, settings)
         configuration = files.read(settings)
         for problem in configuration.agents.problems:
             log.error("catalog problem", extra={"problem": str(problem)})
@@ -69,6 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         if options.command == "serve":
             hangups.ignore()
+
+
+def _logging(level: str, settings: Settings) -> StderrHandler:
+    return configure_logging(level, settings.log.packages, settings.log.format, secrets_in(settings.model_dump()))
 
 
 def _refused(error: ConfigError | ModelUnavailable) -> int:
@@ -96,7 +101,7 @@ def _validate(configuration: Configuration, *, build: bool) -> int:
         print(f"{checked} Not checked: what --build does, which builds the agents, their models and MCP servers.")
         return 2 if agents.problems else 0
     # What is told of each agent below says more than warnings.
-    configure_logging("error", settings.log.packages, settings.log.format)
+    _logging("error", settings)
     models = _models_of(configuration)
     faults = bool(models.problems)
     for built in build_all(settings, agents, models):

@@ -1,25 +1,18 @@
-"""Removes secrets from log lines: by their form, by their key's name, and by the values in the environment.
+"""Removes secrets from log lines: by their form, by their key's name, and by their values (see known_secrets).
 
 Any code that logs, also a library, may quote a URL, a header or a request. So every log line passes through here.
 """
 
-import os
 import re
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from agentic_backend.config.validation_problems import looks_secret
 from agentic_backend.normal_form import normal_form
 
 REDACTED = "[redacted]"
 
-# The working directories of a shell, whose names look like those of passwords.
-_DIRECTORIES = ("PWD", "OLDPWD")
-# A shorter secret may occur in any text, and is not redacted.
-SHORTEST_SECRET = 6
-_LONG_SEGMENT = 16
 _DEEPEST, _MOST_ITEMS = 6, 100
 
 _HEADERS = {"authorization", "proxy-authorization", "cookie", "set-cookie"}
@@ -39,6 +32,8 @@ _LOOKS = re.compile(
     r"|(?<=://)[^\s/@]+(?=@)"
 )
 
+
+_URL = re.compile(r"(\b[a-zA-Z][\w+.-]{1,20}://[^\s/?#\"'<>]{1,300})[/?#][^\s\"'<>]*")
 
 _CREDENTIAL = re.compile(
     r"token|passw|passphrase|passcode|pwd|secret|credential|authori[sz]ation|cookie|bearer|jwt"
@@ -76,6 +71,11 @@ def _redact_short(text: str) -> str:
 
 def _redact_match(match: re.Match[str]) -> str:
     return (match[1] or "") + REDACTED
+
+
+def without_paths(text: str) -> str:
+    """`text` whose URLs end behind their host: path and query may have a key in any form."""
+    return _URL.sub(r"\1/…", text)
 
 
 def redacted(value: Any, known: Collection[str] = (), depth: int = 0) -> Any:
@@ -120,29 +120,3 @@ def credential_in(value: Any) -> str | None:
 def _names_credential(key: str) -> bool:
     letters = re.sub(r"[^a-z]", "", normal_form("NFKC", key).casefold())
     return _CREDENTIAL.search(letters) is not None and _NO_CREDENTIAL.fullmatch(letters) is None
-
-
-def secrets_of(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The secrets in an environment, longest first: the values of variables with a secret's name, and from URLs the
-    user and password, the query's values, and path segments that look like a key.
-    """
-    found = {value for name, value in environment.items() if looks_secret(name) and name not in _DIRECTORIES}
-    for value in environment.values():
-        if "://" in value:
-            found |= _secrets_of_url(value)
-    return sorted((value for value in found if len(value) >= SHORTEST_SECRET), key=len, reverse=True)
-
-
-def _secrets_of_url(url: str) -> set[str]:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return set()
-    userinfo = parts.netloc.rpartition("@")[0]
-    found = {userinfo, userinfo.partition(":")[2], *(value for _, value in parse_qsl(parts.query))}
-    found |= {segment for segment in parts.path.split("/") if _is_like_a_key(segment)}
-    return {form for value in found for form in (value, unquote(value), quote(value, safe=""))}
-
-
-def _is_like_a_key(segment: str) -> bool:
-    return len(segment) >= _LONG_SEGMENT and any(map(str.isdigit, segment)) and any(map(str.isalpha, segment))

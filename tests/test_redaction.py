@@ -1,8 +1,8 @@
-"""Which keys name a credential."""
+"""Which keys name a credential, and what remains of a URL."""
 
 import pytest
 
-from agentic_backend.redaction import credential_in
+from agentic_backend.redaction import credential_in, without_paths
 
 CREDENTIALS = [
     "token",
@@ -49,3 +49,16 @@ def test_what_is_no_value_is_no_credential(key: str) -> None:
 @pytest.mark.parametrize("key", OTHERS)
 def test_other_keys_are_not_taken_for_one(key: str) -> None:
     assert credential_in({key: "token", "b": ["password"]}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('POST https://h:80/key/v1?k=v "HTTP/1.1 200"', 'POST https://h:80/… "HTTP/1.1 200"'),
+        ("for url 'https://h/key/v1'", "for url 'https://h/…'"),
+        ("redis://:pw@h:1/0 and http://h", "redis://:pw@h:1/… and http://h"),
+        ("no URL: a/b, c://", "no URL: a/b, c://"),
+    ],
+)
+def test_urls_of_other_packages_end_behind_their_host(text: str, told: str) -> None:
+    assert without_paths(text) == told

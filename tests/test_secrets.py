@@ -7,6 +7,7 @@ import asyncio
 import io
 import json
 import logging
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -195,7 +196,10 @@ async def test_of_a_server_in_a_process_of_its_own_that_logs_all_it_can(tmp_path
     config.write_text(yaml.safe_dump({**FAST, **IMPATIENT}))
     catalog.write_text(yaml.safe_dump({"agents": [ASSISTANT, *AGENTS]}))
     arguments = ["--config", config, "--catalog", catalog, "--data", tmp_path / "data", "--log-level", "debug"]
-    modules = {"PYTHONPATH": str(Path(__file__).parent), "AGENTIC_MODELS__DEFAULT__OPTIONS": '{"words_per_second": 0}'}
+    modules = {
+        "PYTHONPATH": os.pathsep.join(map(str, (Path(__file__).parent, Path(__file__).parents[1]))),
+        "AGENTIC_MODELS__DEFAULT__OPTIONS": '{"words_per_second": 0}',
+    }
     async with serving(*arguments, cwd=tmp_path, environment=modules) as server:
         async with chat(server.address, query=f"?token={expiring}") as client:
             await talk(client, access_token=access, refresh_token=REFRESH)

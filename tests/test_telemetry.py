@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from agentic_backend.redaction import redact, redacted, secrets_of
+from agentic_backend.known_secrets import secrets_of
+from agentic_backend.redaction import redact, redacted
 from agentic_backend.telemetry import JsonFormatter, story_of
 
 

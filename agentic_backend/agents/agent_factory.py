@@ -20,8 +20,8 @@ from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.config.settings import AgentsSettings
 from agentic_backend.errors import AgenticError, AgentUnavailable
+from agentic_backend.known_secrets import secrets_in, secrets_of
 from agentic_backend.kpi import Kpi
-from agentic_backend.redaction import secrets_of
 
 log = logging.getLogger(__name__)
 
@@ -204,7 +204,6 @@ class AgentFactory:
 
 def _secrets_among(services: AgentServices) -> Sequence[str]:
     """The secrets in the environment and in the settings of models and MCP servers, longest first."""
-    found = {*secrets_of(), *services.models.secrets}
-    for server in services.mcp_servers.values():
-        found |= {*secrets_of(server.env), *secrets_of({"url": server.url or ""})}
+    servers = {name: server.model_dump() for name, server in services.mcp_servers.items()}
+    found = {*secrets_of(), *services.models.secrets, *secrets_in(servers)}
     return sorted(found, key=len, reverse=True)

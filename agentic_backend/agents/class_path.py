@@ -12,7 +12,7 @@ from types import ModuleType
 
 from agentic_backend.config.validation_problems import near_miss
 from agentic_backend.exception_detail import place_of, text_of
-from agentic_backend.redaction import secrets_of
+from agentic_backend.known_secrets import secrets_of
 
 _LONGEST_REASON = 500
 

@@ -13,10 +13,10 @@ from agentic_backend.agents.provider_responses import bounded_clients, read_in_l
 from agentic_backend.agents.stream_retry import with_stream_retry
 from agentic_backend.agents.streamed_refusals import with_streamed_refusals
 from agentic_backend.config.settings import ModelSettings
-from agentic_backend.config.validation_problems import looks_secret
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.known_secrets import secrets_in
 from agentic_backend.offline.model import OfflineChatModel
-from agentic_backend.redaction import SHORTEST_SECRET, redact
+from agentic_backend.redaction import redact
 
 DEFAULT = "default"
 
@@ -34,7 +34,7 @@ class ChatModels:
         self._models = models
         # The models' names as their providers are asked for them.
         self.request_names = _request_names(models)
-        # The keys among the models' options.
+        # The keys, headers and the like among the models' options.
         self.secrets = secrets
         # One text for each model that a catalog entry names and that can't be built.
         self.problems = problems
@@ -81,10 +81,7 @@ def load_models(named: Mapping[str, ModelSettings], openai_model: str, also: Col
             models[wanted] = build_model(ModelSettings(model=wanted), openai_model)
         except ModelUnavailable as error:
             problems.append(str(error))
-    options = [option for settings in named.values() for option in settings.options.items()]
-    secrets = [value for name, value in options if isinstance(value, str) and looks_secret(name)]
-    secrets = [value for value in secrets if len(value) >= SHORTEST_SECRET]
-    return ChatModels(models, problems, secrets)
+    return ChatModels(models, problems, secrets_in({name: settings.options for name, settings in named.items()}))
 
 
 def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:

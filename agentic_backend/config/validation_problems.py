@@ -19,6 +19,8 @@ Schema = Mapping[str, Any]
 
 _SECRET = re.compile(r"key(?!cloak)|token|passw|passphrase|pwd|secret|credential", re.IGNORECASE)
 _SHOWN = 80
+# Mappings with names of the user's whose values may be secrets.
+_SECRET_VALUES = ("options", "env", "headers")
 
 
 def looks_secret(name: str) -> bool:
@@ -185,8 +187,11 @@ def _found(value: object, path: KeyPath, expectation: Schema) -> str:
         # Broken JSON from the environment, which may hold secrets.
         case str() if accepts(expectation, "object") or accepts(expectation, "array"):
             return "text"
-    if any(isinstance(part, str) and looks_secret(part) for part in path):
+    if any(isinstance(part, str) and (looks_secret(part) or part in _SECRET_VALUES) for part in path):
         return f"a value of type {type(value).__name__} (not shown)"
+    if isinstance(value, str) and "://" in value and ("@" in value or "?" in value):
+        # The user, the password or the query may be a secret.
+        return f"a URL with the scheme {value.partition('://')[0][:_SHOWN]!r} (not shown)"
     if isinstance(value, bool):
         return str(value).lower()
     shown = repr(value) if isinstance(value, str) else str(value)

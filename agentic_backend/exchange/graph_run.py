@@ -37,12 +37,12 @@ from agentic_backend.exchange.recall import Memory
 from agentic_backend.exchange.run_images import RunImages
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.known_secrets import SHORTEST_SECRET
 from agentic_backend.policy.prompt_assembly import tokens_by_section
 from agentic_backend.policy.session_log import compaction_of
 from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.redaction import SHORTEST_SECRET
 from agentic_backend.stores.trail import PromptRecord, SummaryRecord, ToolCallRecord
 from agentic_backend.streaming.activities import activity_of
 from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft

@@ -30,14 +30,18 @@ def is_holding_records() -> bool:
     return any(isinstance(handler, MemoryHandler) for handler in logging.getLogger().handlers)
 
 
-def configure_logging(level: str, packages: Collection[str] = (), form: LogForm = "auto") -> StderrHandler:
+def configure_logging(
+    level: str, packages: Collection[str] = (), form: LogForm = "auto", secrets: Collection[str] = ()
+) -> StderrHandler:
     """Log to standard error; records of the server and of `packages` from `level` up. Returns what writes there.
+
+    No line has one of the `secrets`, nor of those in the environment.
 
     `form` is JSON lines, or lines for people; `auto` is for people if standard error is a terminal.
     Python's warnings and uncaught errors are logged too: Python's own output could quote anything.
     """
     for_people = form == "console" or (form == "auto" and sys.stderr.isatty())
-    handler = StderrHandler(_descriptor(), ConsoleFormatter() if for_people else JsonFormatter())
+    handler = StderrHandler(_descriptor(), ConsoleFormatter(secrets) if for_people else JsonFormatter(secrets))
     handler.addFilter(OursOrWarnings(packages))
     handler.addFilter(WithIds())
     own = logging.getLevelName(level.upper())

@@ -2,11 +2,12 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from agentic_backend.known_secrets import secrets_of
 from agentic_backend.protocol.messages import utc_now
-from agentic_backend.redaction import redact, redacted, secrets_of
+from agentic_backend.redaction import redact, redacted, without_paths
 from agentic_backend.telemetry.origin import OURS, package_of
 from agentic_backend.telemetry.story import story_of
 
@@ -27,13 +28,13 @@ _HEAD = ("time", "level", "logger", "message")
 class JsonFormatter(logging.Formatter):
     """One JSON object per line: time, level, logger, message, the record's extras, and an exception's `story_of`.
 
-    It redacts the secrets of this process's environment, and whatever looks like a secret (see redaction).
+    It redacts the secrets of this process's environment, further ones that it is given, and whatever looks like one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: Collection[str] = ()) -> None:
         super().__init__()
-        # The secrets in this process's environment.
-        self._known = secrets_of()
+        # The secrets in this process's environment and settings, the longest first, since one may be part of another.
+        self._known = sorted({*secrets_of(), *secrets}, key=len, reverse=True)
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -112,4 +113,4 @@ def _message_of(record: logging.LogRecord) -> str:
     except (TypeError, ValueError, KeyError):
         # The arguments don't match the format. Python's own report would quote them.
         message = str(record.msg)
-    return message if package_of(record) == OURS else message[:_LONGEST_FOREIGN]
+    return message if package_of(record) == OURS else without_paths(message[:_LONGEST_FOREIGN])

@@ -19,9 +19,9 @@ class LogTail(logging.Handler):
     The application attaches one while it is open. Bounded in the number and length of lines.
     """
 
-    def __init__(self, packages: Collection[str] = ()) -> None:
+    def __init__(self, packages: Collection[str] = (), secrets: Collection[str] = ()) -> None:
         super().__init__()
-        self.setFormatter(TailFormatter())
+        self.setFormatter(TailFormatter(secrets))
         self.addFilter(OursOrWarnings(packages))
         self.addFilter(WithIds())
         self._throttle = Throttle()

@@ -141,7 +141,7 @@ async def test_on_a_terminal_the_lines_are_for_people(tmp_path: Path) -> None:
         await make_noise(server)
         assert await server.stop() == 0
         lines = (await reading).splitlines()
-    assert lines and all(re.match(r"\d\d:\d\d:\d\d\.\d{3} \w+ +\w|    at |  ", line) for line in lines), lines
+    assert lines and all(re.match(r"\d\d:\d\d:\d\d\.\d{3} \w+ +\S|    at |  ", line) for line in lines), lines
     [started] = [line for line in lines if "server started" in line]
     assert started.split()[1] == "info" and "auth=developer" in started and "limits={" in started
     assert any("error    catalog problem  problem=agents_catalog.yaml:4:" in line for line in lines)

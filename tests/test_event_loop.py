@@ -1,10 +1,13 @@
-"""A loop ends when it is cancelled at the worst moment."""
+"""A loop ends when it is cancelled at the worst moment, and the metrics tell of one that does not turn."""
 
 import asyncio
+import time
 
 import pytest
+from support.exposition import value_of
 
-from agentic_backend.event_loop import is_cancelled, running
+from agentic_backend.event_loop import event_loop_lag, is_cancelled, running
+from agentic_backend.kpi import Kpi
 
 
 async def test_a_loop_ends_though_its_cancellation_comes_together_with_a_result() -> None:
@@ -44,3 +47,11 @@ async def test_work_runs_while_the_context_is_open_and_has_ended_after_it() -> N
             steps.append("open")
             raise ZeroDivisionError
     assert steps == ["open", "ended"]
+
+
+async def test_the_metrics_tell_for_how_long_the_loop_has_not_turned() -> None:
+    kpi = Kpi()
+    async with event_loop_lag(kpi):
+        await asyncio.sleep(0)
+        time.sleep(1.2)
+        assert value_of(kpi, "chat_event_loop_silent_seconds") >= 1.2

@@ -15,6 +15,9 @@ class ConnectionMetrics:
         self._refused = metrics.counter("chat_sockets_refused", "WebSockets that were refused.", "reason")
         self._closed = metrics.counter("chat_sockets_closed", "WebSockets that were closed.", "code")
         self._dropped = metrics.counter("chat_connections_dropped", "TCP connections that were dropped.", "reason")
+        for reason in ("descriptors", "silent"):
+            # From 0: to Prometheus a series that begins with its first event is no increase.
+            self._dropped.labels(reason)
         self._list_followers = metrics.gauge(
             "chat_session_list_followers", "Clients that follow all sessions of their user."
         )

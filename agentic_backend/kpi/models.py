@@ -87,6 +87,7 @@ class ModelMetrics:
             "chat_oldest_model_call_seconds", "For how long the oldest of these has run.", together="max"
         )
         self._cost = metrics.counter("chat_model_cost", "What calls of chat models have cost.", "model", "currency")
+        self._usage_lost = metrics.counter("chat_usage_lost", "Records of the usage of models that were lost.")
 
     def configured(self, names: Callable[[], Collection[str]]) -> None:
         """`names` gives the models of the settings and the catalog; a reload may add some."""
@@ -127,6 +128,10 @@ class ModelMetrics:
     def cost(self, model: str, currency: str, amount: float) -> None:
         """A call of a model has cost so much, by the prices of the settings."""
         self._cost.labels(self._responding.label(model), currency).inc(amount)
+
+    def usage_lost(self, count: int) -> None:
+        """So many calls are missing from usage, costs and budgets, for the store did not take their records."""
+        self._usage_lost.inc(count)
 
 
 class _LegacyMetrics:

@@ -1,6 +1,7 @@
 """The process itself: what runs, and whether its event loop turns."""
 
 import platform
+from collections.abc import Callable
 from importlib.metadata import version
 
 from agentic_backend.kpi.memory_limit import memory_limit
@@ -12,6 +13,9 @@ class ProcessMetrics:
         self._lag = metrics.histogram("chat_event_loop_lag_seconds", "How late the event loop is.", buckets=SHORT)
         self._blocked = metrics.histogram(
             "chat_event_loop_blocked_seconds", "Steps of code that blocked the event loop.", "agent_id"
+        )
+        self._silent = metrics.gauge(
+            "chat_event_loop_silent_seconds", "For how long the event loop has not turned.", together="max"
         )
         metrics.add_process()
         metrics.gauge_if_known("chat_memory_limit_bytes", "The memory that the cgroup allows.", memory_limit, "max")
@@ -25,6 +29,10 @@ class ProcessMetrics:
 
     def loop_lag(self, lag_s: float) -> None:
         self._lag.observe(lag_s)
+
+    def loop_silent(self, silent_s: Callable[[], float]) -> None:
+        """`silent_s` tells at each scrape, in another thread, for how long the loop has not turned."""
+        self._silent.set_function(silent_s)
 
     def loop_blocked(self, agent_id: str, blocked_s: float) -> None:
         """One step of code of this agent (empty: of none) has blocked the event loop."""

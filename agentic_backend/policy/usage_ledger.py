@@ -129,6 +129,7 @@ class UsageLedger:
             for _ in range(lost):
                 self._waiting.popleft()
             log.error("usage records are lost: too many wait for the store", extra={"lost": lost})
+            self._kpi.models.usage_lost(lost)
         if self._waiting and self._storing is None:
             self._storing = asyncio.create_task(self._store_all(), context=Context())
 
@@ -162,6 +163,7 @@ class UsageLedger:
                 await storing
         if self._waiting:
             log.error("usage records are lost: the store is away", extra={"lost": len(self._waiting)})
+            self._kpi.models.usage_lost(len(self._waiting))
 
     async def _store_all(self) -> None:
         delays = backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
@@ -177,6 +179,7 @@ class UsageLedger:
                 except Exception:
                     # The boundary of the task: records that the store can't hold must not keep back later ones.
                     log.exception("usage records are lost: the store refuses them", extra={"lost": len(batch)})
+                    self._kpi.models.usage_lost(len(batch))
                 delays = backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
                 for record in batch:
                     # The oldest may have made room for others meanwhile.

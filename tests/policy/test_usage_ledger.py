@@ -122,7 +122,7 @@ async def test_an_ask_that_takes_long_is_recorded_before_its_end(
 
 
 async def test_records_that_the_store_refuses_keep_back_no_later_ones(
-    store: FailingStore, ledger: UsageLedger, caplog: pytest.LogCaptureFixture
+    store: FailingStore, ledger: UsageLedger, kpi: Kpi, caplog: pytest.LogCaptureFixture
 ) -> None:
     ledger.keep([ledger.record_of(called(1), replace(ANN, group="\ud800"))])
     await eventually(lambda: ledger._storing is None)
@@ -130,6 +130,7 @@ async def test_records_that_the_store_refuses_keep_back_no_later_ones(
     await eventually(lambda: ledger._storing is None)
     assert [record.id for record in await stored(store)] == ["call-2"]
     assert [getattr(record, "lost", 0) for record in caplog.records] == [1]
+    assert metric(kpi, "chat_usage_lost_total") == 1
 
 
 async def test_nothing_is_lost_while_the_store_is_away(
@@ -150,7 +151,11 @@ async def test_nothing_is_lost_while_the_store_is_away(
 
 
 async def test_the_oldest_give_way_in_a_long_outage_and_the_log_says_so(
-    store: FailingStore, ledger: UsageLedger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    store: FailingStore,
+    ledger: UsageLedger,
+    kpi: Kpi,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(module, "_WAITING_AT_MOST", 10)
     monkeypatch.setattr(module, "_FIRST_RETRY_S", 0.01)
@@ -162,10 +167,15 @@ async def test_the_oldest_give_way_in_a_long_outage_and_the_log_says_so(
     await ledger.aclose()
     assert {record.id for record in await stored(store)} == {f"call-{number}" for number in range(5, 15)}
     assert sum(getattr(record, "lost", 0) for record in caplog.records) == 5
+    assert metric(kpi, "chat_usage_lost_total") == 5
 
 
 async def test_it_closes_though_the_store_stays_away(
-    store: FailingStore, ledger: UsageLedger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    store: FailingStore,
+    ledger: UsageLedger,
+    kpi: Kpi,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(module, "_CLOSING_S", 0.05)
     store.go_away("add_trail")
@@ -173,3 +183,4 @@ async def test_it_closes_though_the_store_stays_away(
     with caplog.at_level(logging.ERROR):
         await ledger.aclose()
     assert [getattr(record, "lost", 0) for record in caplog.records] == [1]
+    assert metric(kpi, "chat_usage_lost_total") == 1

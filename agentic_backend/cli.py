@@ -1,7 +1,9 @@
 """The command line: `agentic-backend serve`, `validate`, `migrate` and `explain`."""
 
 import argparse
+import contextlib
 import gc
+import json
 import logging
 import os
 import socket
@@ -21,6 +23,7 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.explain import explain
 from agentic_backend.known_secrets import secrets_in
 from agentic_backend.migrate import migrate
+from agentic_backend.neighbours import Found, check_all, is_check_left
 from agentic_backend.policy.module_supervisor import CannotStartModule
 from agentic_backend.server.configuration import Configuration, ConfigurationFiles
 from agentic_backend.server.hangups import Hangups
@@ -34,6 +37,8 @@ from agentic_backend.telemetry import StderrHandler, configure_logging, hold_rec
 from agentic_backend.trial_build import build_all, is_code_left
 
 log = logging.getLogger(__name__)
+
+_LONGEST_S = 600
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for problem in configuration.agents.problems:
             log.error("catalog problem", extra={"problem": str(problem)})
         if options.command == "validate":
-            return _validate(configuration, build=options.build)
+            return _validate(configuration, options)
         return _serve(configuration, files, hangups, output, on_save=options.reload)
     except (ConfigError, ModelUnavailable) as error:
         return _refused(error)
@@ -89,8 +94,35 @@ def _refused(error: ConfigError | ModelUnavailable) -> int:
     return 2
 
 
-def _validate(configuration: Configuration, *, build: bool) -> int:
-    """Say what was checked and found; return the exit status."""
+def _validate(configuration: Configuration, options: argparse.Namespace) -> int:
+    """Say what was checked and found; return the exit status: 2 for the configuration, 1 for a neighbour."""
+    with contextlib.redirect_stdout(None) if options.json else contextlib.nullcontext():
+        status = _validate_files(configuration, build=options.build)
+    found: Sequence[Found] = ()
+    if options.deep:
+        models = _models_of(configuration)
+        # What the log would say is said below, in fewer words.
+        _logging("critical", configuration.settings)
+        status = max(status, 2 if models.problems else 0)
+        found = check_all(configuration, models, options.limit_s)
+    if options.json:
+        told = {
+            "agents": [agent.settings.id for agent in configuration.agents.served()],
+            "problems": [str(problem) for problem in configuration.agents.problems],
+            "neighbours": [each.as_json() for each in found],
+        }
+        print(json.dumps(told, indent=2))
+    else:
+        for each in found:
+            print(each)
+    status = status or int(any(each.outcome == "fault" for each in found))
+    if is_code_left() or is_check_left():
+        leave_now(status)
+    return status
+
+
+def _validate_files(configuration: Configuration, *, build: bool) -> int:
+    """Check all but the neighbours; return the exit status."""
     settings, agents = configuration.settings, configuration.agents
     served, problems = len(agents.served()), len(agents.problems)
     print(f"{_counted(served, 'agent')} can be served, {_counted(problems, 'problem')}")
@@ -108,10 +140,7 @@ def _validate(configuration: Configuration, *, build: bool) -> int:
         faults |= built.fault is not None
         print(built, flush=True)
     print(f"{checked} Built: the agents, their models (none was called), their MCP servers.", flush=True)
-    status = 2 if agents.problems or faults else 0
-    if is_code_left():
-        leave_now(status)
-    return status
+    return 2 if agents.problems or faults else 0
 
 
 def _models_of(configuration: Configuration) -> ChatModels:
@@ -215,6 +244,17 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="also build every agent, its model and its MCP servers, as the server would; no model is called",
     )
+    validate = commands.choices["validate"]
+    validate.add_argument(
+        "--deep",
+        action="store_true",
+        help="also connect to the store, Redis, the realm, every model and every MCP server; a model that can't be "
+        "looked up at its provider is called, which costs a few tokens",
+    )
+    validate.add_argument(
+        "--time-limit", dest="limit_s", type=_seconds, default=5.0, help="seconds for each connection of --deep; 5"
+    )
+    validate.add_argument("--json", action="store_true", help="print the findings as one JSON object")
     commands.choices["serve"].add_argument(
         "--reload",
         action="store_true",
@@ -239,6 +279,13 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--store", dest="store.url", help="the database: sqlite:FILE or mongodb://HOST/DATABASE")
     command.add_argument("--config", type=Path, help="the settings file")
     return parser
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= _LONGEST_S:
+        raise argparse.ArgumentTypeError(f"expected more than 0 and at most {_LONGEST_S} seconds")
+    return seconds
 
 
 def _overrides(options: argparse.Namespace) -> dict[str, object]:

@@ -7,7 +7,7 @@ agent to close, and stopping an exchange does not cancel a close.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +17,9 @@ from cachetools import LRUCache
 from agentic_backend.agents.agent_building import build
 from agentic_backend.agents.agent_flow import AgentFlow, AgentServices
 from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.settings import AgentsSettings
 from agentic_backend.errors import AgenticError, AgentUnavailable
 from agentic_backend.known_secrets import secrets_in, secrets_of
@@ -61,7 +63,7 @@ class AgentFactory:
         # The longest time an agent may take to start and to close, in seconds.
         self.build_timeout_s = settings.build_timeout_s
         # The secrets of the models and MCP servers, which an author's code could quote.
-        self.secrets = _secrets_among(services)
+        self.secrets = secrets_among(services.models, services.mcp_servers)
         self._close_timeout_s = settings.close_timeout_s
         # The agents without a lease; the least recently used one is evicted first.
         self._idle: LRUCache[Key, WarmAgent] = LRUCache(settings.cache_size)
@@ -202,8 +204,8 @@ class AgentFactory:
         return task
 
 
-def _secrets_among(services: AgentServices) -> Sequence[str]:
+def secrets_among(models: ChatModels, mcp_servers: Mapping[str, McpServerSettings]) -> Sequence[str]:
     """The secrets in the environment and in the settings of models and MCP servers, longest first."""
-    servers = {name: server.model_dump() for name, server in services.mcp_servers.items()}
-    found = {*secrets_of(), *services.models.secrets, *secrets_in(servers)}
+    servers = {name: server.model_dump() for name, server in mcp_servers.items()}
+    found = {*secrets_of(), *models.secrets, *secrets_in(servers)}
     return sorted(found, key=len, reverse=True)

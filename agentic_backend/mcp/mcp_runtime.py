@@ -146,12 +146,14 @@ class MCPRuntime:
             may_renew=lambda: session.is_used,
         )
         inbound = Inbound(server_id, credentials)
-        transport = _transport(server_id, settings, auth, inbound)
+        transport = transport_of(server_id, settings, auth, inbound)
         session = ServerSession(server_id, settings, transport, inbound, services.mcp_server_up)
         return session
 
 
-def _transport(server_id: str, settings: McpServerSettings, auth: httpx.Auth | None, inbound: Inbound) -> OpenTransport:
+def transport_of(
+    server_id: str, settings: McpServerSettings, auth: httpx.Auth | None, inbound: Inbound
+) -> OpenTransport:
     """The function that opens a new connection to the server."""
     match settings.transport:
         case "stdio":

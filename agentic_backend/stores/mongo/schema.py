@@ -73,6 +73,17 @@ async def open_schema(database: Database) -> None:
     await _make_indexes_at_once(database)
 
 
+async def version_in_words(database: Database) -> str:
+    """The version of the schema that is there, and what becomes of it. Raises SchemaTooNew."""
+    stamp, known = await database["meta"].find_one(_ID), len(MIGRATIONS)
+    if stamp is None:
+        return "no schema yet, the server makes it"
+    if stamp["min_reader"] > known:
+        raise SchemaTooNew(stamp["version"], known)
+    migrates = f", which the server migrates to {known}" if stamp["version"] < known else ""
+    return f"schema version {stamp['version']}{migrates}"
+
+
 async def _check(database: Database) -> None:
     meta, known = database["meta"], len(MIGRATIONS)
     stamp = await meta.find_one(_ID)

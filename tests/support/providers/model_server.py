@@ -45,6 +45,8 @@ class ModelServer:
     url: str = ""
     reply: Callable[[list[dict[str, Any]]], Reply] = lambda messages: Reply(f"You said: {messages[-1]['content']}")
     received: list[Received] = field(default_factory=list)
+    listed: set[str] | None = None
+    """The models that can be looked up; None if the server has no such route."""
     cut: int = 0
     """The number of streams that the client did not read to the end."""
 
@@ -52,6 +54,12 @@ class ModelServer:
     def asked(self) -> list[Received]:
         """The requests without those for a title."""
         return [request for request in self.received if not request.wants_title]
+
+    async def look_up(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if self.listed is None or name not in self.listed:
+            return JSONResponse({"error": {"message": "not found", "code": "model_not_found"}}, 404, _CLOSE)
+        return JSONResponse({"id": name, "object": "model", "created": 0, "owned_by": "tests"}, headers=_CLOSE)
 
     async def answer(self, dialect: Dialect, request: Request) -> Response:
         body = await request.json()
@@ -111,6 +119,7 @@ async def model_server() -> AsyncIterator[ModelServer]:
     server.url = address_of(bound)
     dialects: list[Dialect] = [Completions(), Responses(), Messages()]
     routes = [Route(dialect.path, partial(server.answer, dialect), methods=["POST"]) for dialect in dialects]
+    routes.append(Route("/v1/models/{name}", server.look_up))
     listener = Listener(Starlette(routes=routes), bound, LimitsSettings())
     listening = asyncio.create_task(listener.listen())
     try:

@@ -1,0 +1,167 @@
+"""Neighbours: what the server talks to, each checked by a real connection for `agentic-backend validate --deep`.
+
+All are checked in parallel, each within the time limit. No secret reaches what is printed.
+"""
+
+import asyncio
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Literal
+
+from agentic_backend.agents.agent_factory import secrets_among
+from agentic_backend.agents.model_check import check_model
+from agentic_backend.agents.models import ChatModels
+from agentic_backend.config.checks import CheckFailed
+from agentic_backend.config.mcp_servers import McpServerSettings
+from agentic_backend.config.settings import Settings
+from agentic_backend.exception_detail import text_of, type_of
+from agentic_backend.mcp.server_check import check_mcp_server
+from agentic_backend.redaction import redact
+from agentic_backend.server.configuration import Configuration
+from agentic_backend.stores.checking import check_store
+
+# What a check may take beyond its limit, to close what it has opened.
+_MORE_S = 2.0
+_THREADS = "deep-check"
+# A neighbour's own words may be long.
+_LONGEST = 500
+
+Outcome = Literal["ok", "fault", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a check has found; `said` is that in words, `change` what to change after a fault."""
+
+    kind: str
+    name: str
+    outcome: Outcome
+    ms: int
+    said: str
+    change: str = ""
+
+    def __str__(self) -> str:
+        what = " ".join(filter(None, (self.kind, self.name)))
+        took = f"{self.ms} ms, " if self.outcome != "skipped" else ""
+        return "; ".join(filter(None, (f"{self.outcome:<8} {what}: {took}{self.said}", self.change)))
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Neighbour:
+    kind: str
+    name: str
+    check: Callable[[], Awaitable[str]] | None
+    """Says what it has found, or raises; None if there is nothing to check."""
+    skipped: str = ""
+    """Why there is nothing to check."""
+
+
+def check_all(configuration: Configuration, models: ChatModels, limit_s: float) -> Sequence[Found]:
+    """Connect to all neighbours; each has `limit_s` seconds, and all of them little more."""
+    secrets = secrets_among(models, configuration.settings.mcp_servers)
+    neighbours = list(_neighbours(configuration, models, limit_s))
+    loop, threads = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix=_THREADS)
+    loop.set_default_executor(threads)
+    try:
+        return loop.run_until_complete(_check_all(neighbours, limit_s, secrets))
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+        loop.close()
+
+
+def is_check_left() -> bool:
+    """Whether a check still blocks a thread; Python would wait for it at its end."""
+    return any(thread.name.startswith(_THREADS) for thread in threading.enumerate())
+
+
+def _neighbours(configuration: Configuration, models: ChatModels, limit_s: float) -> Iterator[_Neighbour]:
+    settings = configuration.settings
+    yield _Neighbour("store", "", partial(check_store, settings, limit_s))
+    yield _redis(settings, limit_s)
+    yield _realm(settings, limit_s)
+    for name in sorted({*settings.models, *configuration.models} - models.missing(configuration.models)):
+        yield _Neighbour("model", name, partial(check_model, name, models.get(name)))
+    named = _named_tools(configuration)
+    for server_id, server in sorted(settings.mcp_servers.items()):
+        yield _mcp_server(server_id, server, named[server_id], limit_s)
+
+
+def _redis(settings: Settings, limit_s: float) -> _Neighbour:
+    url = settings.broadcast.url
+    if url is None:
+        return _Neighbour("redis", "", None, "broadcast.url is not set; a single instance needs none")
+    # Few servers have one; imported before its time runs.
+    from agentic_backend.relay.redis_check import check_redis
+
+    return _Neighbour("redis", "", partial(check_redis, url, limit_s))
+
+
+def _realm(settings: Settings, limit_s: float) -> _Neighbour:
+    if settings.auth.mode == "developer":
+        return _Neighbour("realm", "", None, "auth.mode is developer, which asks nobody")
+    # The import takes a quarter of a second.
+    from agentic_backend.auth.realm_check import check_realm
+
+    return _Neighbour("realm", "", partial(check_realm, settings.auth.keycloak, limit_s))
+
+
+def _mcp_server(
+    server_id: str, server: McpServerSettings, named: dict[str, Collection[str]], limit_s: float
+) -> _Neighbour:
+    if server.auth.is_of_user:
+        return _Neighbour("mcp", server_id, None, "takes the user's token, and nobody is signed in")
+    return _Neighbour("mcp", server_id, partial(check_mcp_server, server_id, server, named, limit_s))
+
+
+def _named_tools(configuration: Configuration) -> dict[str, dict[str, Collection[str]]]:
+    """The tools that each agent names, by the MCP server and the agent's id."""
+    named: dict[str, dict[str, Collection[str]]] = defaultdict(dict)
+    for agent in configuration.agents.served():
+        for use in agent.settings.tuning.mcp_servers:
+            named[use.id][agent.settings.id] = {*use.require_tools, *(use.tools or ())}
+    return named
+
+
+async def _check_all(neighbours: Sequence[_Neighbour], limit_s: float, secrets: Collection[str]) -> list[Found]:
+    checks = [asyncio.create_task(_check(neighbour, limit_s, secrets)) for neighbour in neighbours]
+    await asyncio.wait(checks, timeout=limit_s + _MORE_S)
+    found = []
+    for neighbour, check in zip(neighbours, checks, strict=True):
+        if check.done():
+            found.append(check.result())
+        else:
+            check.cancel()
+            took_ms = round((limit_s + _MORE_S) * 1000)
+            found.append(Found(neighbour.kind, neighbour.name, "fault", took_ms, "does not end, though its time is up"))
+    # Code that ignores its cancellation ends with the process.
+    await asyncio.wait({*checks}, timeout=_MORE_S / 2)
+    return found
+
+
+async def _check(neighbour: _Neighbour, limit_s: float, secrets: Collection[str]) -> Found:
+    kind, name, began = neighbour.kind, neighbour.name, time.monotonic()
+    if neighbour.check is None:
+        return Found(kind, name, "skipped", 0, neighbour.skipped)
+
+    def found(outcome: Outcome, said: str, change: str = "") -> Found:
+        told = " ".join(redact(said, secrets).split())[:_LONGEST].rstrip(".")
+        return Found(kind, name, outcome, round((time.monotonic() - began) * 1000), told, change)
+
+    try:
+        async with asyncio.timeout(limit_s):
+            return found("ok", await neighbour.check())
+    except TimeoutError:
+        return found("fault", f"no answer within {limit_s:g} s", "check its address, and the network to it")
+    except CheckFailed as error:
+        return found("fault", str(error), error.change)
+    except Exception as error:
+        # A library may raise anything; a person reads it here.
+        return found("fault", f"{type_of(error)}: {text_of(error, secrets)}")

@@ -1,0 +1,20 @@
+"""Checks the database that the settings name: opens it, looks at its schema's version, writes and removes a proof.
+
+Nothing is migrated or made: a database that is not there yet stays away.
+"""
+
+import asyncio
+
+from agentic_backend.config.settings import Settings
+from agentic_backend.stores.mongo.checking import check_database
+from agentic_backend.stores.opening import sqlite_file
+from agentic_backend.stores.sqlite.checking import check_file
+
+
+async def check_store(settings: Settings, limit_s: float) -> str:
+    """What was found, in words. Raises CheckFailed."""
+    file = sqlite_file(settings.store.url, settings.data.directory)
+    if file is not None:
+        return await asyncio.to_thread(check_file, file, limit_s)
+    assert settings.store.url is not None
+    return await check_database(settings.store.url, settings.store.driver, limit_s)

@@ -1,0 +1,48 @@
+"""Checks a SQLite file, beside a server that may use it: see stores/checking."""
+
+import os
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+from agentic_backend.config.checks import CheckFailed
+from agentic_backend.stores.base import PROOF_BYTES
+from agentic_backend.stores.schema import SchemaTooNew
+from agentic_backend.stores.sqlite.migrations import MIGRATIONS
+
+_CHANGE = "check store.url, data.directory, and who may write there"
+
+
+def check_file(file: Path, limit_s: float) -> str:
+    """Blocks. What was found, in words. Raises CheckFailed."""
+    try:
+        return _check_file(file, limit_s) if file.exists() else _check_directory(file)
+    except sqlite3.Error as error:
+        raise CheckFailed(f"{file}: {error}", _CHANGE) from error
+    except OSError as error:
+        raise CheckFailed(f"{error.filename or file}: {error.strerror}", _CHANGE) from error
+
+
+def _check_file(file: Path, limit_s: float) -> str:
+    address = f"file:{quote(str(file.resolve()))}?mode=rw"
+    with closing(sqlite3.connect(address, uri=True, timeout=limit_s, isolation_level=None)) as db:
+        version: int = db.execute("PRAGMA user_version").fetchone()[0]
+        if version > len(MIGRATIONS):
+            raise CheckFailed(str(SchemaTooNew(version, len(MIGRATIONS))))
+        # The table of the server's own proofs (see prove_write), in a row of ours.
+        db.execute("CREATE TABLE IF NOT EXISTS write_proofs (id INTEGER PRIMARY KEY, filler BLOB NOT NULL) STRICT")
+        db.execute("INSERT OR REPLACE INTO write_proofs VALUES (?, randomblob(?))", (os.getpid(), PROOF_BYTES))
+        db.execute("DELETE FROM write_proofs WHERE id = ?", (os.getpid(),))
+    migrates = "" if version == len(MIGRATIONS) else f", which the server migrates to {len(MIGRATIONS)}"
+    return f"opened; schema version {version}{migrates}; a write was made and removed"
+
+
+def _check_directory(file: Path) -> str:
+    there = next(parent for parent in file.absolute().parents if parent.exists())
+    with tempfile.TemporaryFile(dir=there) as proof:
+        proof.write(os.urandom(PROOF_BYTES))
+        proof.flush()
+        os.fsync(proof.fileno())
+    return f"{file} is not there yet, the server makes it; {there} takes files"

@@ -1,0 +1,260 @@
+"""`validate --deep` as a process, with neighbours that are well, and with ones that are broken in every way."""
+
+import asyncio
+import json
+import socket
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from services.keycloak import Keycloak
+from services.mcp_echo import echo_over_stdio, echo_server
+from services.redis import Redis
+from support.ports import free_port
+from support.providers.model_server import model_server
+from support.providers.reply import Reply
+from support.server_process import command
+from support.skewed_clock import SkewedClock
+
+SECRET = "hunter22-of-the-tests"
+ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant.assistant:Assistant"}
+MCP_AGENT = "agentic_backend.experts.assistant.assistant:Assistant"
+OFFLINE = {"default": {"model": "offline"}}
+# A process imports the clients of all neighbours.
+_SLOWEST_S = 110
+
+Lines = dict[str, dict[str, Any]]
+
+
+async def checked(
+    directory: Path,
+    settings: dict[str, Any],
+    *arguments: object,
+    expected: int,
+    agents: list[dict[str, Any]] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Lines:
+    """What is found of each neighbour, by its kind and name."""
+    file = directory / "settings.yaml"
+    file.write_text(yaml.safe_dump({"models": OFFLINE, **settings}))
+    (directory / "agents_catalog.yaml").write_text(yaml.safe_dump({"agents": agents or [ASSISTANT]}))
+    options = ["--deep", "--json", "--config", file, *arguments]
+    async with command("validate", *options, cwd=directory, environment=environment) as process:
+        status = await process.ended(_SLOWEST_S)
+        assert SECRET not in process.stdout + process.stderr
+        assert status == expected, process.stdout + process.stderr
+        told = json.loads(process.stdout)
+    return {" ".join(filter(None, (each["kind"], each["name"]))): each for each in told["neighbours"]}
+
+
+def outcomes(found: Lines) -> dict[str, str]:
+    return {name: each["outcome"] for name, each in found.items()}
+
+
+async def test_a_server_for_one_person_has_few_neighbours(tmp_path: Path) -> None:
+    found = await checked(tmp_path, {}, expected=0)
+    assert outcomes(found) == {"store": "ok", "redis": "skipped", "realm": "skipped", "model default": "ok"}
+    assert "is not there yet" in found["store"]["said"] and not (tmp_path / "data").exists()
+    assert found["model default"]["said"] == "built in; nothing was called"
+
+
+async def test_each_neighbour_has_a_line(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(yaml.safe_dump({"broadcast": {"url": f"redis://127.0.0.1:{free_port()}/0"}, "models": OFFLINE}))
+    async with command("validate", "--deep", "--config", settings, cwd=tmp_path) as process:
+        assert await process.ended(_SLOWEST_S) == 1
+        lines = process.stdout.splitlines()[-4:]
+    assert [line.split()[0] for line in lines] == ["ok", "fault", "skipped", "ok"]
+    assert " ms, Error 111 connecting to 127.0.0.1:" in lines[1]
+    assert lines[1].endswith("; check broadcast.url, and whether that Redis runs")
+
+
+async def test_a_problem_of_the_catalog_counts_more_than_a_neighbour(tmp_path: Path) -> None:
+    settings = {"broadcast": {"url": f"redis://127.0.0.1:{free_port()}/0"}}
+    found = await checked(tmp_path, settings, expected=2, agents=[ASSISTANT, {"id": "wrong", "class_path": "no:agent"}])
+    assert outcomes(found)["redis"] == "fault"
+
+
+async def test_a_file_is_opened_and_keeps_nothing_of_the_check(tmp_path: Path) -> None:
+    file = tmp_path / "chat.sqlite3"
+    settings = {"store": {"url": f"sqlite:{file}"}}
+    with sqlite3.connect(file) as db:
+        db.execute("PRAGMA user_version = 3")
+    found = await checked(tmp_path, settings, expected=0)
+    assert "schema version 3, which the server migrates to" in found["store"]["said"]
+    assert db.execute("PRAGMA user_version").fetchone() == (3,), "it has migrated nothing"
+    assert db.execute("SELECT count(*) FROM write_proofs").fetchone() == (0,)
+    db.execute("PRAGMA user_version = 999")
+    found = await checked(tmp_path, settings, expected=1)
+    assert "schema version 999, and this server knows" in found["store"]["said"]
+    db.close()
+    file.write_bytes(b"no database at all" * 100)
+    found = await checked(tmp_path, settings, expected=1)
+    assert "file is not a database" in found["store"]["said"]
+
+
+@pytest.mark.mongodb
+@pytest.mark.redis
+async def test_a_mongodb_and_a_redis_that_are_well(mongodb_url: str, redis: Redis, tmp_path: Path) -> None:
+    found = await checked(tmp_path, {"store": {"url": mongodb_url}, "broadcast": {"url": redis.url}}, expected=0)
+    assert "no schema yet" in found["store"]["said"] and "written" not in found["store"]["said"]
+    assert found["redis"]["said"] == "answers PING, and a message was published"
+
+
+@pytest.mark.redis
+async def test_a_redis_that_refuses_the_password(own_redis: Redis, tmp_path: Path) -> None:
+    with own_redis.client() as client:
+        client.config_set("requirepass", "another")
+    url = own_redis.url.replace("://", f"://:{SECRET}@")
+    found = await checked(tmp_path, {"broadcast": {"url": url}}, expected=1)
+    assert "invalid username-password pair" in found["redis"]["said"]
+    assert found["redis"]["change"] == "check the user and the password in broadcast.url"
+
+
+def everything_at(port: int) -> dict[str, Any]:
+    """Settings by which every neighbour is on one port, with secrets wherever there may be one."""
+    at = f"127.0.0.1:{port}"
+    return {
+        "store": {"url": f"mongodb://user:{SECRET}@{at}/agentic"},
+        "broadcast": {"url": f"redis://:{SECRET}@{at}/0"},
+        "auth": {"mode": "keycloak", "keycloak": {"realm_url": f"http://{at}/realms/it", "client_secret": SECRET}},
+        "models": {"default": {"model": "openai:gpt-5.4-mini"}, "other": {"model": "anthropic:claude-sonnet-5-5"}},
+        "mcp_servers": {
+            "remote": {"url": f"http://{at}/mcp?key={SECRET}"},
+            "users": {"url": f"http://{at}/mcp", "auth": {"mode": "user_token"}},
+        },
+    }
+
+
+def keys_for(address: str) -> dict[str, str]:
+    keys = {"OPENAI_API_KEY": f"sk-{SECRET}", "ANTHROPIC_API_KEY": f"sk-{SECRET}"}
+    return {**keys, "OPENAI_BASE_URL": f"{address}/v1", "ANTHROPIC_BASE_URL": address}
+
+
+BROKEN = ["store", "redis", "realm", "model default", "model other", "mcp remote"]
+
+
+async def test_all_that_refuse_the_connection_are_told_at_once(tmp_path: Path) -> None:
+    port = free_port()
+    found = await checked(tmp_path, everything_at(port), expected=1, environment=keys_for(f"http://127.0.0.1:{port}"))
+    assert outcomes(found) == {**dict.fromkeys(BROKEN, "fault"), "mcp users": "skipped"}
+    assert "no server answers there" in found["store"]["said"]
+    assert "no connection" in found["realm"]["said"]
+    assert "can't be reached" in found["model default"]["said"]
+    assert "can't be reached" in found["mcp remote"]["said"]
+    assert all(found[name]["change"] for name in BROKEN)
+
+
+async def test_all_that_never_answer_are_given_up_in_time(tmp_path: Path) -> None:
+    with black_hole() as port:
+        environment = keys_for(f"http://127.0.0.1:{port}")
+        arguments = ["--time-limit", 3]
+        found = await checked(tmp_path, everything_at(port), *arguments, expected=1, environment=environment)
+    assert outcomes(found) == {**dict.fromkeys(BROKEN, "fault"), "mcp users": "skipped"}
+    assert found["model default"]["said"] == "no answer within 3 s"
+
+
+@contextmanager
+def black_hole() -> Iterator[int]:
+    """A port on which connections are taken, and nothing is said."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
+        yield listening.getsockname()[1]
+
+
+async def test_models_are_looked_up_or_called(tmp_path: Path) -> None:
+    names = {"default": "openai:gpt-5.4-mini", "other": "anthropic:claude-sonnet-5-5"}
+    models = {"models": {name: {"model": model} for name, model in names.items()}}
+    async with model_server() as provider:
+        environment = keys_for(provider.url)
+        found = await checked(tmp_path, models, expected=0, environment=environment)
+        assert found["model default"]["said"] == "gpt-5.4-mini has answered a call, which costs a few tokens"
+        assert found["model other"]["said"] == "claude-sonnet-5-5 has answered a call, which costs a few tokens"
+        assert len(provider.received) == 2
+        provider.listed = {"gpt-5.4-mini"}
+        found = await checked(tmp_path, models, expected=0, environment=environment)
+        assert found["model default"]["said"] == "gpt-5.4-mini looked up at the provider, at no cost"
+        assert len(provider.received) == 3, "the other one is called again"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said", "change"),
+    [
+        (401, {"error": {"message": "no", "code": "invalid_api_key"}}, "refused the server's key", "set the key"),
+        (404, {"error": {"message": "no", "code": "model_not_found"}}, "has no language model", "correct the name"),
+        (500, None, "language model", "check models.default"),
+    ],
+    ids=["key", "name", "broken"],
+)
+async def test_a_model_that_refuses_is_told_with_what_to_change(
+    tmp_path: Path, status: int, body: dict[str, Any] | None, said: str, change: str
+) -> None:
+    async with model_server() as provider:
+        provider.reply = lambda messages: Reply(status=status, refusal=body)
+        models = {"models": {"default": {"model": "openai:gpt-9"}}}
+        found = await checked(tmp_path, models, "--time-limit", 30, expected=1, environment=keys_for(provider.url))
+    assert said in found["model default"]["said"] and change in found["model default"]["change"]
+
+
+async def test_mcp_servers_are_asked_for_the_tools_that_agents_name(tmp_path: Path) -> None:
+    def agent(agent_id: str, *tools: str) -> dict[str, Any]:
+        uses = [{"id": "http", "require_tools": list(tools)}, {"id": "program", "tools": list(tools)}]
+        return {"id": agent_id, "class_path": MCP_AGENT, "tuning": {"mcp_servers": uses}}
+
+    with echo_server("streamable_http", "--open") as server:
+        settings = {"mcp_servers": {"http": server.settings(), "program": echo_over_stdio()}}
+        arguments = ["--time-limit", 40]
+        found = await checked(tmp_path, settings, *arguments, expected=0, agents=[agent("one", "echo")])
+        assert "initialised; it lists " in found["mcp http"]["said"]
+        agents = [agent("one", "echo"), agent("two", "echo", "ecko")]
+        found = await checked(tmp_path, settings, *arguments, expected=1, agents=agents)
+        for name in ("mcp http", "mcp program"):
+            assert found[name]["said"] == "has no tool ecko (agent two)"
+            assert found[name]["change"] == "correct tuning.mcp_servers of these agents"
+    found = await checked(tmp_path, settings, *arguments, expected=1, agents=[agent("one", "echo")])
+    assert outcomes(found)["mcp http"] == "fault" and outcomes(found)["mcp program"] == "ok"
+
+
+async def test_mcp_servers_that_refuse_or_are_no_program(tmp_path: Path) -> None:
+    async with refusing() as address:
+        servers = {
+            "key": {"url": address, "auth": {"mode": "header", "header": "X-Key", "environment": "THE_KEY"}},
+            "unset": {"url": address, "auth": {"mode": "header", "header": "X-Key", "environment": "NO_KEY"}},
+            "program": {"transport": "stdio", "command": str(tmp_path / "missing")},
+        }
+        environment = {"THE_KEY": SECRET}
+        found = await checked(tmp_path, {"mcp_servers": servers}, expected=1, environment=environment)
+    assert "401" in found["mcp key"]["said"] or "refused the server's credentials" in found["mcp key"]["said"]
+    assert "The environment variable NO_KEY is not set" in found["mcp unset"]["said"]
+    assert outcomes(found)["mcp program"] == "fault"
+
+
+@asynccontextmanager
+async def refusing() -> AsyncIterator[str]:
+    """A server that answers 401 to everything, and quotes what it was sent."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(head) + head)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+
+
+@pytest.mark.keycloak
+async def test_a_realm_is_read_and_its_clock_compared(keycloak: Keycloak, tmp_path: Path) -> None:
+    settings = {"auth": {"mode": "keycloak", "keycloak": {"realm_url": keycloak.realm_url}}}
+    found = await checked(tmp_path, settings, "--time-limit", 30, expected=0)
+    assert "signing keys read" in found["realm"]["said"]
+    skewed = SkewedClock(tmp_path / "clock", 300)
+    skewed.ahead_s = 300
+    found = await checked(tmp_path, settings, "--time-limit", 30, expected=1, environment=skewed.environment)
+    assert "this machine's clock is 30" in found["realm"]["said"] and "ahead of the realm's" in found["realm"]["said"]
+    settings["auth"]["keycloak"]["realm_url"] += "-that-is-not-there"  # type: ignore[index]
+    found = await checked(tmp_path, settings, "--time-limit", 30, expected=1)
+    assert "HTTP 404" in found["realm"]["said"]

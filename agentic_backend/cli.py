@@ -59,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         read_secret_files(os.environ)
         if options.command == "explain":
             settings = load_settings(options.config or default_settings_file(), _overrides(options))
+            _logging("warning", settings)
             return explain(options.exchange, settings, options.log, content=options.content)
         files = ConfigurationFiles(options.config, _overrides(options))
         settings = files.settings()

@@ -4,6 +4,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from agentic_backend.telemetry.stderr_handler import DROPPED
@@ -18,11 +19,11 @@ LOGS = {*LEVELS, "exception", "log"}
 LOGGERS = {"log", "_LOG"}
 
 
-def sources() -> Iterator[tuple[str, ast.AST]]:
+@cache
+def sources() -> list[tuple[str, ast.AST]]:
     """The server's modules; the client's log is its user's."""
-    for path in PACKAGE.rglob("*.py"):
-        if PACKAGE / "client" not in path.parents:
-            yield str(path.relative_to(PACKAGE)), ast.parse(path.read_text())
+    paths = [path for path in PACKAGE.rglob("*.py") if PACKAGE / "client" not in path.parents]
+    return [(str(path.relative_to(PACKAGE)), ast.parse(path.read_text())) for path in paths]
 
 
 def is_of_a_logger(node: ast.AST) -> bool:

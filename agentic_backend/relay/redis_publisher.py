@@ -165,11 +165,9 @@ class RedisPublisher:
                 self._is_sending = True
                 await self._send(redis, control_channel)
                 self._is_sending = False
-        except (RedisError, OSError):
+        finally:
             for publication in islice(self._published.values(), _TOLD_OF_AT_MOST):
                 _LOG.warning("exchange is not shown elsewhere", extra=publication.ids)
-            raise
-        finally:
             self._connected = self._is_sending = False
             logs = [publication.log for publication in self._published.values()]
             for log in logs:

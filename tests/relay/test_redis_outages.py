@@ -16,6 +16,7 @@ from agentic_backend.relay import redis_publisher
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.redis_messages import stream_of
 from agentic_backend.relay.redis_publisher import STREAM_MAX_EVENTS
+from agentic_backend.telemetry.ids import logged_with
 
 
 @pytest.mark.parametrize("how", ["trimmed", "shortened to nothing", "replaced by garbage", "of another type"])
@@ -56,9 +57,12 @@ async def test_a_stream_that_can_not_be_read_is_begun_anew(opened: AsyncExitStac
     assert early.messages == late.messages and early.final == late.final is not None
 
 
-async def test_redis_restarts_empty_in_mid_stream(opened: AsyncExitStack, own_redis: Redis) -> None:
+async def test_redis_restarts_empty_in_mid_stream(
+    opened: AsyncExitStack, own_redis: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
     here, there = await two(opened, own_redis.url)
-    log = here.publish(a_log())
+    with logged_with(request_id="order-17"):
+        log = here.publish(a_log())
     start(log)
     near, far = LogClient(log), there.follow("e")
     writing = asyncio.create_task(write_on(log))
@@ -71,6 +75,8 @@ async def test_redis_restarts_empty_in_mid_stream(opened: AsyncExitStack, own_re
     here.broadcast.stop("x")
     await asyncio.sleep(1.5)
     await until(lambda: here.ups[-1] is there.ups[-1] is False)
+    told = [record for record in caplog.records if record.message == "exchange is not shown elsewhere"]
+    assert [(vars(record)["exchange_id"], vars(record)["request_id"]) for record in told] == [("e", "order-17")]
     seen = far.log.last_seq
     await asyncio.to_thread(own_redis.start)
     await until(lambda: far.log.last_seq > seen + 100)

@@ -47,10 +47,12 @@ from tests.stores.samples import (
     stored,
 )
 
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 
 async def test_an_exchange_opens_with_the_users_message(store: Store) -> None:
     session = a_session(minute=-1)
-    exchange = an_exchange(session, client_exchange_id=new_id(), resumes="old", first_rank=77)
+    exchange = an_exchange(session, client_exchange_id=new_id(), resumes="old", first_rank=77, traceparent=TRACEPARENT)
     await store.create_session(session)
     before = utc_now()
     written = await store.begin_exchange(exchange, question("Why?"))

@@ -4,7 +4,7 @@ import asyncio
 import time
 
 import pytest
-from support.exposition import value_of
+from support.recorded_agents import metric
 
 from agentic_backend.event_loop import event_loop_lag, is_cancelled, running
 from agentic_backend.kpi import Kpi
@@ -54,4 +54,4 @@ async def test_the_metrics_tell_for_how_long_the_loop_has_not_turned() -> None:
     async with event_loop_lag(kpi):
         await asyncio.sleep(0)
         time.sleep(1.2)
-        assert value_of(kpi, "chat_event_loop_silent_seconds") >= 1.2
+        assert metric(kpi, "chat_event_loop_silent_seconds") >= 1.2

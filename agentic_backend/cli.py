@@ -192,6 +192,7 @@ def _run(
     joint: Joint | None = None,
 ) -> int:
     """Serve in this process; return the exit status."""
+    reloads.supervisor = supervisor
     reloads.catch_up()
     try:
         with output.in_background():

@@ -17,6 +17,7 @@ from agentic_backend.exception_detail import type_of
 from agentic_backend.server.configuration import CatalogRefused, Configuration, ConfigurationFiles, Reread
 from agentic_backend.server.hangups import Hangups
 from agentic_backend.server.saved_files import SavedFiles
+from agentic_backend.server.service_notify import ServiceNotify, Supervisor
 from agentic_backend.telemetry import set_log_level
 
 log = logging.getLogger(__name__)
@@ -51,6 +52,8 @@ class Reloads:
         self._on_save = on_save
         # The signals that the latest reading has followed.
         self._followed = 0
+        # Told of each reload; set by the process that serves.
+        self.supervisor: Supervisor = ServiceNotify()
         # The thread of the latest reading.
         self._thread: threading.Thread | None = None
 
@@ -85,7 +88,9 @@ class Reloads:
                 if application.relay.draining:
                     log.info("catalog not reloaded, as the server ends")
                 else:
+                    self.supervisor.reloading()
                     await self._reload(application)
+                    self.supervisor.ready()
 
     async def _reload(self, application: Application) -> None:
         reloads = application.kpi.reloads

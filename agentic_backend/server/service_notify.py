@@ -1,7 +1,7 @@
 """ServiceNotify: tells the service manager, such as systemd, what the server does, and that it is alive.
 
 The protocol is that of sd_notify(3): datagrams to the socket that `NOTIFY_SOCKET` names. Without that variable nothing
-is sent. No message holds the server up or fails it.
+is sent. No message fails the server, or holds it up for longer than `_READ_WITHIN_S`.
 """
 
 import asyncio
@@ -18,6 +18,8 @@ from agentic_backend.event_loop import running
 log = logging.getLogger(__name__)
 
 _TIMES_IN_LIMIT = 3
+# The socket holds some ten messages; a service manager reads them at once. What the server is must not get lost.
+_READ_WITHIN_S = 2.0
 
 
 class Supervisor(Protocol):
@@ -30,6 +32,9 @@ class Supervisor(Protocol):
     def ready(self) -> None:
         """It serves."""
 
+    def reloading(self) -> None:
+        """It reads its configuration anew; `ready` follows."""
+
     def stopping(self) -> None:
         """It ends, once its exchanges have ended."""
 
@@ -38,7 +43,7 @@ class Supervisor(Protocol):
 
 
 class ServiceNotify:
-    """A Supervisor. `reloading` has to be followed by `ready`."""
+    """A Supervisor, whoever that is: systemd, a container engine, or nobody."""
 
     def __init__(self, address: str | None = None, silent_at_most_s: float | None = None) -> None:
         """`address`: the path of a socket, or `@` and the name of an abstract one; None if nobody listens."""
@@ -46,6 +51,8 @@ class ServiceNotify:
         self._silent_at_most_s = silent_at_most_s if address else None
         # Whether a message could not be sent: the log says it once.
         self._has_failed = False
+        # Whether it is watched: from `ready` on. The earliest time to say again that it is alive.
+        self._is_ready, self._alive_at = False, 0.0
 
     @classmethod
     def take(cls, environment: MutableMapping[str, str]) -> "ServiceNotify":
@@ -65,29 +72,34 @@ class ServiceNotify:
         return self._silent_at_most_s
 
     def ready(self) -> None:
-        self._send("READY=1")
+        self._is_ready = True
+        self._send("READY=1", _READ_WITHIN_S)
 
     def reloading(self) -> None:
-        """It reads its configuration anew."""
-        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}", _READ_WITHIN_S)
 
     def stopping(self) -> None:
-        self._send("STOPPING=1")
+        self._send("STOPPING=1", _READ_WITHIN_S)
 
     def alive(self) -> None:
-        self._send("WATCHDOG=1")
+        """It may be called as often as one likes."""
+        now = time.monotonic()
+        if self._is_ready and self._silent_at_most_s is not None and now >= self._alive_at:
+            # A little early rather than late.
+            self._alive_at = now + 0.9 * self._silent_at_most_s / _TIMES_IN_LIMIT
+            self._send("WATCHDOG=1", 0.0)
 
-    def _send(self, message: str) -> None:
+    def _send(self, message: str, wait_s: float) -> None:
         if self._address is None:
             return
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sending:
-                sending.setblocking(False)
+                sending.settimeout(wait_s)
                 sending.sendto(message.encode(), address)
         except OSError as error:
             if not self._has_failed:
-                log.warning("service manager does not listen", extra={"reason": error.strerror})
+                log.warning("service manager does not listen", extra={"reason": error.strerror or "it does not read"})
             self._has_failed = True
 
 

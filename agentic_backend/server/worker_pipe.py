@@ -25,6 +25,9 @@ class WorkerPipe:
         self._is_ready = True
         self.alive()
 
+    def reloading(self) -> None:
+        """The parent, which has passed the signal on, has said so."""
+
     def stopping(self) -> None:
         """The parent sees it end."""
 

@@ -113,7 +113,7 @@ class Workers:
         os.set_blocking(self._wake, False)
         for number in STOP_SIGNALS:
             signal.signal(number, lambda *_: self._stop())
-        self._hangups.told = lambda: self._pass_on(signal.SIGHUP)
+        self._hangups.told = self._reload
         while self._stop_by is None or any(worker.process for worker in self._workers):
             now = time.monotonic()
             for worker in self._workers:
@@ -127,6 +127,13 @@ class Workers:
             self._joint.kill()
             self._joint.join()
         return self._status
+
+    def _reload(self) -> None:
+        self._pass_on(signal.SIGHUP)
+        # Each worker reloads by itself, in its own time. Before all are ready, and after the end has begun, it is none.
+        if self._is_ready and self._stop_by is None:
+            self._service.reloading()
+            self._service.ready()
 
     def _look_at(self, worker: _Worker, now: float) -> None:
         if worker.process is None:

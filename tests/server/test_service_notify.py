@@ -17,13 +17,16 @@ from agentic_backend.server.worker_pipe import WorkerPipe
 @pytest.mark.parametrize("kind", ["path", "abstract"])
 def test_it_says_what_the_server_does(kind: str, tmp_path: Path) -> None:
     address = str(tmp_path / "notify") if kind == "path" else f"@agentic-{uuid4()}"
-    with service_manager(address) as manager:
+    with service_manager(address, silent_at_most_s=30) as manager:
         service = ServiceNotify.take(dict(manager.environment))
+        # Nobody watches it yet.
+        service.alive()
         service.ready()
         before_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         service.reloading()
         after_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
-        service.alive()
+        for _ in range(100):
+            service.alive()
         service.stopping()
         ready, reloading, alive, stopping = manager.listen()
     assert (ready, alive, stopping) == ("READY=1", "WATCHDOG=1", "STOPPING=1")
@@ -67,17 +70,31 @@ def test_a_manager_that_is_gone_is_told_once(tmp_path: Path, caplog: pytest.LogC
     assert caplog.messages == ["service manager does not listen"]
 
 
-def test_a_manager_that_does_not_read_holds_nobody_up(tmp_path: Path) -> None:
-    with service_manager(tmp_path / "notify") as manager:
+def test_a_manager_that_does_not_read_holds_nobody_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with service_manager(tmp_path / "notify", silent_at_most_s=1e-6) as manager:
         service = ServiceNotify.take(manager.environment)
-        for _ in range(10_000):
+        service.ready()
+        for _ in range(1_000):
             service.alive()
-        assert 0 < len(manager.listen()) < 10_000
+        assert 0 < len(manager.listen()) < 1_000
+    assert caplog.messages == ["service manager does not listen"]
+
+
+async def test_what_the_server_is_waits_until_there_is_room(tmp_path: Path) -> None:
+    with service_manager(tmp_path / "notify", silent_at_most_s=1e-6) as manager:
+        service = ServiceNotify.take(manager.environment)
+        service.ready()
+        for _ in range(1_000):
+            service.alive()
+        stopping = asyncio.create_task(asyncio.to_thread(service.stopping))
+        await manager.until("STOPPING=1")
+        await stopping
 
 
 async def test_the_loop_s_life_is_told_while_it_turns(tmp_path: Path) -> None:
     with service_manager(tmp_path / "notify", silent_at_most_s=0.3) as manager:
         service = ServiceNotify.take(manager.environment)
+        service.ready()
         async with told_alive(service):
             await manager.until("WATCHDOG=1", times=3)
             # What it says from here on is of a loop that does not turn.

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from services.promtool import promtool
+from support.documented_metrics import LABELS_OF_THE_CLIENT, METRICS, OF_THE_CLIENT, unknown_in, unknown_in_query
 
 CHECKOUT = Path(__file__).parents[1]
 PROMETHEUS, DOCS = CHECKOUT / "config" / "prometheus", CHECKOUT / "docs"
@@ -24,12 +25,6 @@ SECTIONS = ["What users feel", "What to look at", "What ends it"]
 SECTION_OF_A_RUNBOOK = re.compile(r"^## (.+)\n\n(?:.+\n|\n(?!## ))+", re.MULTILINE)
 QUERIES = re.compile(r"^ *```promql\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 LOG_LINES = re.compile(r"^- Log: ((?:.|\n(?!-|\n))+)", re.MULTILINE)
-# What Prometheus adds, and what the rules do.
-ADDED_LABELS = {"job", "instance", "slo", "le"}
-# Of the metrics of the process, where there are several.
-OF_A_PROCESS = {"worker"}
-METRIC = re.compile(r"\b((?:chat|gen_ai|process|python|instance_slo|slo)[a-z_:0-9]*[a-z0-9])\b(?:\{([^}]*)\})?")
-GROUPED = re.compile(r"\b(?:by|on|without|ignoring|group_left|group_right) ?\(([^)]*)\)")
 SERIES = re.compile(r"([a-z_:]+)\{([^}]*)\}")
 
 
@@ -40,55 +35,10 @@ def rules() -> Iterator[dict[str, Any]]:
 
 
 ALERTS: dict[str, dict[str, Any]] = {rule["alert"]: rule for rule in rules() if "alert" in rule}
-RECORDED = {rule["record"] for rule in rules() if "record" in rule}
-
-
-def documented_metrics() -> dict[str, set[str]]:
-    """Each metric of docs/metrics.md, by every name of its series, with its labels. Old names are there by a switch."""
-    metrics = {}
-    text = (DOCS / "metrics.md").read_text()
-    for line in re.sub(r"### Which names are old\?.*?(?=^##)", "", text, flags=re.DOTALL | re.MULTILINE).splitlines():
-        if re.match(r"\| `(?:chat|gen_ai)_", line):
-            name, kind, labels = (cell.strip(" `") for cell in line.split("|")[1:4])
-            for series in [f"{name}_{end}" for end in ("bucket", "count", "sum")] if kind == "histogram" else [name]:
-                metrics[series] = set(re.findall(r"\w+", labels))
-    return metrics
-
-
-METRICS = documented_metrics()
-# Those of every Prometheus client in Python, and of Prometheus.
-OF_THE_CLIENT = re.compile(
-    r"process_(?:cpu_seconds_total|open_fds|max_fds|resident_memory_bytes|virtual_memory_bytes|start_time_seconds)"
-    r"|python_gc_\w+"
-)
 
 
 def name_of_runbook(alert: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "-", alert).lower() + ".md"
-
-
-def unknown_in(text: str) -> set[str]:
-    """Metrics that there aren't, and labels that the metric beside them doesn't have."""
-    unknown = set()
-    for name, selector in METRIC.findall(text):
-        if name in RECORDED or OF_THE_CLIENT.fullmatch(name):
-            continue
-        # In a sentence a histogram goes by its own name.
-        labels = METRICS.get(name, METRICS.get(f"{name}_count"))
-        if labels is None:
-            unknown.add(name)
-        else:
-            unknown |= {f"{name}: {label}" for label in re.findall(r"(\w+) ?(?:=|!)", selector)} - {
-                f"{name}: {label}" for label in labels | ADDED_LABELS
-            }
-    return unknown
-
-
-def unknown_in_query(query: str) -> set[str]:
-    """As `unknown_in`; labels that are grouped by have to belong to one of the query's metrics."""
-    known = ADDED_LABELS.union(*(METRICS.get(name, set()) for name, _ in METRIC.findall(query)))
-    grouped = {label for group in GROUPED.findall(query) for label in re.findall(r"\w+", group)}
-    return unknown_in(GROUPED.sub("", query)) | (grouped - known)
 
 
 def test_promtool_finds_nothing_wrong_with_configuration_and_rules() -> None:
@@ -121,7 +71,7 @@ def test_the_cases_are_made_of_series_that_there_are() -> None:
                 assert found, each
                 name, labels = found[1], set(re.findall(r"(\w+)=", found[2])) - {"job", "instance", "le"}
                 known = name == "up" or OF_THE_CLIENT.fullmatch(name)
-                assert labels - OF_A_PROCESS == set() if known else labels == METRICS[name], each
+                assert labels - LABELS_OF_THE_CLIENT == set() if known else labels == METRICS[name], each
 
 
 @pytest.mark.parametrize("alert", ALERTS)

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
+from support.dashboards import DASHBOARDS, panels_of
 from support.documented_metrics import METRICS, unknown_in_query
 
 CHECKOUT = Path(__file__).parents[1]
 GRAFANA = CHECKOUT / "config" / "grafana"
-DASHBOARDS: dict[str, dict[str, Any]] = {
-    path.stem: json.loads(path.read_text()) for path in sorted((GRAFANA / "dashboards").glob("*.json"))
-}
 NAMES = {"overview", "exchanges", "agents", "models", "sockets", "stores", "saturation"}
 # Of Grafana 12.2, which docker-compose.yaml starts.
 SCHEMA = 42
@@ -28,9 +26,8 @@ each_dashboard = pytest.mark.parametrize("dashboard", DASHBOARDS.values(), ids=D
 
 def panels() -> Iterator[Any]:
     for name, dashboard in DASHBOARDS.items():
-        for panel in dashboard["panels"]:
-            if panel["type"] != "row":
-                yield pytest.param(panel, id=f"{name}: {panel['title']}")
+        for panel in panels_of(dashboard):
+            yield pytest.param(panel, id=f"{name}: {panel['title']}")
 
 
 each_panel = pytest.mark.parametrize("panel", list(panels()))
@@ -118,6 +115,8 @@ def test_a_panel_asks_for_metrics_and_labels_that_there_are_of_the_chosen_instan
         for name, selector in re.findall(r"\b([a-z_]+(?::[a-z_0-9]+)*|ALERTS)\{([^}]*)\}", query):
             assert 'job=~"$job' in selector, query
             assert 'instance=~"$instance"' in selector or ":" in name or name == "ALERTS", query
+        metrics = re.sub(r"\b(?:by|on|group_left) ?\([^)]*\)|\{[^}]*\}", lambda found: found[0][0], query)
+        assert not re.findall(r"\b(?:chat_|gen_ai_|process_|python_|slo:)[\w:]+(?![\w:{])", metrics), "no selector"
         assert "rate(" not in query or "$__rate_interval" in query
         # The legend tells series apart by labels that the query leaves.
         shown = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))

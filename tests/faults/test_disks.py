@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 from support.chat_client import PATIENCE_S, ChatClient, chat, check_exchange, final_text, text_of
+from support.figures import figure
 from support.process_agents import write_catalog
 from support.rest_client import metric_at, plain_http
 from support.server_process import ServerProcess, command, serving
 
 _SIZE = "size=8m,mode=700"
 COUNTED = 60
+ASKS = 5
 
 
 async def done(*arguments: object) -> str | None:
@@ -76,7 +78,7 @@ async def refuses(server: ServerProcess, client: ChatClient, session_id: str, re
     """Not ready, each ask is refused by name, the metric says it, and the log named the cause once."""
     await becomes(server, (503, "store_unavailable"))
     async with chat(server.address) as another:
-        for _ in range(5):
+        for _ in range(ASKS):
             [refusal] = await another.ask("hello", session_id=session_id)
             assert (refusal["code"], refusal["retryable"]) == ("store_unavailable", True)
     assert await metric_at(server.internal, "chat_store_writable") == 0
@@ -99,6 +101,8 @@ async def recovers(server: ServerProcess, client: ChatClient, session_id: str) -
     events = await client.ask("what is my name?", session_id=session_id)
     check_exchange(events)
     assert final_text(events) == "Your name is Zorblax."
+    told = f"{ASKS} of {ASKS} asks refused with `store_unavailable`, while what was stored could be read"
+    figure(f"{told}; what was running ended `ok` and whole")
 
 
 async def begin_counting(client: ChatClient) -> None:
@@ -142,3 +146,4 @@ async def test_on_a_read_only_disk_it_does_not_start_and_says_why(disk: Path, tm
     async with command("serve", "--port", 0, "--data", disk / "data", cwd=tmp_path) as server:
         assert await server.ended() != 0
         assert "Read-only file system" in server.stderr and "Traceback" not in server.stderr
+    figure("it ends, and names the read-only file system")

@@ -111,6 +111,9 @@ class Masks:
             return [self._masked(each, volatile) for each in value]
         if not isinstance(value, dict):
             return value
+        if volatile and value.get("channel") == "error" and "parts" in value:
+            # The words of an error, stored as a message.
+            value = {**value, "parts": [{**part, "text": "<text>"} for part in value["parts"]]}
         return {
             self._masked(name, volatile): (_volatile(value, name) if volatile else None) or self._masked(each, volatile)
             for name, each in value.items()
@@ -132,7 +135,8 @@ def _volatile(values: Json, name: str) -> str | None:
     if name == "statements":
         # Of a trust summary: how an answer is cut, and what each statement is found to rest on.
         return "<list>"
-    of_error = name in _WORDS_OF_ERRORS and "retryable" in values and isinstance(given, str)
+    is_error = "retryable" in values or values.get("channel") == "error"
+    of_error = name in _WORDS_OF_ERRORS and is_error and isinstance(given, str)
     words = of_error or name == "allowed_because" or (name == "title" and _is_session(values))
     return "<text>" if words else None
 

@@ -53,11 +53,17 @@ class Prometheus:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         give_up_at = time.monotonic() + _START_S
-        while not (listening := _LISTENING.search(self._log.read_text())):
+        # It listens before it has opened its storage, and refuses queries until then.
+        while not self._is_ready():
             assert self._process.poll() is None, self._log.read_text()
             assert time.monotonic() < give_up_at, "Prometheus did not start"
             time.sleep(0.05)
+
+    def _is_ready(self) -> bool:
+        if not (listening := _LISTENING.search(self._log.read_text())):
+            return False
         self.url = f"http://{listening[1]}"
+        return httpx.get(f"{self.url}/-/ready", timeout=_QUERY_S, trust_env=False).is_success
 
     def stop(self) -> None:
         process, self._process = self._process, None

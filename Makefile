@@ -15,9 +15,9 @@ LANES ?= 2
 IN_LANES := -n $(LANES) --dist loadfile --no-loadscope-reorder
 SERVICES := asyncapi_parser or axe or chromium or firefox or helm or keycloak or mcp_everything or mongodb or redis or typescript
 # They start servers, processes or whole campaigns.
-SLOW := e2e faults hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py client/test_reconnects.py transports/test_slow_clients.py transports/contract/test_calls_as_described.py sessions/test_maintenance.py
+SLOW := e2e faults gameday hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py client/test_reconnects.py transports/test_slow_clients.py transports/contract/test_calls_as_described.py sessions/test_maintenance.py
 
-.PHONY: run services test quick faults hostile tables contract clients vendor transcripts check lint types imports bench bench-doors bench-page screenshots profile lock sbom image clean
+.PHONY: run services test quick faults hostile gameday tables contract clients vendor transcripts check lint types imports bench bench-doors bench-page screenshots profile lock sbom image clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
@@ -44,6 +44,11 @@ faults: services
 hostile: services
 	HOSTILE=long $(BIN)/pytest tests/hostile
 	$(MAKE) tables
+
+# The faults of tests/gameday with the alerts as they are shipped, then the page with what was measured; some half an hour.
+gameday: services
+	GAMEDAY=long $(BIN)/pytest tests/gameday
+	cd tests && ../$(BIN)/python -m gameday.page
 
 # The tables of both pages, from docs/figures, where the two campaigns keep what they have measured.
 tables: .venv/.installed-dev

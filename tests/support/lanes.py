@@ -11,7 +11,7 @@ import pytest
 from services.shared import begin_run, end_run
 
 # Other folders follow these.
-_SLOWEST_FIRST = ("e2e", "hostile", "faults", "stores", "sessions", "relay", "transports", "auth")
+_SLOWEST_FIRST = ("gameday", "e2e", "hostile", "faults", "stores", "sessions", "relay", "transports", "auth")
 
 
 def in_lane() -> bool:

@@ -37,9 +37,9 @@ class ServerProcess:
         """The printed address of the internal listener; None if it is off."""
         return self._addresses()[1]
 
-    async def started(self, times: int = 1) -> None:
+    async def started(self, times: int = 1, timeout_s: float = PATIENCE_S) -> None:
         """Wait until it has printed its addresses so many times: each of its workers does."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(timeout_s):
             while len(_ADDRESSES.findall(self.stdout)) < times:
                 assert self.process.returncode is None, f"ended with {self.process.returncode}: {self.stderr}"
                 await asyncio.sleep(0.01)

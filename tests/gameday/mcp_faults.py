@@ -1,0 +1,41 @@
+"""Faults of an MCP server that an agent takes its tools from."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from gameday.fault import Fault
+from gameday.site import Site
+
+ASK = ("count | words 3 0", "remote")
+AWAY = {"dependency": "mcp:echo"}
+PANEL = ("agents.json", "MCP servers")
+
+
+@asynccontextmanager
+async def dead(site: Site) -> AsyncIterator[None]:
+    """Killed, and started again afterwards."""
+    assert site.mcp is not None
+    await asyncio.to_thread(site.mcp.stop)
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(site.mcp.start)
+
+
+MCP_FAULTS = [
+    Fault(
+        name="MCP server dead, and back again",
+        site="alone",
+        inject=dead,
+        alert="McpServerAway",
+        labels=AWAY,
+        panel=PANEL,
+        runbook="MCP server can't be reached",
+        log="MCP session lost",
+        fields={"mcp_server": "^echo$"},
+        felt="Agents that are built now are unavailable; others answer without the tool, and the model is told why.",
+        ask=ASK,
+        outcome="agent_unavailable",
+    ),
+]

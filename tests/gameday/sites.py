@@ -1,0 +1,144 @@
+"""The servers that the faults happen to, each with the neighbours that its faults need."""
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from gameday.site import Site
+from services.mcp_echo import EchoServer
+from services.mongodb import fresh_database
+from services.redis import Redis
+from support.fault_agents import MCP_ENTRY, write_catalog
+from support.faulty_line import faulty_line
+from support.providers.model_server import model_server
+from support.signing_realm import signing_realm
+from support.skewed_clock import SkewedClock
+
+ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant.assistant:Assistant"}
+TOOL_TIMEOUT_S, MODEL_TIMEOUT_S, MODEL_TIMEOUT_IN_FULL_S = 2, 5, 75
+_DISK = "size=16m,mode=700"
+
+MongoPort = Callable[[], int]
+"""The port of the run's MongoDB, which is started on first use."""
+
+
+@asynccontextmanager
+async def alone(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIterator[Site]:
+    """On SQLite, with a provider of models and an MCP server; where root may mount, on a disk of its own."""
+    disk = directory / "disk"
+    disk.mkdir()
+    mounted = await asyncio.to_thread(succeeds, "mount", "-t", "tmpfs", "-o", _DISK, "tmpfs", disk)
+    mcp = EchoServer("streamable_http", "--open")
+    await asyncio.to_thread(mcp.start)
+    write_catalog(directory, ASSISTANT, MCP_ENTRY)
+    try:
+        async with model_server() as provider:
+            site = Site(directory, in_full, provider, mcp=mcp, disk=disk if mounted else None)
+            site.arguments = ["--data", site.data]
+            url = f'{{"echo": {{"transport": "streamable_http", "url": "http://127.0.0.1:{mcp.port}/mcp", '
+            site.environment = {
+                "AGENTIC_MCP_SERVERS": url + f'"connect_timeout_s": 2, "tool_timeout_s": {TOOL_TIMEOUT_S}}}}}',
+                "AGENTIC_LIMITS__MODEL_TIMEOUT_S": str(MODEL_TIMEOUT_IN_FULL_S if in_full else MODEL_TIMEOUT_S),
+            }
+            async with site.running():
+                yield site
+    finally:
+        await asyncio.to_thread(mcp.stop)
+        if mounted:
+            assert await asyncio.to_thread(succeeds, "umount", disk)
+
+
+@asynccontextmanager
+async def fleet(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIterator[Site]:
+    """An instance of several: on MongoDB, with a Redis."""
+    redis = Redis(directory)
+    port = mongodb()
+    await asyncio.to_thread(redis.start)
+    write_catalog(directory)
+    try:
+        async with (
+            model_server() as provider,
+            faulty_line(port) as to_store,
+            faulty_line(redis.port) as to_redis,
+            fresh_database(f"mongodb://127.0.0.1:{port}/") as url,
+        ):
+            store = url.replace(f":{port}/", f":{to_store.port}/")
+            site = Site(
+                directory,
+                in_full,
+                provider,
+                ["--store", store, "--broadcast", f"redis://127.0.0.1:{to_redis.port}/0"],
+                {"AGENTIC_STORE__TIMEOUT_S": "4"},
+                lines={"store": to_store, "broadcast": to_redis},
+                clock=SkewedClock(directory / "clock", 0),
+            )
+            async with site.running():
+                yield site
+    finally:
+        await asyncio.to_thread(redis.stop)
+
+
+@asynccontextmanager
+async def workers(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIterator[Site]:
+    """Two workers of one server."""
+    redis = Redis(directory)
+    port = mongodb()
+    await asyncio.to_thread(redis.start)
+    write_catalog(directory)
+    try:
+        async with model_server() as provider, fresh_database(f"mongodb://127.0.0.1:{port}/") as url:
+            arguments = ["--store", url, "--broadcast", redis.url, "--workers", 2]
+            async with Site(directory, in_full, provider, arguments, workers=2).running() as site:
+                yield site
+    finally:
+        await asyncio.to_thread(redis.stop)
+
+
+@asynccontextmanager
+async def realm(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIterator[Site]:
+    """A server whose users sign in; the realm is reached over a line."""
+    write_catalog(directory)
+    async with (
+        model_server() as provider,
+        signing_realm() as keycloak,
+        faulty_line(int(keycloak.url.split(":")[2].split("/")[0])) as line,
+    ):
+        keycloak.url = keycloak.issuer = keycloak.url.replace(f":{line.target}/", f":{line.port}/")
+        environment = {"AGENTIC_AUTH__MODE": "keycloak", "AGENTIC_AUTH__KEYCLOAK__REALM_URL": keycloak.url}
+        site = Site(directory, in_full, provider, (), environment, token=keycloak.sign, lines={"realm": line})
+        async with site.running():
+            yield site
+
+
+@asynccontextmanager
+async def rooted(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIterator[Site]:
+    """On SQLite, in the directory of the tests."""
+    write_catalog(directory)
+    async with model_server() as provider, Site(directory, in_full, provider).running() as site:
+        yield site
+
+
+SITES: dict[str, Callable[[Path, bool, MongoPort], AbstractAsyncContextManager[Site]]] = {
+    "alone": alone,
+    "rooted": rooted,
+    "fleet": fleet,
+    "workers": workers,
+    "realm": realm,
+}
+
+
+def succeeds(*command: object) -> bool:
+    """Whether a program of the machine's does what it is asked for."""
+    program = shutil.which(str(command[0]))
+    return program is not None and subprocess.run([program, *map(str, command[1:])], check=False).returncode == 0
+
+
+def needed(path: Path | None) -> Path:
+    """The disk. Skips the test where none can be mounted."""
+    if path is None:
+        pytest.skip("no file system can be mounted here")
+    return path

@@ -29,6 +29,7 @@ _WRITES = frozenset(
         "change_session",
         "claim_chore",
         "clear_sessions",
+        "complete_rows",
         "complete_session",
         "copy",
         "copy_checkpoint",

@@ -116,7 +116,8 @@ class JwksCache:
             # A fetch for an unknown key id has refreshed all keys in the meantime.
             left_s = self._asked_at + self._pause_s() - self._clock()
             if left_s > 0:
-                await asyncio.sleep(left_s)
+                # No longer, because a fetch for an unknown key id may fail meanwhile, and then the pause is shorter.
+                await asyncio.sleep(min(left_s, ASK_AGAIN_S))
             else:
                 await self._fetched()
 

@@ -38,12 +38,16 @@ class LiveSession(ClientSession):
         self.has_ended = False
         """Whether the session is over: the server can't send anything more, or no longer knows it."""
         self._wakeup = wakeup
-        """Wakes the owner once the session has ended."""
+        """Wakes the owner once the session has ended, or whether it has is in doubt."""
         self._inbound = inbound
         """Lets in only answers that are registered with it."""
 
     def end(self) -> None:
         self.has_ended = True
+        self._wakeup.set()
+
+    def doubt(self) -> None:
+        """Let the owner see whether the server still answers."""
         self._wakeup.set()
 
     async def call(

@@ -177,6 +177,8 @@ class ServerSession:
             self._used_at = asyncio.get_running_loop().time()
         if session is None or session is not self._live:
             return failed("unavailable", self._unavailable)
+        # Does only this tool hang, or is the whole server frozen?
+        session.doubt()
         return failed("timeout", f"The tool did not end within {self._tool_timeout_s:g} seconds.")
 
     async def aclose(self) -> None:
@@ -268,7 +270,8 @@ class ServerSession:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[tuple[LiveSession, asyncio.Event]]:
         wakeup = asyncio.Event()
-        async with AsyncExitStack() as stack:
+        # Bounds the closing: a frozen server answers no goodbye, and until then its loss is not told.
+        async with asyncio.timeout(None) as closing, AsyncExitStack() as stack:
             async with asyncio.timeout(self._connect_timeout_s):
                 streams = await stack.enter_async_context(self._open_transport(wakeup.set))
                 session = await stack.enter_async_context(LiveSession(streams, wakeup, self._inbound))
@@ -284,6 +287,7 @@ class ServerSession:
                 yield session, wakeup
             finally:
                 self._live = None
+                closing.reschedule(asyncio.get_running_loop().time() + _CLOSE_S)
 
     async def _until_it_ends(self, session: LiveSession, wakeup: asyncio.Event) -> None:
         """Wait until the session is over or may rest. Raises if the server is gone, or no longer knows the session."""
@@ -298,7 +302,8 @@ class ServerSession:
                 await wakeup.wait()
             if wakeup.is_set() and not session.has_ended:
                 wakeup.clear()
-                # An answer broke off. Only a ping can show before the next call whether the server has crashed.
+                # An answer broke off, or did not come. Only a ping can show before the next call whether the server has
+                # crashed or is frozen.
                 async with asyncio.timeout(self._connect_timeout_s):
                     await session.send_ping()
 

@@ -17,6 +17,7 @@ from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.protocol.events import Reset
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.redis_messages import NotUnderstood, decode_entry, stream_of
+from agentic_backend.relay.redis_timing import timed
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ class RedisMirrors:
                 self._due |= set(self._mirrors)
                 read_all_at = _now() + _READ_EVERY_S
                 # Checks that the connection works.
-                with self._metrics.command("ping"):
+                with timed(self._metrics, "ping"):
                     await redis.ping()
             await self._subscribe(channels)
             await self._read(redis)
@@ -123,7 +124,7 @@ class RedisMirrors:
         while due := [self._mirrors[stream] for stream in self._due if stream in self._mirrors][:_STREAMS_PER_READ]:
             self._due -= {mirror.stream for mirror in due}
             places: dict[Any, int] = {mirror.stream: mirror.log.last_seq for mirror in due}
-            with self._metrics.command("read"):
+            with timed(self._metrics, "read"):
                 answer = await redis.xread(dict(places), count=_ENTRIES_PER_READ)
             # With RESP2 the answer is a list; redis-py types it for all protocols.
             for key, entries in cast("list[tuple[bytes, _Entries]]", answer):

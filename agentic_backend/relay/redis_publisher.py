@@ -34,6 +34,7 @@ from agentic_backend.relay.redis_messages import (
     entry_of,
     stream_of,
 )
+from agentic_backend.relay.redis_timing import timed
 from agentic_backend.telemetry.ids import log_ids
 
 _LOG = logging.getLogger(__name__)
@@ -229,7 +230,7 @@ class RedisPublisher:
         forgotten = self._add_deletions(pipeline)
         if not len(pipeline):
             return
-        with self._metrics.command("publish"):
+        with timed(self._metrics, "publish"):
             results = await pipeline.execute(raise_on_error=False)
         for _ in told:
             self._told.popleft()

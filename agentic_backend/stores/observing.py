@@ -1,5 +1,6 @@
 """Reports how long each operation of a store takes, whether it reads or writes, and whether the store answered."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,6 +8,11 @@ from typing import Literal
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.tracing.spans import CLIENT, spanned
+
+log = logging.getLogger(__name__)
+
+SLOW_S = 0.25
+"""As the alert StoreSlow has it."""
 
 Kind = Literal["read", "write"]
 
@@ -29,7 +35,6 @@ _WRITES = frozenset(
         "change_session",
         "claim_chore",
         "clear_sessions",
-        "complete_rows",
         "complete_session",
         "copy",
         "copy_checkpoint",
@@ -79,8 +84,12 @@ def observed(observe: Observer | None, operation: str, system: str) -> Iterator[
         answered = False
         raise
     finally:
+        took_s = time.perf_counter() - began
+        if took_s > SLOW_S and answered:
+            # What fails is told with its reason.
+            log.warning("store answers late", extra={"operation": operation, "took_ms": round(took_s * 1000)})
         if observe is not None:
-            observe(operation, kind_of(operation), time.perf_counter() - began, answered)
+            observe(operation, kind_of(operation), took_s, answered)
 
 
 def kind_of(operation: str) -> Kind:

@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import pytest
 from gameday.fault import Fault
 from gameday.site import Site
-from gameday.sites import needed
+from gameday.sites import needed, succeeds
 
 ASK = ("words 3 0", None)
 PANEL = ("stores.json", "Takes writes")
@@ -30,6 +31,45 @@ def fill(file: Path) -> None:
             ballast.write(bytes(512))
 
 
+@asynccontextmanager
+async def no_writes(site: Site) -> AsyncIterator[None]:
+    """A file that takes no writes stands for a file system that was mounted read-only by the kernel."""
+    log = site.data / "chat.sqlite3-wal"
+    # tmpfs knows no such attribute.
+    if site.disk is not None or not await asyncio.to_thread(succeeds, "chattr", "+i", log):
+        pytest.skip("no file can be made immutable here")
+    try:
+        yield
+    finally:
+        assert await asyncio.to_thread(succeeds, "chattr", "-i", log)
+
+
+@asynccontextmanager
+async def damaged_pages(site: Site) -> AsyncIterator[None]:
+    """Pages of messages are overwritten; afterwards a backup is restored."""
+    file = site.data / "chat.sqlite3"
+    # A server that ends moves all from the log into the file.
+    await site.restart()
+    backup = await asyncio.to_thread(file.read_bytes)
+    await asyncio.to_thread(overwrite, file)
+    try:
+        yield
+    finally:
+        await site.stop()
+        for left in site.data.glob("chat.sqlite3-*"):
+            left.unlink()
+        await asyncio.to_thread(file.write_bytes, backup)
+        await site.restart()
+
+
+def overwrite(file: Path) -> None:
+    """All pages after those of the schema."""
+    with file.open("r+b") as pages:
+        size = pages.seek(0, 2)
+        pages.seek(size // 4)
+        pages.write(b"\xa5" * (size - size // 4))
+
+
 DISK_FAULTS = [
     Fault(
         name="full disk",
@@ -44,5 +84,33 @@ DISK_FAULTS = [
         ask=ASK,
         outcome="store_unavailable",
         ready="store_unavailable",
+    ),
+    Fault(
+        name="read-only file",
+        site="rooted",
+        inject=no_writes,
+        alert="StoreRefusesWrites",
+        panel=PANEL,
+        runbook="its rights or mount",
+        log="database takes no writes",
+        fields={"reason": "SQLITE_IOERR_WRITE|SQLITE_READONLY"},
+        felt=FELT,
+        ask=ASK,
+        outcome="store_unavailable",
+        ready="store_unavailable",
+    ),
+    Fault(
+        name="damaged pages",
+        site="rooted",
+        inject=damaged_pages,
+        alert="StoreDamaged",
+        panel=("stores.json", "Damaged pages"),
+        runbook="quick_check",
+        log="database damaged",
+        fields={"advice": "restore a backup"},
+        felt="What lies in the damaged pages fails with `store_unavailable`; the instance gets no new clients.",
+        ask=ASK,
+        outcome="store_unavailable",
+        ready="store_damaged",
     ),
 ]

@@ -10,6 +10,7 @@ from gameday.site import Site
 ASK = ("count | words 3 0", "remote")
 AWAY = {"dependency": "mcp:echo"}
 PANEL = ("agents.json", "MCP servers")
+FELT = "Answers lack what the tool would have told, and the model is told why; agents built now are unavailable."
 
 
 @asynccontextmanager
@@ -23,6 +24,16 @@ async def dead(site: Site) -> AsyncIterator[None]:
         await asyncio.to_thread(site.mcp.start)
 
 
+@asynccontextmanager
+async def frozen(site: Site) -> AsyncIterator[None]:
+    assert site.mcp is not None
+    await asyncio.to_thread(site.mcp.pause)
+    try:
+        yield
+    finally:
+        site.mcp.resume()
+
+
 MCP_FAULTS = [
     Fault(
         name="MCP server dead, and back again",
@@ -34,8 +45,20 @@ MCP_FAULTS = [
         runbook="MCP server can't be reached",
         log="MCP session lost",
         fields={"mcp_server": "^echo$"},
-        felt="Agents that are built now are unavailable; others answer without the tool, and the model is told why.",
+        felt=FELT,
         ask=ASK,
-        outcome="agent_unavailable",
+    ),
+    Fault(
+        name="MCP server frozen",
+        site="alone",
+        inject=frozen,
+        alert="McpServerAway",
+        labels=AWAY,
+        panel=PANEL,
+        runbook="Frozen",
+        log="MCP call failed",
+        fields={"mcp_server": "^echo$", "tool": "^count$", "reason": "timeout"},
+        felt=FELT,
+        ask=ASK,
     ),
 ]

@@ -23,7 +23,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 NOTHING = "nothing"
 PEOPLE = 2
-_START_S, _ANSWER_S, _PAUSE_S = 180, 8, 0.1
+_START_S, _ANSWER_S, _PAUSE_S = 180, 8, 0.2
 
 
 @dataclass
@@ -113,8 +113,9 @@ class Site:
         outcomes: Counter[str] = Counter()
 
         async def ask() -> None:
+            chosen = {"agent_id": agent_id} if agent_id else {}
             while True:
-                outcomes[await self.outcome(message, agent_id)] += 1
+                outcomes[await self.outcome(message, chosen)] += 1
                 await asyncio.sleep(_PAUSE_S)
 
         people = [asyncio.create_task(ask()) for _ in range(PEOPLE)]
@@ -127,19 +128,36 @@ class Site:
                 if not isinstance(failed, asyncio.CancelledError):
                     raise failed if isinstance(failed, BaseException) else AssertionError(failed)
 
-    async def outcome(self, message: str, agent_id: str | None = None) -> str:
-        """Ask once, on a socket of its own: the status of the final, or the code of the error."""
-        chosen = {"agent_id": agent_id} if agent_id else {}
+    async def outcome(self, message: str, chosen: dict[str, str]) -> str:
+        """Ask once, on a socket of its own: the status of the final, or the code of the error.
+
+        `chosen` are fields of the ask, among them the session that it goes on in, which is kept there.
+        """
         token = self.token() if self.token else None
         try:
             async with asyncio.timeout(_ANSWER_S), chat(self.address, token=token) as client:
-                return outcome_of((await client.ask(message, **chosen))[-1])
+                end = (await client.ask(message, **chosen))[-1]
         except TimeoutError:
+            # It may still run, and a session has one at a time.
+            chosen.pop("session_id", None)
             return NOTHING
         except InvalidHandshake:
             return "handshake refused"
         except (ConnectionClosed, OSError, EOFError):
+            return await self._refusal(token) if token else "connection lost"
+        if end["type"] == "final":
+            chosen["session_id"] = end["session_id"]
+        return outcome_of(end)
+
+    async def _refusal(self, token: str) -> str:
+        """The status and the code that a call gets with this token: a socket is closed with neither."""
+        try:
+            async with plain_http(timeout=_ANSWER_S) as http:
+                headers = {"Authorization": f"Bearer {token}"}
+                answer = await http.get(f"{self.address}/agentic/v1/sessions", headers=headers)
+        except httpx.HTTPError:
             return "connection lost"
+        return f"{answer.status_code} {answer.json()['error']['code']}" if answer.status_code != 200 else "let in"
 
     @property
     def address(self) -> str:

@@ -20,7 +20,7 @@ from support.skewed_clock import SkewedClock
 
 ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant.assistant:Assistant"}
 TOOL_TIMEOUT_S, MODEL_TIMEOUT_S, MODEL_TIMEOUT_IN_FULL_S = 2, 5, 75
-_DISK = "size=16m,mode=700"
+_DISK = "size=64m,mode=700"
 
 MongoPort = Callable[[], int]
 """The port of the run's MongoDB, which is started on first use."""

@@ -1,0 +1,135 @@
+"""Faults of the server's own process, and of what it was given."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import yaml
+from gameday.fault import Fault
+from gameday.site import Site
+from support.chat_client import chat
+from support.processes import children
+
+ASK = ("words 3 0", None)
+
+
+@asynccontextmanager
+async def bad_catalog(site: Site) -> AsyncIterator[None]:
+    """A server that is started with an entry that names no class."""
+    file = site.directory / "agents_catalog.yaml"
+    good = file.read_text()
+    entries = [*yaml.safe_load(good)["agents"], {"id": "lost", "class_path": "no_such_module:Agent"}]
+    file.write_text(yaml.safe_dump({"agents": entries}))
+    try:
+        await site.restart()
+        yield
+    finally:
+        file.write_text(good)
+        await site.restart()
+
+
+@asynccontextmanager
+async def bad_reload(site: Site) -> AsyncIterator[None]:
+    """SIGHUP while the catalog is no YAML; then SIGHUP with the good one."""
+    file = site.directory / "agents_catalog.yaml"
+    good = file.read_text()
+    file.write_text("agents: [")
+    site.server.process.send_signal(signal.SIGHUP)
+    try:
+        yield
+    finally:
+        file.write_text(good)
+        said = len(site.log())
+        site.server.process.send_signal(signal.SIGHUP)
+        while not any(line["message"] == "catalog reloaded" for line in site.log()[said:]):
+            await asyncio.sleep(0.1)
+
+
+def blocking(short_s: int, full_s: int) -> Callable[[Site], AbstractAsyncContextManager[None]]:
+    """An agent's tool blocks the event loop for so long."""
+
+    @asynccontextmanager
+    async def inject(site: Site) -> AsyncIterator[None]:
+        blocked_s = full_s if site.in_full else short_s
+        async with chat(site.address) as client:
+            await client.send({"message": f"freeze {blocked_s} | words 3 0"})
+            yield
+
+    return inject
+
+
+@asynccontextmanager
+async def killed_worker(site: Site) -> AsyncIterator[None]:
+    os.kill(children(site.server.pid)[0], signal.SIGKILL)
+    yield
+
+
+PROCESS_FAULTS = [
+    Fault(
+        name="blocked event loop",
+        # Not that of the other block: a line that blocks again is told again only after a minute.
+        site="rooted",
+        inject=blocking(2, 2),
+        alert="EventLoopBlocked",
+        labels={"agent_id": "scripted"},
+        panel=("agents.json", "Event loop blocked, by agent"),
+        runbook="code that waits without `await`",
+        log="code blocks the event loop",
+        fields={"agent_id": "^scripted$", "line": r"fault_agents\.py:\d+", "stack": "freeze"},
+        felt="Everybody's answers stand still for as long.",
+        ask=ASK,
+    ),
+    Fault(
+        name="event loop that stands",
+        site="alone",
+        inject=blocking(14, 25),
+        alert="EventLoopStands",
+        sooner={"> 5": "> 2"},
+        panel=("saturation.json", "Event loop silent"),
+        runbook="written while the block lasts",
+        log="code blocks the event loop",
+        fields={"agent_id": "^scripted$", "line": r"fault_agents\.py:\d+", "stack": "freeze"},
+        felt="Nobody on this instance gets an answer.",
+        ask=ASK,
+        outcome="nothing",
+        ready="event_loop_blocked",
+    ),
+    Fault(
+        name="SIGHUP with a bad catalog",
+        site="alone",
+        inject=bad_reload,
+        alert="ReloadFailed",
+        panel=("agents.json", "Last reload"),
+        runbook="catalog not reloaded",
+        log="catalog not reloaded",
+        fields={"problems": "agents_catalog"},
+        felt="Nothing: the catalog from before goes on. SIGHUP with a good one ends it.",
+        ask=ASK,
+    ),
+    Fault(
+        name="bad catalog",
+        site="alone",
+        inject=bad_catalog,
+        alert="CatalogProblems",
+        panel=("agents.json", "Faults of the catalog"),
+        runbook="catalog problem",
+        log="catalog problem",
+        fields={"problem": "no_such_module"},
+        felt="The agent is missing; the others answer.",
+        ask=ASK,
+    ),
+    Fault(
+        name="killed worker",
+        site="workers",
+        inject=killed_worker,
+        alert="WorkerRestarts",
+        panel=("sockets.json", "Processes that started"),
+        runbook="-9 is mostly the memory limit",
+        log="worker ended",
+        fields={"status": "^-9$"},
+        felt="Its sockets close and connect again; what it ran is interrupted and can be continued.",
+        ask=ASK,
+    ),
+]

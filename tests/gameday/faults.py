@@ -35,7 +35,6 @@ BY_PROMTOOL_ALONE = {
     "EventLoopLate": "It is load, and no fault.",
     "MemoryNearLimit": "It takes a cgroup with a limit, which tests may not make.",
     "ChoresFail": "It looks back for half an hour.",
-    "DescriptorsShort": "tests/hostile/test_connections.py lets descriptors run out; the catalogue lacks it.",
     "FirstTokenSlow": "Its ranges are of an hour; the catalogue lacks a slow model.",
     "UsageLost": "It takes a store that is away for longer than a game day.",
 }

@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import resource
 import signal
+import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 
 import yaml
 from gameday.fault import Fault
@@ -12,6 +14,7 @@ from gameday.site import Site
 from support.chat_client import chat
 from support.processes import children
 
+DESCRIPTORS = 256
 ASK = ("words 3 0", None)
 
 
@@ -61,6 +64,25 @@ def blocking(short_s: int, full_s: int) -> Callable[[Site], AbstractAsyncContext
 
 
 @asynccontextmanager
+async def few_descriptors(site: Site) -> AsyncIterator[None]:
+    """A server with a low limit, and more connections than it allows."""
+    site.preexec_fn = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+    await site.restart()
+    try:
+        with ExitStack() as stack:
+            for _ in range(2 * DESCRIPTORS):
+                stack.enter_context(await asyncio.to_thread(connected, site.public_port))
+            yield
+    finally:
+        site.preexec_fn = None
+        await site.restart()
+
+
+def connected(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=30)
+
+
+@asynccontextmanager
 async def killed_worker(site: Site) -> AsyncIterator[None]:
     os.kill(children(site.server.pid)[0], signal.SIGKILL)
     yield
@@ -95,6 +117,19 @@ PROCESS_FAULTS = [
         ask=ASK,
         outcome="nothing",
         ready="event_loop_blocked",
+    ),
+    Fault(
+        name="file descriptors short",
+        site="rooted",
+        inject=few_descriptors,
+        alert="DescriptorsShort",
+        panel=("saturation.json", "File descriptors in use"),
+        runbook="file descriptors run out",
+        log="file descriptors run out, connections are dropped",
+        fields={"count": r"\d+"},
+        felt="New connections are dropped; open sockets go on.",
+        ask=ASK,
+        outcome="connection lost|handshake refused|nothing",
     ),
     Fault(
         name="SIGHUP with a bad catalog",

@@ -70,7 +70,7 @@ async def test_a_conversation_is_kept_and_deleted(mongodb_url: str, tmp_path: Pa
         assert (await http.get("/sessions")).json()["sessions"] == []
         told = await metrics(server)
         assert 'chat_dependency_up{dependency="store"} 1.0' in told
-        assert 'chat_store_operation_seconds_count{operation="begin_exchange",outcome="ok"} 2.0' in told
+        assert 'chat_store_operation_seconds_count{kind="write",operation="begin_exchange",outcome="ok"} 2.0' in told
 
 
 @pytest.mark.mongodb

@@ -156,10 +156,19 @@ def test_prometheus_scrapes_the_server_by_a_name_that_it_answers_to(settings: Se
     place, name = configuration.removeprefix("--config.file=").rsplit("/", 1)
     read = yaml.safe_load((mounted("prometheus")[place] / name).read_text())
     targets = [target for job in read["scrape_configs"] for each in job["static_configs"] for target in each["targets"]]
-    assert f"server:{settings.server.internal_port}" in targets
+    # One port tells of all workers.
+    assert targets == [f"server:{settings.server.internal_port}"]
     for target in targets:
         host = target.partition(":")[0]
         assert host in SERVICES and host in settings.server.allowed_hosts
+
+
+def test_prometheus_keeps_the_month_of_the_objectives() -> None:
+    [kept] = [word for word in SERVICES["prometheus"]["command"] if "retention.time=" in word]
+    assert f"`{kept}`" in (CHECKOUT / "docs" / "slo.md").read_text()
+    rules = (CHECKOUT / "config" / "prometheus" / "rules" / "recording.yaml").read_text()
+    longest_days = max(map(int, re.findall(r"\[(\d+)d(?::\w+)?\]", rules)))
+    assert int(kept.rpartition("=")[2].removesuffix("d")) > longest_days
 
 
 def test_grafana_finds_its_prometheus_and_its_dashboards() -> None:

@@ -3,6 +3,8 @@
 No cluster runs it here.
 """
 
+import json
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from services.helm import helm_build
+from services.promtool import promtool
 from support.dockerfile import instructions
 
 from agentic_backend.agents.agent_manager import AgentManager
@@ -26,6 +29,10 @@ CHART = CHECKOUT / "config" / "helm" / "agentic-backend"
 KUBERNETES = "1.34"
 HELM_S = 60
 FLEET, SINGLE = (CHART / "ci" / name for name in ("production.yaml", "single.yaml"))
+RULES = CHECKOUT / "config" / "prometheus" / "rules"
+DASHBOARDS = sorted((CHECKOUT / "config" / "grafana" / "dashboards").glob("*.json"))
+# Of the values in ci/production.yaml.
+RUNBOOKS = "https://git.example.org/operations/runbooks"
 
 Object = dict[str, Any]
 
@@ -41,7 +48,7 @@ def template(values: Path, *sets: str) -> subprocess.CompletedProcess[str]:
 
 
 def rendered(values: Path, *sets: str) -> dict[str, Object]:
-    """The objects by kind, those of a kind that has several by kind and name; each is one that Kubernetes knows."""
+    """The objects by kind, those not named as the release by kind and name; each is one that Kubernetes knows."""
     done = template(values, *sets)
     assert done.returncode == 0, done.stderr
     read = subprocess.run(
@@ -51,7 +58,8 @@ def rendered(values: Path, *sets: str) -> dict[str, Object]:
     objects: dict[str, Object] = {}
     for made in yaml.safe_load_all(done.stdout):
         if made is not None:
-            kind = made["kind"] if made["kind"] not in objects else f"{made['kind']} {made['metadata']['name']}"
+            named = f"{made['kind']} {made['metadata']['name']}"
+            kind = made["kind"] if made["metadata"]["name"] == "chat" else named
             objects[kind] = made
     assert len(objects) == len(read.stdout.split())
     return objects
@@ -93,7 +101,11 @@ def test_a_field_that_no_kind_has_is_found() -> None:
 
 def test_what_is_made_is_what_the_values_say(fleet: dict[str, Object], single: dict[str, Object]) -> None:
     both = {"ServiceAccount", "ConfigMap", "Service", "Service chat-internal", "Deployment", "PodDisruptionBudget"}
-    assert set(fleet) == both | {"NetworkPolicy", "HorizontalPodAutoscaler", "Ingress", "ServiceMonitor"}
+    assert set(fleet) == both | {
+        *("NetworkPolicy", "HorizontalPodAutoscaler", "Ingress", "ServiceMonitor"),
+        *("PrometheusRule chat-alerts", "PrometheusRule chat-recording"),
+        *(f"ConfigMap chat-dashboard-{path.stem}" for path in DASHBOARDS),
+    }
     assert set(single) == both | {"Secret", "PersistentVolumeClaim"}
 
 
@@ -226,8 +238,6 @@ def test_what_selects_finds_the_pods(fleet: dict[str, Object]) -> None:
         assert selector.items() <= labels
     assert monitored.items() <= fleet["Service chat-internal"]["metadata"]["labels"].items()
     assert not monitored.items() <= fleet["Service"]["metadata"]["labels"].items()
-    job = fleet["ServiceMonitor"]["spec"]["jobLabel"]
-    assert fleet["Service chat-internal"]["metadata"]["labels"][job].startswith("agentic")
     [endpoint] = fleet["ServiceMonitor"]["spec"]["endpoints"]
     assert endpoint["port"] in {port["name"] for port in fleet["Service chat-internal"]["spec"]["ports"]}
 
@@ -250,6 +260,56 @@ def test_who_may_reach_which_port(fleet: dict[str, Object]) -> None:
     assert int(body) == Settings().limits.frame_bytes
 
 
+def rules_of(objects: dict[str, Object], name: str) -> tuple[Object, Object]:
+    """The rules that the chart has made, and those of config/prometheus."""
+    written: Object = yaml.safe_load((RULES / f"{name}.yaml").read_text())
+    made: Object = objects[f"PrometheusRule chat-{name}"]
+    assert made["metadata"]["labels"]["release"] == "prometheus", "else the operator does not find it"
+    return made["spec"], written
+
+
+def test_rules_are_those_of_prometheus_and_lead_to_the_runbooks(fleet: dict[str, Object]) -> None:
+    made, written = rules_of(fleet, "recording")
+    assert made == written
+    made, written = rules_of(fleet, "alerts")
+    urls = [rule["annotations"].pop("runbook_url") for group in made["groups"] for rule in group["rules"]]
+    names = [rule["annotations"].pop("runbook_url") for group in written["groups"] for rule in group["rules"]]
+    assert made == written
+    assert urls == [name.replace("{{ $externalLabels.runbooks }}", RUNBOOKS) for name in names]
+    for url in urls:
+        assert (CHECKOUT / "docs" / "runbooks" / url.removeprefix(f"{RUNBOOKS}/")).is_file()
+
+
+@pytest.mark.parametrize("name", ["alerts", "recording"])
+def test_prometheus_takes_the_rules(fleet: dict[str, Object], name: str, tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules_of(fleet, name)[0]))
+    succeeded, said = promtool("check", "rules", str(tmp_path / "rules.yaml"))
+    assert succeeded, said
+
+
+def test_alerts_know_the_server_by_the_job_of_its_release(fleet: dict[str, Object]) -> None:
+    [endpoint] = fleet["ServiceMonitor"]["spec"]["endpoints"]
+    [relabeling] = endpoint["relabelings"]
+    assert relabeling == {"targetLabel": "job", "replacement": "agentic-default-chat"}
+    selectors = set(re.findall(r'\bjob=~"([^"]+)"', yaml.safe_dump(rules_of(fleet, "alerts")[0])))
+    assert selectors
+    for selector in selectors:
+        assert re.fullmatch(selector, relabeling["replacement"])
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+def test_grafana_s_sidecar_finds_the_dashboards(fleet: dict[str, Object], path: Path) -> None:
+    made = fleet[f"ConfigMap chat-dashboard-{path.stem}"]
+    assert made["metadata"]["labels"]["grafana_dashboard"] == "1"
+    [(name, content)] = made["data"].items()
+    assert name == f"agentic-{path.name}", "the sidecar writes all dashboards to one folder"
+    dashboard, written = json.loads(content), json.loads(path.read_text())
+    for each in written["templating"]["list"]:
+        if each["name"] == "runbooks":
+            each["query"] = RUNBOOKS
+    assert dashboard == written
+
+
 def test_a_single_pod_lets_go_of_its_file_before_the_next_takes_it(single: dict[str, Object]) -> None:
     assert single["Deployment"]["spec"]["strategy"] == {"type": "Recreate"}
     assert single["Deployment"]["spec"]["replicas"] == 1
@@ -266,6 +326,8 @@ def test_a_single_pod_lets_go_of_its_file_before_the_next_takes_it(single: dict[
         (FLEET, "settings.auth.mode=developer", "settings/auth/mode"),
         (FLEET, "secrets.names={OPENAI_API_KEY}", "there is no store"),
         (FLEET, "secrets.existingSecret=", "secrets.values has no AGENTIC_STORE__URL"),
+        (FLEET, "runbooks=", "alerts and dashboards link to runbooks"),
+        (FLEET, "runbooks=docs/runbooks", "runbooks"),
         (SINGLE, "replicas=2", "serves one pod"),
         (SINGLE, "autoscaling.enabled=true", "serves one pod"),
     ],

@@ -37,8 +37,9 @@ class LineWriter:
         self._dropped = dropped
         self._most = queued_bytes
         self._tick = tick
-        # Guards the fields below; held for moments only, never during a write.
-        self._changed = threading.Condition(threading.Lock())
+        # Guards the fields below; held for moments only, never during a write. Its thread may take it again: a line may
+        # be logged in between, see throttled_handler.
+        self._changed = threading.Condition(threading.RLock())
         # The lines that wait, the oldest first, and their bytes.
         self._lines: deque[bytes] = deque()
         self._bytes = 0

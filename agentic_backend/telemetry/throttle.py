@@ -47,7 +47,8 @@ class Throttle(logging.Filter):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        self._lock = threading.Lock()
+        # Its thread may take it again: a line may be logged in between, see throttled_handler.
+        self._lock = threading.RLock()
         self._kinds: dict[Hashable, _Kind] = {}
         # When the first window ends.
         self._due = math.inf
@@ -78,11 +79,10 @@ class Throttle(logging.Filter):
         with self._lock:
             if now < self._due and not at_end:
                 return []
-            ended = {key: kind for key, kind in self._kinds.items() if at_end or now >= kind.until}
-            for key in ended:
-                del self._kinds[key]
-            self._due = min((kind.until for kind in self._kinds.values()), default=math.inf)
-        return [_summary(kind) for kind in ended.values() if kind.left_out]
+            over = [(key, kind) for key, kind in list(self._kinds.items()) if at_end or now >= kind.until]
+            ended = [kind for key, kind in over if self._kinds.pop(key, None) is kind]
+            self._due = min((kind.until for kind in list(self._kinds.values())), default=math.inf)
+        return [_summary(kind) for kind in ended if kind.left_out]
 
 
 def _is_of_an_exchange(record: logging.LogRecord) -> bool:

@@ -1,6 +1,7 @@
 """Faults of an MCP server that an agent takes its tools from."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -34,6 +35,17 @@ async def frozen(site: Site) -> AsyncIterator[None]:
         site.mcp.resume()
 
 
+@asynccontextmanager
+async def hanging(site: Site) -> AsyncIterator[None]:
+    """One tool does not come back; the server answers all else."""
+    assert site.mcp is not None
+    site.mcp.signal(signal.SIGUSR1)
+    try:
+        yield
+    finally:
+        site.mcp.signal(signal.SIGUSR2)
+
+
 MCP_FAULTS = [
     Fault(
         name="MCP server dead, and back again",
@@ -60,5 +72,19 @@ MCP_FAULTS = [
         fields={"mcp_server": "^echo$", "tool": "^count$", "reason": "timeout"},
         felt=FELT,
         ask=ASK,
+    ),
+    Fault(
+        name="MCP server hanging in a call",
+        site="alone",
+        inject=hanging,
+        alert="ToolsFail",
+        labels={"gen_ai_tool_name": "dawdle"},
+        sooner={">= 5": ">= 2"},
+        panel=("agents.json", "Calls that fail, by tool"),
+        runbook="what hangs is behind it",
+        log="MCP call failed",
+        fields={"mcp_server": "^echo$", "tool": "^dawdle$", "reason": "timeout"},
+        felt="Answers wait for `mcp_servers.<name>.tool_timeout_s`, and lack what the tool would have told.",
+        ask=("dawdle | words 3 0", "remote"),
     ),
 ]

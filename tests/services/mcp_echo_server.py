@@ -12,6 +12,7 @@ import json
 import logging
 import math
 import os
+import signal
 import socket
 import sys
 import time
@@ -52,6 +53,9 @@ statuses: list[int] = []
 
 cancelled: list[str] = []
 """The tools whose calls were cancelled."""
+
+signals: list[int] = []
+"""Those that the process has got: `dawdle` hangs after SIGUSR1, until SIGUSR2."""
 
 
 def fingerprint(secret: str) -> str:
@@ -188,6 +192,14 @@ async def hang() -> str:
 
 
 @server.tool()
+async def dawdle() -> str:
+    """Come back at once, unless a signal has told the process to hang."""
+    while signals and signals[-1] == signal.SIGUSR1:
+        await asyncio.sleep(0.05)
+    return "done"
+
+
+@server.tool()
 def cancellations() -> str:
     """Tell how many calls were cancelled."""
     return str(len(cancelled))
@@ -321,6 +333,8 @@ def _end(token: str) -> float:
 
 def main(transport: str, *options: str) -> None:
     logging.disable()
+    for told in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(told, lambda number, frame: signals.append(number))
     if transport == "stdio":
         server.run("stdio")
         return

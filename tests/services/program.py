@@ -41,6 +41,10 @@ class Program:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def stop(self) -> None:
         """Kill it, as a power failure would; it may have crashed already."""
         process, self._process = self._process, None

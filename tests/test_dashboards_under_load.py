@@ -36,7 +36,8 @@ PEOPLE = 3
 MOST_ROUNDS, LONGEST_S = 4, 400
 FORBIDDEN = "gazpacho"
 EMPTY: dict[str, str] = {
-    "saturation: Memory, and what is allowed (B)": "there is a limit only in a container or a unit that has one"
+    "saturation: Memory, and what is allowed (B)": "there is a limit only in a container or a unit that has one",
+    "saturation: Share of the memory limit (A)": "the same",
 }
 SETTINGS: dict[str, Any] = {
     # A machine that is slow is no outage.

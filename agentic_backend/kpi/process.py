@@ -4,7 +4,7 @@ import platform
 from collections.abc import Callable
 from importlib.metadata import version
 
-from agentic_backend.kpi.memory_limit import memory_limit
+from agentic_backend.kpi.memory_use import memory_use
 from agentic_backend.kpi.registry import SHORT, MetricsRegistry
 
 
@@ -18,7 +18,8 @@ class ProcessMetrics:
             "chat_event_loop_silent_seconds", "For how long the event loop has not turned.", together="max"
         )
         metrics.add_process()
-        metrics.gauge_if_known("chat_memory_limit_bytes", "The memory that the cgroup allows.", memory_limit, "max")
+        metrics.gauge_if_known("chat_memory_limit_bytes", "The memory limit that is nearest.", _memory_limit, "max")
+        metrics.gauge_if_known("chat_memory_used_ratio", "How much of this limit is used.", _memory_used, "max")
         self._instance = metrics.gauge("chat_instance_info", "The instance; always 1.", "instance", together="max")
         build = metrics.gauge("chat_build_info", "What runs; always 1.", "version", "python", together="max")
         build.labels(version("agentic-backend"), platform.python_version()).set(1)
@@ -37,3 +38,13 @@ class ProcessMetrics:
     def loop_blocked(self, agent_id: str, blocked_s: float) -> None:
         """One step of code of this agent (empty: of none) has blocked the event loop."""
         self._blocked.labels(agent_id).observe(blocked_s)
+
+
+def _memory_limit() -> float | None:
+    use = memory_use()
+    return None if use is None else use.limit
+
+
+def _memory_used() -> float | None:
+    use = memory_use()
+    return None if use is None else use.ratio

@@ -36,6 +36,7 @@ from agentic_backend.server.accepted_connections import (
 )
 from agentic_backend.server.bounded_http import BoundedHttp
 from agentic_backend.server.internal_listener import InternalListener
+from agentic_backend.server.memory_watch import watched_memory
 from agentic_backend.server.message_pace import LargeMessages
 from agentic_backend.server.process_end import StopOrder, end_in_time, leave_now
 from agentic_backend.server.reloads import Reloads
@@ -183,6 +184,7 @@ async def running(
     """
     drain = drain or Drain()
     async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(watched_memory())
         public = stack.enter_context(bound or bind(settings.server.host, settings.server.port))
         internal_port = settings.server.internal_listener_port
         internal = None

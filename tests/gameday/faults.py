@@ -33,7 +33,6 @@ BY_PROMTOOL_ALONE = {
     "InstanceDown": "tests/test_alerts_on_a_server.py fires it with an instance that is not there.",
     "RunningNearLimit": "It is load, and no fault.",
     "EventLoopLate": "It is load, and no fault.",
-    "MemoryNearLimit": "It takes a cgroup with a limit, which tests may not make.",
     "ChoresFail": "It looks back for half an hour.",
     "FirstTokenSlow": "Its ranges are of an hour; the catalogue lacks a slow model.",
     "UsageLost": "It takes a store that is away for longer than a game day.",

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from pathlib import Path
 
 import yaml
 from gameday.fault import Fault
@@ -15,6 +16,8 @@ from support.chat_client import chat
 from support.processes import children
 
 DESCRIPTORS = 256
+# A server has more than a gigabyte of address space, most of which is memory of nothing.
+LEFT_MB, HOARDED_MB = 256, 192
 ASK = ("words 3 0", None)
 
 
@@ -83,6 +86,25 @@ def connected(port: int) -> socket.socket:
 
 
 @asynccontextmanager
+async def memory_taken(site: Site) -> AsyncIterator[None]:
+    """A tool takes most of what the server may still take."""
+    pid = site.server.pid
+    most = resource.prlimit(pid, resource.RLIMIT_AS)[1]
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + (LEFT_MB << 20)
+    resource.prlimit(pid, resource.RLIMIT_AS, (limit, most))
+    try:
+        while await site.outcome(f"hoard {HOARDED_MB} | words 1 0", {}) != "ok":
+            pass
+        yield
+    finally:
+        # The limit stays until the memory is given back.
+        while await site.outcome("hoard 0 | words 1 0", {}) != "ok":
+            pass
+        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
+
+
+@asynccontextmanager
 async def killed_worker(site: Site) -> AsyncIterator[None]:
     os.kill(children(site.server.pid)[0], signal.SIGKILL)
     yield
@@ -130,6 +152,18 @@ PROCESS_FAULTS = [
         felt="New connections are dropped; open sockets go on.",
         ask=ASK,
         outcome="connection lost|handshake refused|nothing",
+    ),
+    Fault(
+        name="memory near its limit",
+        site="alone",
+        inject=memory_taken,
+        alert="MemoryNearLimit",
+        panel=("saturation.json", "Share of the memory limit"),
+        runbook="`memory near its limit`",
+        log="memory near its limit",
+        fields={"used_bytes": r"^\d{9,}$", "limit_bytes": r"^\d{9,}$"},
+        felt="Nothing yet; beyond it the system kills the process.",
+        ask=ASK,
     ),
     Fault(
         name="SIGHUP with a bad catalog",

@@ -31,6 +31,9 @@ from agentic_backend.mcp.mcp_runtime import MCPRuntime
 NOTES = "notes.txt"
 """The file in the server's directory to which `note`, `send` and `stumble` add a line at each run."""
 
+_held: list[bytes] = []
+"""What `hoard` holds."""
+
 _STEP = "|"
 _TOKENS = ("words", "spout", "hold")
 
@@ -190,6 +193,13 @@ def block(value: str) -> str:
 
 
 @tool
+def hoard(value: str) -> str:
+    """Hold so many megabytes, instead of those from before."""
+    _held[:] = [b"x" * (int(value) << 20)]
+    return "held"
+
+
+@tool
 async def freeze(value: str) -> str:
     """Block the event loop for some seconds, as code does that forgets to await."""
     time.sleep(float(value))
@@ -208,7 +218,7 @@ async def ignore(value: str) -> str:
     return "done"
 
 
-TOOLS: list[BaseTool] = [note, send, stumble, pause, block, freeze, ignore]
+TOOLS: list[BaseTool] = [note, send, stumble, pause, block, hoard, freeze, ignore]
 
 
 class Scripted(AgentFlow):

@@ -1,0 +1,38 @@
+"""The lines about memory: one when the limit gets near, one when it is so no longer."""
+
+import logging
+
+import pytest
+
+from agentic_backend.kpi.memory_use import MemoryUse
+from agentic_backend.server.memory_watch import MemoryWatch
+
+
+def told(caplog: pytest.LogCaptureFixture, *used: int | None) -> list[tuple[str, int]]:
+    """What is logged while a process with a limit of 1,000 bytes uses so many; None: it has no limit."""
+    uses = iter([None if each is None else MemoryUse(each, 1000) for each in used])
+    watch = MemoryWatch(lambda: next(uses))
+    with caplog.at_level(logging.INFO, logger="agentic_backend.server.memory_watch"):
+        for _ in used:
+            watch.look()
+    return [(record.message, getattr(record, "used_bytes", 0)) for record in caplog.records]
+
+
+NEAR, OVER = "memory near its limit", "memory no longer near its limit"
+
+
+@pytest.mark.parametrize(
+    ("used", "lines"),
+    [
+        ((100, 900), []),
+        ((None, None), []),
+        ((100, 901, 950, 999), [(NEAR, 901)]),
+        ((901, 860, 901, 840, 100), [(NEAR, 901), (OVER, 840)]),
+        ((950, 100, 950), [(NEAR, 950), (OVER, 100), (NEAR, 950)]),
+        ((950, None), [(NEAR, 950), (OVER, 0)]),
+    ],
+)
+def test_the_log_has_one_line_when_the_limit_gets_near_and_one_when_that_is_over(
+    caplog: pytest.LogCaptureFixture, used: tuple[int | None, ...], lines: list[tuple[str, int]]
+) -> None:
+    assert told(caplog, *used) == lines

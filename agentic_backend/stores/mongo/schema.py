@@ -69,7 +69,7 @@ MIGRATIONS: Sequence[Migration] = (Migration("marks_of_messages", _mark_messages
 
 async def open_schema(database: Database) -> None:
     """Give a new database its version, or look at the one that is there, and make indexes. Raises SchemaTooNew."""
-    await _check(database)
+    await _checked_stamp(database)
     await _make_indexes_at_once(database)
 
 
@@ -84,7 +84,8 @@ async def version_in_words(database: Database) -> str:
     return f"schema version {stamp['version']}{migrates}"
 
 
-async def _check(database: Database) -> None:
+async def _checked_stamp(database: Database) -> Document:
+    """The stamp; a database that has none gets one, whether it is new or older than stamps. Raises SchemaTooNew."""
     meta, known = database["meta"], len(MIGRATIONS)
     stamp = await meta.find_one(_ID)
     if stamp is None:
@@ -94,6 +95,7 @@ async def _check(database: Database) -> None:
             stamp = await meta.find_one(_ID) or stamp
     if stamp["min_reader"] > known:
         raise SchemaTooNew(stamp["version"], known)
+    return stamp
 
 
 def _min_reader(version: int) -> int:
@@ -150,7 +152,8 @@ class Schema(Part):
     @operation
     async def _migrate(self, database: Database) -> Upgraded | None:
         """One batch of the next migration; None if all are completed."""
-        stamp = await database["meta"].find_one(_ID) or {"version": 0, "min_reader": 0}
+        # Somebody may have restored a database without a stamp while the server ran.
+        stamp = await _checked_stamp(database)
         version = stamp["version"]
         if version >= len(MIGRATIONS):
             return None

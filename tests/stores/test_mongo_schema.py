@@ -1,5 +1,6 @@
 """The schema of a MongoDB: stamped, refused where it needs a newer server, brought up to date beside old servers."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -164,3 +165,10 @@ async def test_a_new_index_of_what_is_stored_is_made_while_servers_run(open_mong
     assert await upgrade(store) == [("index messages exchange_id_rank", 0, 0)]
     made = (await database["messages"].index_information()).values()
     assert ["exchange_id", "rank"] in [[name for name, _ in each["key"]] for each in made]
+
+
+@ON_BOTH
+async def test_servers_that_open_a_new_database_at_the_same_time_make_one_schema(open_mongo: OpenMongo) -> None:
+    stores = await asyncio.gather(*(open_mongo() for _ in range(6)))
+    assert await stamp(stores[0]) == {"_id": "schema", "version": len(MIGRATIONS), "min_reader": 0}
+    assert [await store.upgrades_left() for store in stores] == [0] * 6

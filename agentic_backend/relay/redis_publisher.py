@@ -41,6 +41,8 @@ _LOG = logging.getLogger(__name__)
 
 STREAM_MAX_EVENTS = 10_000
 STREAM_TTL_S = 3600
+# Who comes later reads the store. At fifty turns a second an hour of ended streams is a gigabyte.
+ENDED_STREAM_TTL_S = 300
 # How long text gathers, so that not every token costs a command; people don't notice the delay.
 _TEXT_INTERVAL_S = 0.04
 # A stream's time to live is renewed with the first event after this time.
@@ -274,7 +276,8 @@ class RedisPublisher:
         now = asyncio.get_running_loop().time()
         if now >= publication.renew_at or _is_last(events[-1]):
             publication.renew_at = now + _RENEW_AFTER_S
-            pipeline.expire(publication.stream, STREAM_TTL_S)
+            has_ended = isinstance(events[-1], Final)
+            pipeline.expire(publication.stream, ENDED_STREAM_TTL_S if has_ended else STREAM_TTL_S)
         pipeline.publish(publication.stream, b"")
         return events, place
 

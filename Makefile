@@ -17,7 +17,7 @@ SERVICES := asyncapi_parser or axe or chromium or firefox or helm or keycloak or
 # They start servers, processes or whole campaigns.
 SLOW := e2e faults gameday hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py client/test_reconnects.py transports/test_slow_clients.py transports/contract/test_calls_as_described.py sessions/test_maintenance.py
 
-.PHONY: run services test quick faults hostile gameday tables contract clients vendor transcripts check lint types imports bench bench-doors bench-page screenshots profile lock sbom image clean
+.PHONY: run services test quick faults hostile gameday tables contract clients vendor transcripts check lint types imports bench bench-capacity bench-doors bench-page screenshots profile lock sbom image clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
@@ -90,6 +90,9 @@ bench-doors: .venv/.installed-dev
 	cd bench && ../$(BIN)/python doors.py
 
 # What the chat page costs its users, in Chromium; some five minutes on an otherwise idle machine.
+bench-capacity: services
+	cd bench && ../$(BIN)/python capacity.py
+
 bench-page: services
 	cd bench && ../$(BIN)/python page.py
 

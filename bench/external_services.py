@@ -9,10 +9,12 @@ from pathlib import Path
 # Before the tests' own modules are imported, which live there.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from redis import Redis as Client
 from services.ferretdb import FerretDb
 from services.mcp_echo import echo_server
+from services.redis import Redis
 
-__all__ = ["echo_server", "mongodb"]
+__all__ = ["echo_server", "mongodb", "redis", "redis_kib"]
 
 
 @contextmanager
@@ -28,3 +30,20 @@ def mongodb(directory: Path) -> Iterator[str]:
         yield f"mongodb://127.0.0.1:{server.port}/"
     finally:
         server.stop()
+
+
+@contextmanager
+def redis(directory: Path) -> Iterator[str]:
+    """The URL of a Redis without persistence."""
+    server = Redis(directory)
+    server.start()
+    try:
+        yield server.url
+    finally:
+        server.stop()
+
+
+def redis_kib(url: str) -> float:
+    """The memory of all that a Redis keeps."""
+    with Client.from_url(url) as client:
+        return float(client.info("memory")["used_memory_dataset"]) / 1024

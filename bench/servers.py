@@ -11,15 +11,16 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_ADDRESS = re.compile(r"at (http://[\d.]+:\d+)")
+_ADDRESSES = re.compile(r"at (http://[\d.]+:\d+)(?:, metrics and health at (http://[\d.]+:\d+))?")
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server process at `address`."""
+    """A server process at `address`, its metrics at another one."""
 
     address: str
     pid: int
+    internal: str | None = None
 
     def cpu_s(self) -> float:
         """Processor time so far, user and system."""
@@ -57,11 +58,11 @@ def _process(arguments: list[str], log: Path) -> Iterator[Server]:
         ) as process,
     ):
         assert process.stdout is not None
-        address = _ADDRESS.search(process.stdout.readline())
-        if address is None:
+        addresses = _ADDRESSES.search(process.stdout.readline())
+        if addresses is None:
             raise SystemExit(f"a server did not start; see {log}")
         try:
-            yield Server(address[1], process.pid)
+            yield Server(addresses[1], process.pid, addresses[2])
         finally:
             process.terminate()
             process.wait(timeout=60)

@@ -35,6 +35,7 @@ _WRITES = frozenset(
         "change_session",
         "claim_chore",
         "clear_sessions",
+        "complete_rows",
         "complete_session",
         "copy",
         "copy_checkpoint",

@@ -8,7 +8,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
@@ -33,7 +33,7 @@ from agentic_backend.server.reloads import Reloads
 from agentic_backend.server.service_notify import ServiceNotify, Supervisor
 from agentic_backend.server.workers import CANNOT_START, Workers
 from agentic_backend.stores.opening import CannotOpenStore
-from agentic_backend.telemetry import StderrHandler, configure_logging, hold_records, is_holding_records
+from agentic_backend.telemetry import StderrHandler, configure_logging, hold_records, is_holding_records, know_secrets
 from agentic_backend.trial_build import build_all, is_code_left
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # The settings say in which form; whatever is logged before waits for that.
     hold_records()
     if options.command == "migrate":
-        configure_logging("warning")
+        configure_logging("info", secrets=secrets_in({"from": options.source, "to": options.target}))
         return migrate(options.source, options.target)
     hangups = Hangups()
     if options.command == "serve":
@@ -66,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         level = "warning" if options.command == "validate" else settings.log.level
         output = _logging(level, settings)
         configuration = files.read(settings)
+        know_secrets(configuration.agents.secrets)
         for problem in configuration.agents.problems:
             log.error("catalog problem", extra={"problem": str(problem)})
         if options.command == "validate":
@@ -78,8 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hangups.ignore()
 
 
-def _logging(level: str, settings: Settings) -> StderrHandler:
-    return configure_logging(level, settings.log.packages, settings.log.format, secrets_in(settings.model_dump()))
+def _logging(level: str, settings: Settings, more: Collection[str] = ()) -> StderrHandler:
+    """`more` are secrets beside those of the settings."""
+    secrets = [*secrets_in(settings.model_dump()), *more]
+    return configure_logging(level, settings.log.packages, settings.log.format, secrets)
 
 
 def _refused(error: ConfigError | ModelUnavailable) -> int:
@@ -98,12 +101,12 @@ def _refused(error: ConfigError | ModelUnavailable) -> int:
 def _validate(configuration: Configuration, options: argparse.Namespace) -> int:
     """Say what was checked and found; return the exit status: 2 for the configuration, 1 for a neighbour."""
     with contextlib.redirect_stdout(None) if options.json else contextlib.nullcontext():
-        status = _validate_files(configuration, build=options.build)
+        status = _validate_files(configuration, build=options.build, deep=options.deep)
     found: Sequence[Found] = ()
     if options.deep:
         models = _models_of(configuration)
         # What the log would say is said below, in fewer words.
-        _logging("critical", configuration.settings)
+        _logging("critical", configuration.settings, configuration.agents.secrets)
         status = max(status, 2 if models.problems else 0)
         found = check_all(configuration, models, options.limit_s)
     if options.json:
@@ -122,7 +125,7 @@ def _validate(configuration: Configuration, options: argparse.Namespace) -> int:
     return status
 
 
-def _validate_files(configuration: Configuration, *, build: bool) -> int:
+def _validate_files(configuration: Configuration, *, build: bool, deep: bool) -> int:
     """Check all but the neighbours; return the exit status."""
     settings, agents = configuration.settings, configuration.agents
     served, problems = len(agents.served()), len(agents.problems)
@@ -131,16 +134,18 @@ def _validate_files(configuration: Configuration, *, build: bool) -> int:
         "Checked: the settings, the chat profiles, the policies, the catalog's entries, the import of each class_path."
     )
     if not build:
-        print(f"{checked} Not checked: what --build does, which builds the agents, their models and MCP servers.")
+        left = "" if deep else "; --deep, which connects to the store, Redis, the realm, the models and MCP servers"
+        print(f"{checked} Not checked: what --build does, which builds the agents, their models and MCP servers{left}.")
         return 2 if agents.problems else 0
     # What is told of each agent below says more than warnings.
-    _logging("error", settings)
+    _logging("error", settings, agents.secrets)
     models = _models_of(configuration)
     faults = bool(models.problems)
     for built in build_all(settings, agents, models):
         faults |= built.fault is not None
         print(built, flush=True)
-    print(f"{checked} Built: the agents, their models (none was called), their MCP servers.", flush=True)
+    left = "" if deep else " Not checked: what --deep does, which also connects to the store, Redis and the realm."
+    print(f"{checked} Built: the agents, their models (none was called), their MCP servers.{left}", flush=True)
     return 2 if agents.problems or faults else 0
 
 

@@ -5,7 +5,7 @@ It reads only, beside a running server too. What people, models and tools have s
 
 import asyncio
 import json
-import sys
+import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -20,6 +20,8 @@ from agentic_backend.stores.base import Store
 from agentic_backend.stores.opening import CannotOpenStore, open_store, sqlite_file
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageRecord
 from agentic_backend.stores.trail import AuditRecord, ModuleErrorRecord, ToolCallRecord, TrailQuery, UsageRecord
+
+log = logging.getLogger(__name__)
 
 R = TypeVar("R", AuditRecord, ModuleErrorRecord, ToolCallRecord, UsageRecord)
 
@@ -220,5 +222,5 @@ def _printable(text: str) -> str:
 
 
 def _failed(reason: Any) -> int:
-    print(f"the exchange can't be explained: {reason}", file=sys.stderr)
+    log.error("exchange can't be explained", extra={"reason": str(reason)})
     return 1

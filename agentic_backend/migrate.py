@@ -1,7 +1,7 @@
 """`agentic-backend migrate`: copies a SQLite file into a MongoDB or back, shows the progress, compares the counts."""
 
 import asyncio
-import sys
+import logging
 from contextlib import aclosing
 from pathlib import Path
 
@@ -10,6 +10,8 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.opening import CannotOpenStore, open_mongodb, open_sqlite, sqlite_file
 from agentic_backend.stores.private_files import private_directory, sole_use
 from agentic_backend.stores.transfer import Counts, TargetOfOthers, Transferred, transfer
+
+log = logging.getLogger(__name__)
 
 # The longest time for an operation, in seconds. It is long, because no client waits.
 _TIMEOUT_S = 60
@@ -21,8 +23,8 @@ def migrate(source: str, target: str) -> int:
     from_file, to_file = sqlite_file(source, Path()), sqlite_file(target, Path())
     file, database = (from_file, target) if from_file is not None else (to_file, source)
     if file is None or not database.startswith(MONGODB_SCHEMES):
-        mongodb = f"{' or '.join(MONGODB_SCHEMES)}…"
-        print(f"migrate goes from {SQLITE_SCHEME}FILE to {mongodb}, or back", file=sys.stderr)
+        forms = f"{SQLITE_SCHEME}FILE to {' or '.join(MONGODB_SCHEMES)}…"
+        log.error("configuration problem", extra={"problem": f"migrate goes from {forms}, or back"})
         return 2
     try:
         if file == from_file and not file.is_file():
@@ -56,12 +58,13 @@ async def _migrate(file: Path, url: str, *, is_back: bool) -> Transferred:
 
 
 def _report(there: Counts, total: Counts) -> None:
-    print(f"{there}  of  {total}", file=sys.stderr, flush=True)
+    log.info("rows copied", extra={"copied": str(there), "found": str(total)})
 
 
 def _told(done: Transferred) -> int:
     for session_id in done.left_alone:
-        print(f"left alone, for it has gone on in the target: session {session_id}", file=sys.stderr)
+        # At level info all lines about a session are written, however many there are.
+        log.info("session left alone", extra={"session_id": session_id})
     print(f"found:  {done.found}")
     print(f"copied: {done.there}")
     if not done.is_whole:
@@ -70,5 +73,5 @@ def _told(done: Transferred) -> int:
 
 
 def _failed(reason: object) -> int:
-    print(f"not everything is copied: {reason}", file=sys.stderr)
+    log.error("not everything is copied", extra={"reason": str(reason)})
     return 1

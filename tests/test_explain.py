@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from support.chat_client import chat, final_text
+from support.log_lines import log_lines
 from support.server_process import ServerProcess, command, serving
 
 QUESTION = "tell me of quokkaberries"
@@ -76,9 +77,15 @@ async def test_a_query_has_its_figures_alone(tmp_path: Path) -> None:
 
 async def test_what_it_cant_tell_is_a_clear_error(tmp_path: Path) -> None:
     nowhere = await explained(tmp_path, "unknown")
-    assert nowhere.process.returncode == 1 and "there is no such file" in nowhere.stderr
+    assert nowhere.process.returncode == 1 and "there is no such file" in reason(nowhere)
     events, _ = await asked(tmp_path)
     unknown = await explained(tmp_path, "unknown")
-    assert unknown.process.returncode == 1 and "there is no exchange 'unknown'" in unknown.stderr
+    assert unknown.process.returncode == 1 and "there is no exchange 'unknown'" in reason(unknown)
     no_log = await explained(tmp_path, events[0]["exchange_id"], "--log", tmp_path / "none.log")
-    assert no_log.process.returncode == 1 and "none.log" in no_log.stderr
+    assert no_log.process.returncode == 1 and "none.log" in reason(no_log)
+
+
+def reason(process: ServerProcess) -> str:
+    [line] = log_lines(process.stderr)
+    assert (line["level"], line["message"]) == ("error", "exchange can't be explained")
+    return str(line["reason"])

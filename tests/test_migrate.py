@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.chat_client import chat, text_of
+from support.log_lines import log_lines, logging_as_before
 from support.server_process import command, serving
 
 from agentic_backend.cli import main
@@ -19,7 +20,9 @@ async def test_a_conversation_goes_on_in_the_other_database(mongodb_url: str, tm
             session_id = events[0]["session_id"]
         async with command(*migrate, cwd=tmp_path) as refused:
             assert await refused.ended() == 1
-            assert refused.stderr == "not everything is copied: data: another server uses this directory\n"
+            [line] = log_lines(refused.stderr)
+            assert (line["level"], line["message"]) == ("error", "not everything is copied")
+            assert line["reason"] == "data: another server uses this directory"
         assert await server.stop() == 0
 
     for _ in range(2):
@@ -28,7 +31,8 @@ async def test_a_conversation_goes_on_in_the_other_database(mongodb_url: str, tm
             counts = migration.stdout.splitlines()
             assert counts[0].removeprefix("found:  ") == counts[1].removeprefix("copied: ")
             assert counts[0].startswith("found:  1 sessions, 1 exchanges, ")
-            assert migration.stderr.splitlines()[-1] == "  of  ".join([counts[0].removeprefix("found:  ")] * 2)
+            progress = [line for line in log_lines(migration.stderr) if line["message"] == "rows copied"]
+            assert progress[-1]["copied"] == progress[-1]["found"] == counts[0].removeprefix("found:  ")
 
     async with serving("--store", mongodb_url, cwd=tmp_path) as server, chat(server.address) as client:
         events = await client.ask("what do you remember?", session_id=session_id)
@@ -46,7 +50,8 @@ async def test_a_conversation_goes_on_in_the_other_database(mongodb_url: str, tm
         db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
     async with command("migrate", "--from", "sqlite:back/chat.sqlite3", "--to", mongodb_url, cwd=tmp_path) as refused:
         assert await refused.ended() == 1
-        assert "the target has other sessions" in refused.stderr
+        [line] = [line for line in log_lines(refused.stderr) if line["message"] == "not everything is copied"]
+        assert "the target has other sessions" in line["reason"]
 
 
 @pytest.mark.parametrize(
@@ -75,11 +80,13 @@ def test_what_cannot_be_done_is_told(
     told: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.db").touch()
-    assert main(["migrate", "--from", source, "--to", target]) == status
-    output = capsys.readouterr()
-    assert told in output.err and "s3cret" not in output.err
+    with logging_as_before():
+        assert main(["migrate", "--from", source, "--to", target]) == status
+    output = capfd.readouterr()
+    line = log_lines(output.err)[-1]
+    assert told in (line["problem"] if status == 2 else line["reason"]) and "s3cret" not in output.err
     assert output.out == ""

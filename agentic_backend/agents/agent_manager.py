@@ -27,6 +27,7 @@ from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfiles
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml
 from agentic_backend.config.validation_problems import near_miss
 from agentic_backend.errors import AgentNotFound, AgentUnavailable, Forbidden
+from agentic_backend.known_secrets import secrets_in
 from agentic_backend.mcp import delegation_tool_name
 
 _LONGEST_ID = 64
@@ -193,6 +194,11 @@ class AgentManager:
     def problems(self) -> Sequence[ConfigProblem]:
         """The problems of the catalog, by line."""
         return self._catalog.problems
+
+    @property
+    def secrets(self) -> list[str]:
+        """The secrets in the served entries: in what their code is given, above all."""
+        return secrets_in({"agents": [agent.settings.model_dump() for agent in self.served()]})
 
     @property
     def chat_profiles(self) -> ChatProfiles:

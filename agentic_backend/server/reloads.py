@@ -18,7 +18,7 @@ from agentic_backend.server.configuration import CatalogRefused, Configuration, 
 from agentic_backend.server.hangups import Hangups
 from agentic_backend.server.saved_files import SavedFiles
 from agentic_backend.server.service_notify import ServiceNotify, Supervisor
-from agentic_backend.telemetry import set_log_level
+from agentic_backend.telemetry import know_secrets, set_log_level
 
 log = logging.getLogger(__name__)
 
@@ -145,6 +145,8 @@ class Reloads:
     def _take(self, reread: Reread) -> Sequence[str]:
         """Serve what was read from now on; return the ids of the removed agents."""
         settings = reread.configuration.settings
+        # Before anything of it is built, and could be quoted.
+        know_secrets(reread.configuration.agents.secrets)
         self._models.add(reread.models)
         change = self._started_with.agents.become(reread.configuration.agents)
         reread.aside.forget()

@@ -8,6 +8,7 @@ from agentic_backend.telemetry.configuration import (
     configure_logging,
     hold_records,
     is_holding_records,
+    know_secrets,
     set_log_level,
 )
 from agentic_backend.telemetry.formatters import ConsoleFormatter, JsonFormatter
@@ -25,6 +26,7 @@ __all__ = [
     "configure_logging",
     "hold_records",
     "is_holding_records",
+    "know_secrets",
     "set_log_level",
     "story_of",
 ]

@@ -72,6 +72,13 @@ def set_log_level(level: str, packages: Collection[str] = ()) -> None:
         logging.getLogger(name).setLevel(own)
 
 
+def know_secrets(secrets: Collection[str]) -> None:
+    """No line has one of these from now on, nor have the latest lines in memory."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler.formatter, JsonFormatter):
+            handler.formatter.know(secrets)
+
+
 def _log_of_a_thread(told: Any) -> None:
     log.error("uncaught error in a thread", exc_info=told.exc_value)
 

@@ -36,6 +36,11 @@ class JsonFormatter(logging.Formatter):
         # The secrets in this process's environment and settings, the longest first, since one may be part of another.
         self._known = sorted({*secrets_of(), *secrets}, key=len, reverse=True)
 
+    def know(self, secrets: Collection[str]) -> None:
+        """Redact these too from now on. Those of before are kept: what runs may still quote them."""
+        # One assignment: other threads format meanwhile.
+        self._known = sorted({*self._known, *secrets}, key=len, reverse=True)
+
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
             "time": utc_now().isoformat(timespec="milliseconds"),

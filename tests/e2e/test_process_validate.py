@@ -105,6 +105,7 @@ async def test_validate_says_what_it_checked_and_builds_nothing(tmp_path: Path) 
     assert (status, errors) == (0, "")
     assert told.splitlines()[0] == "2 agents can be served, 0 problems"
     assert "Checked: the settings" in told and "Not checked: what --build does" in told
+    assert "--deep, which connects to the store, Redis, the realm" in told.splitlines()[-1]
 
 
 async def test_build_says_of_each_agent_whether_it_can_be_built_and_at_which_line_not(tmp_path: Path) -> None:

@@ -52,6 +52,15 @@ from saying import graph_of
 def tell():
     return graph_of(lambda state: {"messages": [("ai", "other")]})
 """
+# Tells all that it is given: the text of an exception is in the log, whole at level debug.
+TELLING = """
+from saying import graph_of
+
+def telling(fields):
+    def node(state):
+        raise ConnectionError(f"refused: {dict(fields)}")
+    return graph_of(node)
+"""
 SAY = {"id": "say", "class_path": "saying:say", "name": "First"}
 ASK = {"id": "ask", "class_path": "saying:ask"}
 ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant.assistant:Assistant"}
@@ -192,6 +201,27 @@ async def test_what_waits_for_a_person_of_a_removed_agent_waits_until_the_agent_
         final = await client.until("final")
         assert final["status"] == "ok" and final_text([final]) == "left"
         assert await server.stop() == 0
+
+
+async def test_the_log_knows_the_secrets_of_the_catalog_and_of_the_one_that_follows(tmp_path: Path) -> None:
+    def telling(canary: str) -> dict[str, Any]:
+        fields = {"badge_token": f"{canary}badge", "desk": f"https://desk:{canary}door@example.invalid/"}
+        return {"id": "telling", "class_path": "telling:telling", "tuning": {"fields": fields}}
+
+    (tmp_path / "telling.py").write_text(TELLING)
+    write(tmp_path, telling("quokka"))
+    async with serving("--log-level", "debug", cwd=tmp_path) as server, chat(server.address) as client:
+        await client.ask("tell", agent_id="telling")
+        catalog(tmp_path, telling("wombat"))
+        await hung_up(server)
+        await client.ask("tell", agent_id="telling")
+        async with plain_http() as http:
+            tail = (await http.get(f"{server.internal}/log")).text
+        assert await server.stop() == 0
+    for log in (server.stderr, tail):
+        told = [line for line in log.splitlines() if "refused: " in line]
+        assert len(told) == 2 and all(line.count("[redacted]") >= 2 for line in told)
+        assert "quokka" not in log and "wombat" not in log
 
 
 @pytest.mark.parametrize("broken", ["catalog", "entry", "module", "settings", "model"])

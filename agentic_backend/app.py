@@ -45,7 +45,7 @@ from agentic_backend.stores.opening import open_store, sqlite_file
 from agentic_backend.stores.sqlite.pages import PagesWatch, watched_pages
 from agentic_backend.telemetry import LogTail
 from agentic_backend.tools.standard_tools import standard_tools
-from agentic_backend.tracing.tracing import open_tracing
+from agentic_backend.tracing.tracing import Tracing, open_tracing
 from agentic_backend.transports.admin_gate import AdminGate
 from agentic_backend.transports.all_operations import all_operations
 from agentic_backend.transports.chatbot_controller import ChatbotController
@@ -92,7 +92,7 @@ async def open_application(
     policies = load_policies(settings, agents.chat_profiles, module_names(file_of_modules))
     specs = read_modules(file_of_modules, agents.known_ids, policies.modules_on)
     kpi = Kpi(legacy_names=settings.metrics.legacy_names)
-    log_tail = LogTail(settings.log.packages, secrets_in(settings.model_dump()))
+    log_tail = LogTail(settings.log.packages, [*secrets_in(settings.model_dump()), *agents.secrets])
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
         beat = await stack.enter_async_context(event_loop_lag(kpi))
@@ -141,7 +141,9 @@ async def open_application(
         )
         # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
         await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
-        services = _door_services(settings, authenticator, tokens, agents, sessions, relay, kpi, factory.secrets)
+        services = _door_services(
+            settings, authenticator, tokens, agents, sessions, relay, kpi, tracing, factory.secrets
+        )
         liveness = Liveness(beat, settings.health)
         readiness = Readiness(store, relay, authenticator, pages, settings.health)
         yield Application(
@@ -166,6 +168,7 @@ def _door_services(
     sessions: WiredSessions,
     relay: Relay,
     kpi: Kpi,
+    tracing: Tracing,
     secrets: Collection[str],
 ) -> DoorServices:
     return DoorServices(
@@ -190,6 +193,7 @@ def _door_services(
         relay=relay,
         connections=OpenConnections(settings.limits),
         kpi=kpi,
+        tracing=tracing,
         limits=settings.limits,
         sign_in=SignIn.of(settings.auth),
         secrets=secrets,
@@ -253,7 +257,12 @@ def _public(settings: Settings, services: DoorServices, page: Page, port: int) -
     """The application of the public listener on `port`, with its allowed origins and hosts."""
     names = {*_LOOPBACK_NAMES, settings.server.host}
     calls = RestCalls(
-        services.authenticator, services.tokens, services.limits, AdminGate(services.admin_reads), services.kpi
+        services.authenticator,
+        services.tokens,
+        services.limits,
+        AdminGate(services.admin_reads),
+        services.kpi,
+        services.tracing,
     )
     return public_application(
         ChatbotController(services),

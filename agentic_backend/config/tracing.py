@@ -22,8 +22,8 @@ class TracingSettings(Section):
     )
     sample_ratio: Annotated[float, Field(ge=0, le=1)] = Field(
         1.0,
-        description="The share of the exchanges whose traces are sent. Where a client sends a `traceparent`, its own "
-        "decision holds.",
+        description="The share of the calls whose traces are sent, with the exchanges that they begin. Where a client "
+        "sends a `traceparent`, its own decision holds.",
     )
     content: bool = Field(
         False, description="Whether spans hold what people, models and tools have said, up to 16 kB for each side."

@@ -46,7 +46,7 @@ from agentic_backend.sessions.user_limits import UserLimits
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import AlreadyAsked, Written
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageRecord, SessionRecord, place
-from agentic_backend.tracing.origin import current_origin
+from agentic_backend.tracing.origin import current_origin, written
 
 
 class SessionOrchestrator:
@@ -333,7 +333,7 @@ class SessionOrchestrator:
             runtime_context=dict(turn.runtime_context),
             policy=asked_by(user, ExchangePolicy(scope=dict(found.scope), chat_profile=turn.chat_profile)),
             owner=self._instance.id,
-            traceparent=current_origin().traceparent,
+            traceparent=written(current_origin().next_span()),
         )
 
     async def _store_beginning(self, opening: Opening, *, is_new: bool) -> Written:

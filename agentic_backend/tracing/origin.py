@@ -34,7 +34,7 @@ _SAMPLED_FROM = 64
 class Origin:
     request_id: str
     trace: SpanContext
-    """The trace, and the id of the span of the exchange that the call begins."""
+    """The trace, and the id of the span of the call."""
     caller: SpanContext | None = None
     """The client's own span, if it has sent one."""
     names_requests: bool = False
@@ -57,6 +57,11 @@ class Origin:
         """The origin of another call over the same connection: it has what the client has named, and else new ids."""
         request_id = self.request_id if self.names_requests else uuid4().hex
         return replace(self, request_id=request_id, trace=_new_trace(self.caller, self.sample_ratio))
+
+    def next_span(self) -> SpanContext:
+        """A new id in the trace, for what the call begins."""
+        trace = self.trace
+        return SpanContext(trace.trace_id, _new_span_id(), False, trace.trace_flags, trace.trace_state)
 
     @contextmanager
     def entered(self) -> Iterator[Self]:
@@ -102,8 +107,12 @@ def written(span: SpanContext) -> str:
     return f"00-{format_trace_id(span.trace_id)}-{format_span_id(span.span_id)}-{span.trace_flags & 1:02x}"
 
 
+def _new_span_id() -> int:
+    return getrandbits(64) or 1
+
+
 def _new_trace(caller: SpanContext | None, sample_ratio: float) -> SpanContext:
-    span_id = getrandbits(64) or 1
+    span_id = _new_span_id()
     if caller is not None:
         # The caller's decision holds, as in OpenTelemetry's ParentBased.
         return SpanContext(caller.trace_id, span_id, False, caller.trace_flags, caller.trace_state)

@@ -1,7 +1,8 @@
-"""Tracing: makes the span of each run of an exchange; owned by the application.
+"""Tracing: makes the spans of calls and of runs of exchanges; owned by the application.
 
-An exchange's trace and the id of its span are decided when it is asked for (see Origin), and kept with it. A run that
-goes on with it, here or on another instance, is a span beneath that one, linked to the call that it follows from.
+An exchange's trace and the id of its span are decided when it is asked for (see Origin), and kept with it: it is
+beneath the call that asks. A run that goes on with it, here or on another instance, is a span beneath that one, linked
+to the call that it follows from.
 """
 
 import asyncio
@@ -10,12 +11,22 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from contextvars import ContextVar
 from typing import Protocol
 
-from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, Tracer
+from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, SpanKind, Tracer
 
 from agentic_backend.config.tracing import TracingSettings
 from agentic_backend.telemetry.ids import logged_with
 from agentic_backend.tracing.origin import Origin, current_origin, known_origin, read_traceparent
-from agentic_backend.tracing.spans import SERVER, Attributes, OpenSpan, Recording, ending, opened, recorded_by
+from agentic_backend.tracing.spans import (
+    INTERNAL,
+    SERVER,
+    Attributes,
+    NamedBy,
+    OpenSpan,
+    Recording,
+    ending,
+    opened,
+    recorded_by,
+)
 
 
 class Traced(Protocol):
@@ -45,6 +56,43 @@ class Tracing:
         self._content = content
 
     @contextmanager
+    def call(self, name: str, attributes: Attributes, named: NamedBy | None = None) -> Iterator[OpenSpan | None]:
+        """What runs inside answers the current call, and its spans are beneath the call's; None if none are sent.
+
+        `named`: see `ending`.
+        """
+        origin = known_origin()
+        if self._tracer is None or origin is None:
+            yield None
+            return
+        recording = Recording(self._tracer, self._content)
+        with self._begun(name, SERVER, attributes, recording, parent=origin.caller, own=origin.trace) as span:
+            with ending(span, named):
+                yield span
+
+    @contextmanager
+    def _begun(
+        self,
+        name: str,
+        kind: SpanKind,
+        attributes: Attributes,
+        recording: Recording,
+        *,
+        parent: SpanContext | None,
+        own: SpanContext | None,
+        links: tuple[SpanContext, ...] = (),
+    ) -> Iterator[OpenSpan]:
+        """Begin a span of `parent` with the ids of `own`, if it is decided already, and record beneath it."""
+        with recorded_by(recording, NonRecordingSpan(parent) if parent is not None else INVALID_SPAN):
+            token = _given.set(own)
+            try:
+                span = opened(name, kind, attributes, links)
+            finally:
+                _given.reset(token)
+            assert span is not None
+            yield span
+
+    @contextmanager
     def run_of(self, record: Traced, *, begins: bool) -> Iterator[OpenSpan | None]:
         """What runs inside is a run of this exchange, the first one if it `begins`: its lines and spans have its ids.
 
@@ -52,40 +100,21 @@ class Tracing:
         """
         asked = known_origin()
         own = read_traceparent({"traceparent": record.traceparent or ""}) or current_origin().trace
-        caller = asked.caller if asked is not None and asked.trace.trace_id == own.trace_id else None
+        caller = asked.trace if asked is not None and asked.trace.trace_id == own.trace_id else None
         ids = {"exchange_id": record.id, "session_id": record.session_id or None, "agent_id": record.agent_id}
         with Origin(record.request_id, own, caller).entered(), logged_with(**ids):
             if self._tracer is None:
                 with recorded_by(None, NonRecordingSpan(own)):
                     yield None
                 return
-            follows = asked is not None and not begins and asked.trace.trace_id != own.trace_id
-            with self._span_of(record, own, caller, begins, (asked.trace,) if asked and follows else ()) as span:
-                yield span
-
-    @contextmanager
-    def _span_of(
-        self,
-        record: Traced,
-        own: SpanContext,
-        caller: SpanContext | None,
-        begins: bool,
-        links: tuple[SpanContext, ...],
-    ) -> Iterator[OpenSpan]:
-        assert self._tracer is not None
-        common: Attributes = {"gen_ai.conversation.id": record.session_id or None}
-        recording = Recording(self._tracer, self._content, common)
-        parent = caller if begins else own
-        token = _given.set(own) if begins else None
-        with recorded_by(recording, NonRecordingSpan(parent) if parent is not None else INVALID_SPAN):
-            try:
-                span = opened("exchange", SERVER, _facts(record), links)
-            finally:
-                if token is not None:
-                    _given.reset(token)
-            assert span is not None
-            with ending(span):
-                yield span
+            common: Attributes = {"gen_ai.conversation.id": record.session_id or None}
+            recording = Recording(self._tracer, self._content, common)
+            parent, given = (caller, own) if begins else (own, None)
+            links = (asked.trace,) if asked is not None and not begins else ()
+            facts = _facts(record)
+            with self._begun("exchange", INTERNAL, facts, recording, parent=parent, own=given, links=links) as span:
+                with ending(span):
+                    yield span
 
 
 def given_ids() -> SpanContext | None:

@@ -6,6 +6,7 @@ The controller's task reads, and a second task writes, so that the connection do
 import asyncio
 import logging
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -36,6 +37,7 @@ from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.json_object import decode_object
 from agentic_backend.transports.refusal_detail import detail_for
 from agentic_backend.transports.repeats import Repeats
+from agentic_backend.transports.traced_endpoint import failure
 from agentic_backend.transports.turns import turn_of
 
 log = logging.getLogger(__name__)
@@ -113,13 +115,23 @@ class Connection:
         raw = _UNREADABLE
         try:
             raw = decode_object(data)
-            await self._dispatch(await self._with_own_id(self._codec.read(raw)), request_id)
+            frame = self._codec.read(raw)
+            with self._span_of(frame):
+                await self._dispatch(await self._with_own_id(frame), request_id)
         except AgenticError as error:
             self._refuse(error, raw, request_id)
         except Exception as error:
             # A frame that fails must not close the socket for the other frames.
             log.exception("frame failed", extra={"request_id": request_id, "user_id": self._user.id}, exc_info=error)
             self._refuse(Internal(), raw, request_id)
+
+    def _span_of(self, frame: ClientFrame) -> AbstractContextManager[object]:
+        """The span of what the frame asks for, beneath which an exchange is that it begins."""
+        if isinstance(frame, Ping):
+            return nullcontext()
+        path = self._websocket.scope["path"]
+        attributes = {"agentic.frame.type": frame.type, "network.protocol.name": "websocket", "url.path": path}
+        return self._door.tracing.call(f"{frame.type} {path}", attributes, failure)
 
     async def _dispatch(self, frame: ClientFrame, request_id: str) -> None:
         first, self._may_sign_in = self._may_sign_in, False

@@ -24,6 +24,7 @@ from agentic_backend.sessions.trust_reports import TrustReports
 from agentic_backend.sessions.usage_reports import UsageReports
 from agentic_backend.sessions.user_deletions import UserDeletions
 from agentic_backend.sessions.user_export import UserExport
+from agentic_backend.tracing.tracing import Tracing
 from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.sign_in import SignIn
 
@@ -51,6 +52,7 @@ class DoorServices:
     relay: Relay
     connections: OpenConnections
     kpi: Kpi
+    tracing: Tracing
     limits: LimitsSettings
     sign_in: SignIn
     secrets: Collection[str]

@@ -16,11 +16,13 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
 from agentic_backend.sessions.bulkhead import Bulkhead
+from agentic_backend.tracing.tracing import Tracing
 from agentic_backend.transports.admin_gate import AdminGate, Call, is_for_admins
 from agentic_backend.transports.credentials import tokens_of, user_of
 from agentic_backend.transports.operation import Operation
 from agentic_backend.transports.operation_call import OperationCall
 from agentic_backend.transports.sse import EventStream
+from agentic_backend.transports.traced_endpoint import TracedEndpoint
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +34,18 @@ _SLICE = 65_536
 
 class RestCalls:
     def __init__(
-        self, authenticator: Authenticator, tokens: TokenCache, limits: LimitsSettings, admins: AdminGate, kpi: Kpi
+        self,
+        authenticator: Authenticator,
+        tokens: TokenCache,
+        limits: LimitsSettings,
+        admins: AdminGate,
+        kpi: Kpi,
+        tracing: Tracing,
     ) -> None:
         self._authenticator = authenticator
         self._admins = admins
         self._kpi = kpi
+        self._tracing = tracing
         self._body_bytes = limits.frame_bytes
         self._tokens = tokens
         self._send_timeout_s = limits.send_timeout_s
@@ -49,7 +58,10 @@ class RestCalls:
 
     def routes(self, operations: Iterable[Operation]) -> list[Route]:
         """The routes of `operations`, authenticated unless they are public. Paths of admins are for admins only."""
-        return [Route(each.path, self._endpoint(each), methods=[each.method]) for each in operations]
+        return [
+            Route(each.path, TracedEndpoint(self._endpoint(each), each, self._tracing), methods=[each.method])
+            for each in operations
+        ]
 
     def _endpoint(self, operation: Operation) -> ASGIApp:
         operation_call = OperationCall(operation, self._body_bytes, self._kpi)

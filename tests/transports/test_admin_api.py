@@ -25,6 +25,7 @@ from agentic_backend.protocol.parts import Value
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import AdminReadRecord, AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailQuery
+from agentic_backend.tracing.tracing import Tracing
 from agentic_backend.transports.admin_gate import AdminGate
 from agentic_backend.transports.operation import Operation
 from agentic_backend.transports.rest_calls import RestCalls
@@ -170,7 +171,7 @@ async def test_a_new_route_of_admins_is_guarded_by_its_path(tmp_path: Path) -> N
 
     authenticator = DeveloperAuthenticator("root")
     gate = AdminGate(AdminReads(store.as_store))
-    calls = RestCalls(authenticator, TokenCache(authenticator.refresh), LimitsSettings(), gate, Kpi())
+    calls = RestCalls(authenticator, TokenCache(authenticator.refresh), LimitsSettings(), gate, Kpi(), Tracing())
     routes = calls.routes([Operation("DELETE", f"{PREFIX}/admin/news/{{id}}", answer)])
     application = Starlette(routes=routes, exception_handlers=EXCEPTION_HANDLERS)
     transport = httpx.ASGITransport(application)

@@ -44,9 +44,9 @@ class Upgrading:
                 if left == 0:
                     break
                 rest_s = await self._turn()
-            except AgenticError as error:
-                if not self._is_failing:
-                    log.warning("database upgrade fails", extra={"code": error.code})
+            except Exception as error:
+                # If the loop ended, the database would never be upgraded, and nobody would know why.
+                self._tell_failure(error)
                 self._is_failing, rest_s = True, _RETRY_S
             await asyncio.sleep(rest_s)
         if self._changed or self._told:
@@ -76,6 +76,12 @@ class Upgrading:
             except AgenticError:
                 # Two instances on the same step do no harm.
                 continue
+
+    def _tell_failure(self, error: Exception) -> None:
+        """Tell it once, until a step succeeds."""
+        if not self._is_failing:
+            code = error.code if isinstance(error, AgenticError) else None
+            log.warning("database upgrade fails", exc_info=None if code else error, extra={"code": code})
 
     def _tell(self, done: Upgraded) -> None:
         if done.name is None:

@@ -23,11 +23,12 @@ STEPS = 5
 
 
 class Steps:
-    """A migration of some steps; a step may be held back."""
+    """A migration of some steps; a step may be held back, or find a document that it can't read."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done: list[int] = []
         self.began, self.go_on = asyncio.Event(), asyncio.Event()
+        self.unreadable = 0
         self._at_work = 0
         monkeypatch.setattr(schema, "MIGRATIONS", (*MIGRATIONS, Migration("stepwise", self._step)))
 
@@ -39,6 +40,9 @@ class Steps:
             await self.go_on.wait()
         finally:
             self._at_work -= 1
+        if self.unreadable:
+            self.unreadable -= 1
+            raise KeyError("of a document")
         number = (place or 0) + 1
         self.done.append(number)
         return Step(number if number < STEPS else None, 1)
@@ -110,3 +114,17 @@ async def test_while_the_database_is_away_it_is_tried_again_and_told_once(
     assert steps.done == [1, 2, 3, 4, 5]
     told = [record for record in caplog.records if record.message.startswith("database upgrade fails")]
     assert len(told) == 1 and vars(told[0])["code"] == "store_unavailable"
+
+
+async def test_a_step_that_fails_with_an_error_of_its_own_is_told_once_and_tried_again(
+    open_mongo: OpenMongo, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(upgrading, "_RETRY_S", 0.05)
+    store, steps = await open_mongo(), Steps(monkeypatch)
+    steps.go_on.set()
+    steps.unreadable = 3
+    async with asyncio.timeout(60):
+        await an_upgrading(store, Kpi()).run()
+    assert steps.done == [1, 2, 3, 4, 5]
+    [told] = [record for record in caplog.records if record.message == "database upgrade fails"]
+    assert told.exc_info is not None and told.exc_info[0] is KeyError

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from agentic_backend.errors import StoreUnavailable
+from agentic_backend.event_loop import running
 from agentic_backend.kpi import Kpi
 from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.sqlite.pages import check_pages, watched_pages
+from agentic_backend.stores.sqlite.pages import Checked, PagesWatch, check_pages, watched_pages
 from agentic_backend.stores.tables import KPI_RECORDS
 
 PAGE = 4096
@@ -155,3 +156,27 @@ async def test_nobody_starts_on_a_damaged_file(file: Path, kpi: Kpi) -> None:
     with pytest.raises(CannotOpenStore, match=r"chat\.sqlite3 is damaged \(in kpi_records; .*restore a backup"):
         async with watched_pages(file, kpi):
             pass
+
+
+async def test_queries_that_go_on_finding_damage_do_not_have_the_file_read_without_a_rest(
+    tmp_path: Path, kpi: Kpi
+) -> None:
+    checks, again = 0, asyncio.Event()
+
+    class Suspected(PagesWatch):
+        async def check(self, at_most_s: float | None) -> Checked:
+            nonlocal checks
+            checks += 1
+            if checks > 1:
+                again.set()
+            # A query finds damage meanwhile, and the check finds none.
+            self.suspect()
+            return Checked(None, True, 0.0)
+
+    watch = Suspected(tmp_path / "chat.sqlite3", kpi)
+    watch.suspect()
+    async with running(watch.run(3600)):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await again.wait()
+    assert checks == 1

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 START_S = 2.0
 """The longest time that a start waits for the check, in seconds."""
 _SOON_S, _DAILY_S = 1.0, 24 * 3600.0
+# Between two checks: queries may go on finding what the check does not find.
+_REST_S = 60.0
 # Steps of SQLite's virtual machine after which the check looks whether it should end.
 _STEPS = 10_000
 _FINDINGS, _LONGEST_FINDING = 3, 200
@@ -81,6 +83,7 @@ class PagesWatch:
             except sqlite3.Error as error:
                 reason = getattr(error, "sqlite_errorname", type(error).__name__)
                 log.warning("database not checked", extra={"reason": reason})
+            await asyncio.sleep(_REST_S)
 
 
 @asynccontextmanager

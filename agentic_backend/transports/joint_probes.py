@@ -6,6 +6,7 @@ It asks the internal listener of each worker. Workers that have ended don't coun
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import httpx
 from starlette.applications import Starlette
@@ -29,6 +30,9 @@ _READY_MORE_S = 1.0
 Ports = Callable[[], Mapping[int, int]]
 """The ports of the workers that run, on loopback, by their numbers."""
 
+Answer = TypeVar("Answer")
+Read = Callable[[httpx.Response], Answer]
+
 
 class _Workers:
     def __init__(self, client: httpx.AsyncClient, ports: Ports) -> None:
@@ -37,10 +41,10 @@ class _Workers:
         # Since when a worker that runs has not answered, in seconds of the monotonic clock.
         self._silent_since: dict[int, float] = {}
 
-    async def ask(self, path: str, timeout_s: float = _ANSWER_S) -> dict[int, httpx.Response]:
-        """The answers of those that give one, by number."""
+    async def ask(self, path: str, read: Read[Answer], timeout_s: float = _ANSWER_S) -> dict[int, Answer]:
+        """The answers, as they are `read`, of those that give one, by number."""
         ports = self._ports()
-        given = await asyncio.gather(*(self._ask(port, path, timeout_s) for port in ports.values()))
+        given = await asyncio.gather(*(self._ask(port, path, read, timeout_s) for port in ports.values()))
         answers = {number: answer for number, answer in zip(ports, given, strict=True) if answer is not None}
         now = time.monotonic()
         silent = ports.keys() - answers.keys()
@@ -52,11 +56,12 @@ class _Workers:
         """For how long one of them has not answered, 0 if all do."""
         return max((time.monotonic() - since for since in self._silent_since.values()), default=0.0)
 
-    async def _ask(self, port: int, path: str, timeout_s: float) -> httpx.Response | None:
+    async def _ask(self, port: int, path: str, read: Read[Answer], timeout_s: float) -> Answer | None:
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._client.get(f"http://127.0.0.1:{port}{path}")
-        except (httpx.HTTPError, TimeoutError):
+                return read(await self._client.get(f"http://127.0.0.1:{port}{path}"))
+        except (httpx.HTTPError, TimeoutError, ValueError, KeyError, TypeError):
+            # It is gone, hangs or fails, or its port is another program's by now.
             return None
 
 
@@ -68,24 +73,24 @@ def joint_application(client: httpx.AsyncClient, ports: Ports, workers: int, hea
 
     async def metrics(request: Request) -> Response:
         async with turn:
-            answers = await asked.ask(SNAPSHOT)
-            for number, answer in answers.items():
-                joint.take(number, Snapshot.decode(answer.content))
-            exposition, content_type = joint.exposition(answers.keys(), request.headers.get("accept", ""))
+            snapshots = await asked.ask(SNAPSHOT, lambda answer: Snapshot.decode(answer.content))
+            for number, snapshot in snapshots.items():
+                joint.take(number, snapshot)
+            exposition, content_type = joint.exposition(snapshots.keys(), request.headers.get("accept", ""))
         return Response(exposition, headers={"content-type": content_type})
 
     async def live(request: Request) -> Response:
-        statuses = _statuses(await asked.ask("/health/live"))
+        statuses = _in_order(await asked.ask("/health/live", _status))
         if asked.longest_silence_s >= health.live_after_s:
             statuses.append(BLOCKED)
         return health_response(next((each for each in statuses if each != READY), READY if statuses else NO_WORKER))
 
     async def ready(request: Request) -> Response:
-        statuses = _statuses(await asked.ask("/health/ready", health.ready_timeout_s + _READY_MORE_S))
+        statuses = _in_order(await asked.ask("/health/ready", _status, health.ready_timeout_s + _READY_MORE_S))
         return health_response(READY if READY in statuses else next(iter(statuses), NO_WORKER))
 
     async def log(request: Request) -> Response:
-        return PlainTextResponse("".join(answer.text for answer in (await asked.ask("/log")).values()))
+        return PlainTextResponse("".join(_in_order(await asked.ask("/log", _text))))
 
     application = Starlette(
         routes=[
@@ -100,5 +105,13 @@ def joint_application(client: httpx.AsyncClient, ports: Ports, workers: int, hea
     return application
 
 
-def _statuses(answers: Mapping[int, httpx.Response]) -> list[str]:
-    return [str(answer.json()["status"]) for _, answer in sorted(answers.items())]
+def _in_order(answers: Mapping[int, str]) -> list[str]:
+    return [answer for _, answer in sorted(answers.items())]
+
+
+def _status(answer: httpx.Response) -> str:
+    return str(answer.json()["status"])
+
+
+def _text(answer: httpx.Response) -> str:
+    return answer.raise_for_status().text

@@ -176,7 +176,7 @@ class Workers:
 
     def _forked(self, work: Callable[..., None], *arguments: object) -> ForkProcess:
         """A new process that does this work."""
-        process = get_context("fork").Process(target=work, args=arguments)
+        process = get_context("fork").Process(target=_logged, args=(work, *arguments))
         # Block signals during the fork: a new process still has the parent's handlers.
         signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         try:
@@ -268,6 +268,15 @@ class Workers:
         # Close the process's copy, or the pipe would stay open after the parent ends.
         os.close(self._parent)
         threading.Thread(target=_end_with_parent, args=(self._alive, at_end), daemon=True).start()
+
+
+def _logged(work: Callable[..., None], *arguments: object) -> None:
+    """Do the work of a new process. Python's own output of an error would be no line of the log, and quote anything."""
+    try:
+        work(*arguments)
+    except Exception as error:
+        log.critical("uncaught error", exc_info=error)
+        raise SystemExit(CANNOT_START) from None
 
 
 def _end_with_parent(alive: int, at_end: signal.Signals) -> None:

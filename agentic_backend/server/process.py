@@ -179,8 +179,8 @@ async def running(
     """Run the server while the context is open; leaving it waits for running exchanges, unless `drain` is cut short.
 
     `bound` is the public listener's socket if it is shared with other workers; `joint` is their internal listener, if
-    they have one. Raises OSError if an address can't be
-    bound, CannotOpenStore, and StoreUnavailable if the store fails right after it is opened.
+    they have one. Raises OSError if an address can't be bound, CannotOpenStore, and StoreUnavailable if the store fails
+    right after it is opened.
     """
     drain = drain or Drain()
     async with contextlib.AsyncExitStack() as stack:

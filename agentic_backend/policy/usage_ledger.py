@@ -39,6 +39,8 @@ _WAITING_AT_MOST = 10_000
 _BATCH = 200
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.2, 10.0
 _CLOSING_S = 2.0
+SLOW_S = 2.5
+"""As the objective `first_token` of docs/slo.md has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,10 @@ class UsageLedger:
 
 
 def count_call(kpi: Kpi, call: ModelCall) -> None:
-    """Count a call that has ended, or that its run ends without, in the metrics."""
+    """Count a call that has ended, or that its run ends without, in the metrics; a slow one is told in the log."""
+    if call.first_chunk_s is not None and call.first_chunk_s > SLOW_S:
+        told = {"model": call.requested or call.model, "purpose": call.purpose}
+        log.warning("model answers late", extra={**told, "first_chunk_ms": round(call.first_chunk_s * 1000)})
     kpi.models.called(
         call.provider,
         call.requested,

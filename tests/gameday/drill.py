@@ -33,7 +33,7 @@ async def drill(fault: Fault, site: Site) -> float:
             await until(lambda: got(outcomes, fault.outcome), f"people get {fault.outcome}: {outcomes}")
         # Its counters go on only while somebody asks.
         short = fault.expression(in_full=False)
-        if fault.is_awaited_to_end:
+        if fault.ends_soon_in_full or not site.in_full:
             await until(lambda: is_quiet(site, short, fault), f"{fault.alert} is silent afterwards")
         await until(lambda: is_ready(site, "ok"), "it is ready again")
         outcomes.clear()

@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
+from gameday.ranges import sooner
 from gameday.site import Site
 
 CHECKOUT = Path(__file__).parents[2]
 ALERTS_FILE = CHECKOUT / "config" / "prometheus" / "rules" / "alerts.yaml"
 RULES = {rule["alert"]: rule for group in yaml.safe_load(ALERTS_FILE.read_text())["groups"] for rule in group["rules"]}
-_RANGE = re.compile(r"\[\d+m\]|(?<=offset )\d+m\b")
-# Long enough for several scrapes of a busy machine, which are a second apart.
-_SHORT = "10s"
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,8 @@ class Fault:
     sooner: Mapping[str, str] = field(default_factory=dict)
     """Parts of the alert's expression with what takes their place in a test, beside its ranges."""
 
-    is_awaited_to_end: bool = True
-    """Whether the expression is waited for to be false again, which takes those over hours too long."""
+    ends_soon_in_full: bool = True
+    """Whether the expression as shipped is waited for to be false again, which takes those over hours too long."""
 
     @property
     def runbook_file(self) -> Path:
@@ -70,4 +68,4 @@ class Fault:
         for part, other in self.sooner.items():
             assert part in expression
             expression = expression.replace(part, other)
-        return _RANGE.sub(lambda found: f"[{_SHORT}]" if found[0].startswith("[") else _SHORT, expression)
+        return sooner(expression)

@@ -12,8 +12,8 @@ from gameday.realm_faults import REALM_FAULTS
 from gameday.store_faults import BROADCAST_FAULTS, STORE_FAULTS
 
 _ALL = [
-    *DISK_FAULTS,
     *MODEL_FAULTS,
+    *DISK_FAULTS,
     *MCP_FAULTS,
     *PROCESS_FAULTS,
     *STORE_FAULTS,
@@ -34,7 +34,6 @@ BY_PROMTOOL_ALONE = {
     "RunningNearLimit": "It is load, and no fault.",
     "EventLoopLate": "It is load, and no fault.",
     "ChoresFail": "It looks back for half an hour.",
-    "FirstTokenSlow": "Its ranges are of an hour; the catalogue lacks a slow model.",
     "UsageLost": "It takes a store that is away for longer than a game day.",
 }
 """Alerts that no fault fires, with the reason."""

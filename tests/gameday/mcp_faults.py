@@ -49,7 +49,7 @@ async def hanging(site: Site) -> AsyncIterator[None]:
 MCP_FAULTS = [
     Fault(
         name="MCP server dead, and back again",
-        site="alone",
+        site="called",
         inject=dead,
         alert="McpServerAway",
         labels=AWAY,
@@ -62,7 +62,7 @@ MCP_FAULTS = [
     ),
     Fault(
         name="MCP server frozen",
-        site="alone",
+        site="called",
         inject=frozen,
         alert="McpServerAway",
         labels=AWAY,
@@ -75,7 +75,7 @@ MCP_FAULTS = [
     ),
     Fault(
         name="MCP server hanging in a call",
-        site="alone",
+        site="called",
         inject=hanging,
         alert="ToolsFail",
         labels={"gen_ai_tool_name": "dawdle"},

@@ -29,7 +29,7 @@ def replying(reply: Reply) -> Callable[[Site], AbstractAsyncContextManager[None]
 def failing(status: int, error_type: str, code: str, exception: str, runbook: str) -> Fault:
     return Fault(
         name=f"model {status}",
-        site="alone",
+        site="called",
         inject=replying(Reply(status=status)),
         alert="ModelErrors",
         labels={"error_type": error_type},
@@ -44,12 +44,28 @@ def failing(status: int, error_type: str, code: str, exception: str, runbook: st
 
 
 MODEL_FAULTS = [
+    # The first of its site: answers before that were in time count for an hour.
+    Fault(
+        name="model slow",
+        site="called",
+        inject=replying(Reply("late", late_s=3)),
+        alert="FirstTokenSlow",
+        labels={"slo": "first_token"},
+        sooner={">= 10": ">= 3"},
+        ends_soon_in_full=False,
+        panel=("models.json", "To the first chunk, p50 and p95"),
+        runbook="`model answers late`",
+        log="model answers late",
+        fields={"model": "^openai:gpt-of-the-tests$|^gpt-of-the-tests$", "first_chunk_ms": r"^[3-9]\d{3}$"},
+        felt="They look at an empty answer for seconds.",
+        ask=ASK,
+    ),
     failing(401, "model_refused_key", "model_refused_key", "AuthenticationError", "the key is wrong"),
     failing(429, "rate_limited", "model_error", "RateLimitError", "fewer calls"),
     failing(500, "server_error", "model_error", "InternalServerError", "the provider; see"),
     Fault(
         name="model hangs",
-        site="alone",
+        site="called",
         inject=replying(Reply("one two", hang_after=1)),
         alert="ModelHangs",
         sooner={"> 60": "> 3"},

@@ -16,8 +16,9 @@ from support.chat_client import chat
 from support.processes import children
 
 DESCRIPTORS = 256
-# A server has more than a gigabyte of address space, most of which is memory of nothing.
-LEFT_MB, HOARDED_MB = 256, 192
+# What a server may take beyond the address space that it has, and how much of the limit it takes then. The rest has room
+# for the heap of one more thread.
+LEFT_BYTES, TAKEN = 400 << 20, 0.94
 ASK = ("words 3 0", None)
 
 
@@ -87,21 +88,24 @@ def connected(port: int) -> socket.socket:
 
 @asynccontextmanager
 async def memory_taken(site: Site) -> AsyncIterator[None]:
-    """A tool takes most of what the server may still take."""
+    """A tool takes most of what the server may still take, and gives it back."""
     pid = site.server.pid
     most = resource.prlimit(pid, resource.RLIMIT_AS)[1]
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + (LEFT_MB << 20)
+    limit = address_space(pid) + LEFT_BYTES
     resource.prlimit(pid, resource.RLIMIT_AS, (limit, most))
     try:
-        while await site.outcome(f"hoard {HOARDED_MB} | words 1 0", {}) != "ok":
-            pass
+        assert await site.outcome(f"hoard {int(TAKEN * limit - address_space(pid)) >> 20} | words 1 0", {}) == "ok"
         yield
+        assert await site.outcome("hoard 0 | words 1 0", {}) == "ok"
+        while not any(line["message"] == "memory no longer near its limit" for line in site.log()):
+            await asyncio.sleep(0.1)
     finally:
-        # The limit stays until the memory is given back.
-        while await site.outcome("hoard 0 | words 1 0", {}) != "ok":
-            pass
         resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
+
+
+def address_space(pid: int) -> int:
+    """In bytes."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 @asynccontextmanager

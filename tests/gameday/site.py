@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from gameday.ranges import sooner_rules
 from services.program import Program
-from services.prometheus import Prometheus, Sample
+from services.prometheus import RULES, Prometheus, Sample
 from support.chat_client import Event, chat, is_refusal
 from support.faulty_line import FaultyLine
 from support.ports import free_port
@@ -54,7 +55,8 @@ class Site:
         async with self._stack:
             self._stack.push_async_callback(lambda: self._servers.aclose())
             await self.start()
-            self.prometheus = Prometheus(self.directory, [f"127.0.0.1:{self.internal_port}"])
+            rules = RULES if self.in_full else sooner_rules(self.directory)
+            self.prometheus = Prometheus(self.directory, [f"127.0.0.1:{self.internal_port}"], rules)
             self._stack.callback(self.prometheus.stop)
             await asyncio.to_thread(self.prometheus.start)
             yield self

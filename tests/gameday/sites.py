@@ -22,23 +22,34 @@ ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant
 TOOL_TIMEOUT_S, MODEL_TIMEOUT_S, MODEL_TIMEOUT_IN_FULL_S = 2, 5, 75
 _DISK = "size=64m,mode=700"
 
-MongoPort = Callable[[], int]
-"""The port of the run's MongoDB, which is started on first use."""
-
 
 @asynccontextmanager
-async def alone(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIterator[Site]:
-    """On SQLite, with a provider of models and an MCP server; where root may mount, on a disk of its own."""
+async def alone(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator[Site]:
+    """On SQLite; where root may mount, on a disk of its own."""
     disk = directory / "disk"
     disk.mkdir()
     mounted = await asyncio.to_thread(succeeds, "mount", "-t", "tmpfs", "-o", _DISK, "tmpfs", disk)
+    write_catalog(directory)
+    try:
+        async with model_server() as provider:
+            site = Site(directory, in_full, provider, disk=disk if mounted else None)
+            site.arguments = ["--data", site.data]
+            async with site.running():
+                yield site
+    finally:
+        if mounted:
+            assert await asyncio.to_thread(succeeds, "umount", disk)
+
+
+@asynccontextmanager
+async def called(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator[Site]:
+    """On SQLite, with a provider of models and an MCP server that agents call."""
     mcp = EchoServer("streamable_http", "--open")
     await asyncio.to_thread(mcp.start)
     write_catalog(directory, ASSISTANT, MCP_ENTRY)
     try:
         async with model_server() as provider:
-            site = Site(directory, in_full, provider, mcp=mcp, disk=disk if mounted else None)
-            site.arguments = ["--data", site.data]
+            site = Site(directory, in_full, provider, mcp=mcp)
             url = f'{{"echo": {{"transport": "streamable_http", "url": "http://127.0.0.1:{mcp.port}/mcp", '
             site.environment = {
                 "AGENTIC_MCP_SERVERS": url + f'"connect_timeout_s": 2, "tool_timeout_s": {TOOL_TIMEOUT_S}}}}}',
@@ -48,25 +59,22 @@ async def alone(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIter
                 yield site
     finally:
         await asyncio.to_thread(mcp.stop)
-        if mounted:
-            assert await asyncio.to_thread(succeeds, "umount", disk)
 
 
 @asynccontextmanager
-async def fleet(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIterator[Site]:
+async def fleet(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator[Site]:
     """An instance of several: on MongoDB, with a Redis."""
     redis = Redis(directory)
-    port = mongodb()
     await asyncio.to_thread(redis.start)
     write_catalog(directory)
     try:
         async with (
             model_server() as provider,
-            faulty_line(port) as to_store,
+            faulty_line(mongodb) as to_store,
             faulty_line(redis.port) as to_redis,
-            fresh_database(f"mongodb://127.0.0.1:{port}/") as url,
+            fresh_database(f"mongodb://127.0.0.1:{mongodb}/") as url,
         ):
-            store = url.replace(f":{port}/", f":{to_store.port}/")
+            store = url.replace(f":{mongodb}/", f":{to_store.port}/")
             site = Site(
                 directory,
                 in_full,
@@ -83,14 +91,13 @@ async def fleet(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIter
 
 
 @asynccontextmanager
-async def workers(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIterator[Site]:
+async def workers(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator[Site]:
     """Two workers of one server."""
     redis = Redis(directory)
-    port = mongodb()
     await asyncio.to_thread(redis.start)
     write_catalog(directory)
     try:
-        async with model_server() as provider, fresh_database(f"mongodb://127.0.0.1:{port}/") as url:
+        async with model_server() as provider, fresh_database(f"mongodb://127.0.0.1:{mongodb}/") as url:
             arguments = ["--store", url, "--broadcast", redis.url, "--workers", 2]
             async with Site(directory, in_full, provider, arguments, workers=2).running() as site:
                 yield site
@@ -99,7 +106,7 @@ async def workers(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIt
 
 
 @asynccontextmanager
-async def realm(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIterator[Site]:
+async def realm(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator[Site]:
     """A server whose users sign in; the realm is reached over a line."""
     write_catalog(directory)
     async with (
@@ -115,20 +122,23 @@ async def realm(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIter
 
 
 @asynccontextmanager
-async def rooted(directory: Path, in_full: bool, mongodb: MongoPort) -> AsyncIterator[Site]:
+async def rooted(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator[Site]:
     """On SQLite, in the directory of the tests."""
     write_catalog(directory)
     async with model_server() as provider, Site(directory, in_full, provider).running() as site:
         yield site
 
 
-SITES: dict[str, Callable[[Path, bool, MongoPort], AbstractAsyncContextManager[Site]]] = {
+SITES: dict[str, Callable[[Path, bool, int], AbstractAsyncContextManager[Site]]] = {
     "alone": alone,
+    "called": called,
     "rooted": rooted,
     "fleet": fleet,
     "workers": workers,
     "realm": realm,
 }
+"""Each with its directory, whether alerts are evaluated in full, and the port of the run's MongoDB."""
+ON_MONGODB = {"fleet", "workers"}
 
 
 def succeeds(*command: object) -> bool:

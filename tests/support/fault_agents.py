@@ -193,7 +193,7 @@ def block(value: str) -> str:
 
 
 @tool
-def hoard(value: str) -> str:
+async def hoard(value: str) -> str:
     """Hold so many megabytes, instead of those from before."""
     _held[:] = [b"x" * (int(value) << 20)]
     return "held"

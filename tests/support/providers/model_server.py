@@ -67,6 +67,7 @@ class ModelServer:
         self.received.append(received)
         messages = received.asked.messages
         reply = Reply(TITLE) if received.wants_title else self.reply(messages)
+        await asyncio.sleep(reply.late_s)
         if reply.hang_after == 0:
             while not await request.is_disconnected():
                 await asyncio.sleep(0.01)

@@ -27,7 +27,7 @@ class ToolUse:
 
 @dataclass
 class Reply:
-    """The answer to a request. Only Chat Completions say `declines`, as a model's refusal.
+    """The answer to a request, which begins after `late_s`. Only Chat Completions say `declines`, as a model's refusal.
 
     After `hang_after` words it falls silent, after `cut_after` words its connection breaks, after `error_after` words
     the response reports an error. `cut_before_words` breaks a started response after this number of writes; the first
@@ -42,6 +42,7 @@ class Reply:
     refusal: dict[str, Any] | None = None
     headers: dict[str, str] = field(default_factory=dict)
     finish_reason: str = "stop"
+    late_s: float = 0.0
     pause_s: float = 0.0
     hang_after: int | None = None
     cut_after: int | None = None

@@ -16,7 +16,7 @@ from support.chat_client import chat
 from support.processes import children
 
 DESCRIPTORS = 256
-# What a server may take beyond the address space that it has, and how much of the limit it takes then. The rest has room
+# What a server may take beyond the address space that it has, and how much of the limit it takes. The rest has room
 # for the heap of one more thread.
 LEFT_BYTES, TAKEN = 400 << 20, 0.94
 ASK = ("words 3 0", None)

@@ -18,9 +18,12 @@ from support.providers.model_server import model_server
 from support.signing_realm import signing_realm
 from support.skewed_clock import SkewedClock
 
+from agentic_backend.stores.mongo import MongoStore
+
 ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant.assistant:Assistant"}
 TOOL_TIMEOUT_S, MODEL_TIMEOUT_S, MODEL_TIMEOUT_IN_FULL_S = 2, 5, 75
 _DISK = "size=64m,mode=700"
+_OPEN_S = 90
 
 
 @asynccontextmanager
@@ -72,7 +75,7 @@ async def fleet(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator[S
             model_server() as provider,
             faulty_line(mongodb) as to_store,
             faulty_line(redis.port) as to_redis,
-            fresh_database(f"mongodb://127.0.0.1:{mongodb}/") as url,
+            database(mongodb) as url,
         ):
             store = url.replace(f":{mongodb}/", f":{to_store.port}/")
             site = Site(
@@ -97,7 +100,7 @@ async def workers(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator
     await asyncio.to_thread(redis.start)
     write_catalog(directory)
     try:
-        async with model_server() as provider, fresh_database(f"mongodb://127.0.0.1:{mongodb}/") as url:
+        async with model_server() as provider, database(mongodb) as url:
             arguments = ["--store", url, "--broadcast", redis.url, "--workers", 2]
             async with Site(directory, in_full, provider, arguments, workers=2).running() as site:
                 yield site
@@ -139,6 +142,15 @@ SITES: dict[str, Callable[[Path, bool, int], AbstractAsyncContextManager[Site]]]
 }
 """Each with its directory, whether alerts are evaluated in full, and the port of the run's MongoDB."""
 ON_MONGODB = {"fleet", "workers"}
+
+
+@asynccontextmanager
+async def database(mongodb: int) -> AsyncIterator[str]:
+    """The URL of a new one that has its collections: a server gives up sooner than a cold MongoDB has made them."""
+    async with fresh_database(f"mongodb://127.0.0.1:{mongodb}/") as url:
+        store = await MongoStore.open(url, timeout_s=_OPEN_S)
+        await store.aclose()
+        yield url
 
 
 def succeeds(*command: object) -> bool:

@@ -94,6 +94,21 @@ def test_grafana_is_given_all_dashboards_and_the_source_that_they_begin_with() -
     assert mounted in compose["services"]["grafana"]["volumes"]
 
 
+def test_each_objective_has_a_panel_with_what_is_left_of_its_budget() -> None:
+    rules = yaml.safe_load((CHECKOUT / "config" / "prometheus" / "rules" / "recording.yaml").read_text())
+    recorded = [rule for group in rules["groups"] for rule in group["rules"]]
+    objectives = [rule["labels"]["slo"] for rule in recorded if rule["record"] == "slo:error_budget:ratio"]
+    left = "slo:error_budget_left:ratio30d"
+    assert left in {rule["record"] for rule in recorded}
+    panels = {panel["title"]: panel for panel in panels_of(DASHBOARDS["overview"])}
+    for objective in objectives:
+        panel = panels[f"Budget left: {objective.replace('_', ' ')}"]
+        [target] = panel["targets"]
+        assert target["expr"] == f'{left}{{job=~"$job", slo="{objective}"}}'
+        assert panel["timeFrom"] == "30d", "the window of the objectives, whatever the dashboard shows"
+    assert len(objectives) == sum(title.startswith("Budget left: ") for title in panels)
+
+
 @each_panel
 def test_a_panel_says_what_it_shows(panel: dict[str, Any]) -> None:
     assert panel["title"] and panel["description"].endswith(".")

@@ -37,12 +37,12 @@ _MODULES = {
 _LEFT_AT = "count down slowly from 1000"
 
 
-def write_files(directory: Path) -> None:
+def write_files(directory: Path, settings: Json = SETTINGS) -> None:
     """The catalog, the modules and the settings of the server that is recorded, in its working directory."""
     for name, content in (
         ("agents_catalog", {"agents": [ASSISTANT, *AGENTS]}),
         ("modules", _MODULES),
-        ("settings", SETTINGS),
+        ("settings", settings),
     ):
         (directory / f"{name}.yaml").write_text(yaml.safe_dump(content))
 

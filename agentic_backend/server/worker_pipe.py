@@ -1,10 +1,12 @@
-"""WorkerPipe: on it a worker tells its parent that it is ready, and from then on that it is alive.
+"""WorkerPipe: on it a worker tells its parent that it is ready, at first and after each reload, and that it is alive.
 
 Each is a byte; the first says that it is ready.
 """
 
 import contextlib
 import os
+
+READY, _ALIVE = b"r", b"!"
 
 
 class WorkerPipe:
@@ -23,7 +25,7 @@ class WorkerPipe:
 
     def ready(self) -> None:
         self._is_ready = True
-        self.alive()
+        self._say(READY)
 
     def reloading(self) -> None:
         """The parent, which has passed the signal on, has said so."""
@@ -33,5 +35,8 @@ class WorkerPipe:
 
     def alive(self) -> None:
         if self._is_ready:
-            with contextlib.suppress(OSError):
-                os.write(self._end, b"!")
+            self._say(_ALIVE)
+
+    def _say(self, what: bytes) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._end, what)

@@ -2,11 +2,13 @@
 
 The parent binds the port but serves nothing; it forks the workers before it has an event loop or a thread. It replaces
 a worker that dies, with growing delays, and where a service manager watches the server, one whose event loop hangs. The
-service manager is told that the server is ready once all workers are. The parent forwards stop signals and SIGHUP to
+service manager is told that the server is ready once all workers are, and after a reload again once all have ended
+theirs. The parent forwards stop signals and SIGHUP to
 the workers and ends after them; workers stop when the parent ends for any reason. One more process serves their metrics
 and health at one port (see joint_listener); it ends with the parent.
 """
 
+import contextlib
 import logging
 import os
 import signal
@@ -26,7 +28,7 @@ from agentic_backend.server.joint_listener import WorkerPorts, serve_jointly
 from agentic_backend.server.process import Joint, address_of
 from agentic_backend.server.process_end import PASSED_ON, STOP_SIGNALS
 from agentic_backend.server.service_notify import Supervisor
-from agentic_backend.server.worker_pipe import WorkerPipe
+from agentic_backend.server.worker_pipe import READY, WorkerPipe
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +40,8 @@ _SETTLED_S, _FIRST_RETRY_S, _LONGEST_RETRY_S = 10.0, 0.5, 30.0
 _GONE_AFTER_S = 2.0
 # The parent looks at its workers at least so often. Where it could not, it was suspended, and so were they.
 _LOOK_S = 1.0
+# What a handler writes to wake the parent; what other handlers write says no more.
+_HANGUP = b"h"
 _SIGNALS = (*STOP_SIGNALS, PASSED_ON)
 _BLOCKED = (*_SIGNALS, signal.SIGHUP)
 
@@ -61,6 +65,8 @@ class _Worker:
         self.pipe: int | None = None
         # Whether the process serves, and for how long it has been silent since then, in seconds.
         self.is_ready, self.silent_s = False, 0.0
+        # Whether it was told to reload and has not said that it is ready again.
+        self.is_reloading = False
 
 
 class Workers:
@@ -88,8 +94,8 @@ class Workers:
         self._work = work
         self._service = service
         self._hangups = hangups
-        # Whether all workers have been ready, which the service manager was told.
-        self._is_ready = False
+        # Whether all workers have been ready, and whether they reload; the service manager was told of both.
+        self._is_ready = self._is_reloading = False
         # When the parent looked at its workers for the last time.
         self._looked_at = time.monotonic()
         self._workers = [_Worker(number) for number in range(settings.server.workers)]
@@ -113,7 +119,7 @@ class Workers:
         os.set_blocking(self._wake, False)
         for number in STOP_SIGNALS:
             signal.signal(number, lambda *_: self._stop())
-        self._hangups.told = self._reload
+        self._hangups.told = self._wake_to_reload
         while self._stop_by is None or any(worker.process for worker in self._workers):
             now = time.monotonic()
             for worker in self._workers:
@@ -128,12 +134,20 @@ class Workers:
             self._joint.join()
         return self._status
 
+    def _wake_to_reload(self) -> None:
+        # Many signals at once are one reload.
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake, _HANGUP)
+
     def _reload(self) -> None:
+        """Each worker reloads by itself, in its own time."""
         self._pass_on(signal.SIGHUP)
-        # Each worker reloads by itself, in its own time. Before all are ready, and after the end has begun, it is none.
+        # Before all are ready, and after the end has begun, it is none.
         if self._is_ready and self._stop_by is None:
+            self._is_reloading = True
+            for worker in self._workers:
+                worker.is_reloading = worker.is_ready
             self._service.reloading()
-            self._service.ready()
 
     def _look_at(self, worker: _Worker, now: float) -> None:
         if worker.process is None:
@@ -168,7 +182,7 @@ class Workers:
 
     def _start(self, worker: _Worker, now: float) -> None:
         worker.pipe, end = os.pipe()
-        worker.started_at, worker.is_ready, worker.silent_s = now, False, 0.0
+        worker.started_at, worker.silent_s = now, 0.0
         try:
             worker.process = self._forked(self._serve, worker.number, end)
         finally:
@@ -190,7 +204,7 @@ class Workers:
         pipe, worker.pipe = worker.pipe, None
         assert process is not None and pipe is not None
         os.close(pipe)
-        worker.is_ready = False
+        worker.is_ready = worker.is_reloading = False
         self._ports.tell(worker.number, 0)
         process.join()
         process.close()
@@ -232,13 +246,20 @@ class Workers:
         pipes = {worker.pipe: worker for worker in self._workers if worker.pipe is not None}
         timeout_s = min([max(at - now, 0.01) for at in times] + [_LOOK_S])
         heard = connection.wait([self._woken, *sentinels, *pipes], timeout_s)
-        if self._woken in heard:
-            os.read(self._woken, 100)
         for pipe, worker in pipes.items():
-            if pipe in heard and os.read(pipe, 100):
+            if pipe in heard and (said := os.read(pipe, 100)):
                 worker.is_ready, worker.silent_s = True, 0.0
-        if not self._is_ready and self._stop_by is None and all(worker.is_ready for worker in self._workers):
-            self._is_ready = True
+                worker.is_reloading &= READY not in said
+        if self._woken in heard and _HANGUP in os.read(self._woken, 100):
+            self._reload()
+        self._tell_readiness()
+
+    def _tell_readiness(self) -> None:
+        """Tell the service manager that all workers are ready for the first time, or again after a reload."""
+        has_become = not self._is_ready and all(worker.is_ready for worker in self._workers)
+        has_reloaded = self._is_reloading and not any(worker.is_reloading for worker in self._workers)
+        if self._stop_by is None and (has_become or has_reloaded):
+            self._is_ready, self._is_reloading = True, False
             self._service.ready()
 
     def _serve(self, number: int, end: int) -> None:

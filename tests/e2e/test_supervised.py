@@ -16,6 +16,14 @@ from support.server_process import PATIENCE_S, ServerProcess, command, serving
 from support.service_manager import service_manager
 
 OFFLINE = {"AGENTIC_MODELS__DEFAULT__MODEL": "offline"}
+# A module whose import tells that it has begun, and waits.
+LATE = """
+import os, pathlib, time
+from loop_blocking import in_a_thread
+pathlib.Path(f"waits-{os.getpid()}").touch()
+while not pathlib.Path("go-on").exists():
+    time.sleep(0.02)
+"""
 HANGUP = 1 << (signal.SIGHUP - 1)
 
 
@@ -122,6 +130,38 @@ async def test_workers_are_ready_together_and_one_that_hangs_is_replaced(
         manager.listen()
     # The parent lives, whatever its workers do, and it alone speaks.
     assert [said for said in manager.heard if said != "WATCHDOG=1"] == ["READY=1", "STOPPING=1"]
+
+
+@pytest.mark.mongodb
+@pytest.mark.redis
+async def test_a_reload_of_workers_ends_once_each_has_ended_its_own(
+    mongodb_url: str, redis_url: str, directory: Path
+) -> None:
+    arguments = ["--store", mongodb_url, "--broadcast", redis_url, "--workers", 2]
+    catalog = directory / "agents_catalog.yaml"
+    with service_manager(directory / "notify") as manager:
+        async with serving(*arguments, cwd=directory, environment=manager.environment) as parent:
+            await manager.until("READY=1")
+            await parent.started(times=2)
+            (directory / "late.py").write_text(LATE)
+            entries = yaml.safe_load(catalog.read_text())["agents"]
+            catalog.write_text(yaml.safe_dump({"agents": [*entries, {"id": "late", "class_path": "late:in_a_thread"}]}))
+            parent.process.send_signal(signal.SIGHUP)
+            async with asyncio.timeout(PATIENCE_S):
+                while len(list(directory.glob("waits-*"))) < 2:
+                    await asyncio.sleep(0.05)
+            assert [said.split("=")[0] for said in manager.listen()] == ["RELOADING"]
+            (directory / "go-on").touch()
+            await manager.until("READY=1")
+            # One that fails ends too, in each.
+            catalog.write_text("agents: nobody")
+            parent.process.send_signal(signal.SIGHUP)
+            await manager.until("READY=1")
+            assert await parent.stop() == 0
+            assert parent.stderr.count('"catalog reloaded"') == parent.stderr.count('"catalog not reloaded"') == 2
+        manager.listen()
+    states = [said.split("=")[0] for said in manager.heard]
+    assert states == ["READY", "RELOADING", "READY", "RELOADING", "READY", "STOPPING"]
 
 
 def catches_hangup(pid: int) -> bool:

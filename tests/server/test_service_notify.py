@@ -123,8 +123,10 @@ async def test_a_worker_is_heard_from_its_start_on_and_never_waits(tmp_path: Pat
         os.read(ours, 10)
     worker.ready()
     worker.alive()
+    worker.reloading()
+    worker.ready()
     worker.stopping()
-    assert os.read(ours, 10) == b"!!"
+    assert os.read(ours, 10) == b"r!r"
     for _ in range(200_000):
         worker.alive()
     await eventually(lambda: os.read(ours, 10) == b"!" * 10)

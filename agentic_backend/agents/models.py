@@ -107,21 +107,21 @@ def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
 
 
 def _by_provider(model: str, options: Mapping[str, Any]) -> BaseChatModel:
-    built = init_chat_model(model, **{**_defaults(model, options), **options})
+    built = init_chat_model(model, **_completed(model, options))
     assert isinstance(built, BaseChatModel), "init_chat_model makes a configurable model only where none is named"
     return built
 
 
-def _defaults(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What OpenAI's package is told unless `options` say otherwise: to ask for the usage at any base URL, and with HTTP
-    clients that bound the provider's responses.
+def _completed(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with what OpenAI's package is told: to ask for the usage at any base URL unless they say otherwise,
+    and to use HTTP clients that bound the provider's responses.
 
-    The package accepts no clients together with its own proxy option; HTTPS_PROXY works in any case.
+    The package accepts no clients together with its own proxy option, so the clients have the proxy.
     """
     if not model.startswith("openai:"):
-        return {}
-    has_proxy = "openai_proxy" in options or os.environ.get("OPENAI_PROXY")
-    return {"stream_usage": True, **({} if has_proxy else bounded_clients())}
+        return dict(options)
+    proxy = options.get("openai_proxy") or os.environ.get("OPENAI_PROXY") or None
+    return {"stream_usage": True, **options, **bounded_clients(proxy), "openai_proxy": None}
 
 
 def _reason(error: Exception) -> str:

@@ -33,18 +33,21 @@ _NEXT_OBJECT = re.compile(rb'\}\s*,\s*\{\s*"')
 _SHORT = 256
 
 
-def bounded_clients() -> dict[str, Any]:
+def bounded_clients(proxy: str | None = None) -> dict[str, Any]:
     """The options of LangChain's package with clients that bound responses; nodes may call a model either way.
 
-    The clients have the defaults of OpenAI's package and live as long as their model.
+    The clients have the defaults of OpenAI's package, ask by the URL of the `proxy` if there is one, and live as long
+    as their model.
     """
     # Imported here, because only models of OpenAI need it.
     import openai
 
     return {
-        "http_client": openai.DefaultHttpxClient(event_hooks={"request": [_name, _note_retry], "response": [_bound]}),
+        "http_client": openai.DefaultHttpxClient(
+            proxy=proxy, event_hooks={"request": [_name, _note_retry], "response": [_bound]}
+        ),
         "http_async_client": openai.DefaultAsyncHttpxClient(
-            event_hooks={"request": [_name_async, _note_retry_async], "response": [_bound_async]}
+            proxy=proxy, event_hooks={"request": [_name_async, _note_retry_async], "response": [_bound_async]}
         ),
     }
 

@@ -55,6 +55,10 @@ class OtlpReceiver:
         [found] = self.all_named(name)
         return found
 
+    def exchanges(self) -> list[Received]:
+        """The spans of runs of exchanges, which operations of the store have in their names too."""
+        return [span for span in self.spans if span.name == "exchange"]
+
     def all_named(self, name: str) -> list[Received]:
         return [span for span in self.spans if span.name.startswith(name)]
 

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from services.mcp_echo import echo_over_stdio, echo_server
@@ -18,6 +20,7 @@ from support.running_server import RunningServer, running_server
 
 from agentic_backend.server.process import address_of, bind
 
+CHECKOUT = Path(__file__).parents[2]
 TRACE, SPAN, REQUEST_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "order-17"
 NAMED = {"X-Request-Id": REQUEST_ID, "traceparent": f"00-{TRACE}-{SPAN}-01"}
 KEY, QUESTION, ANSWER = "sk-quokkaberry", "tell wombatfruit", "numbatjuice for you"
@@ -87,7 +90,7 @@ async def test_an_exchange_is_a_tree_of_spans_and_sends_its_ids_on(tmp_path: Pat
 
     frame = receiver.named("ask ")
     assert (frame.trace, frame.parent, frame.kind, frame.name) == (TRACE, SPAN, SERVER, ASK)
-    exchange = receiver.named("exchange")
+    [exchange] = receiver.exchanges()
     assert (exchange.trace, exchange.parent, exchange.kind) == (TRACE, frame.id, INTERNAL)
     assert {span.trace for span in receiver.spans if span.trace == TRACE} == {TRACE}
     assert exchange.attributes["agentic.exchange.id"] == events[0]["exchange_id"]
@@ -152,6 +155,32 @@ async def test_texts_are_in_spans_only_if_asked_for_and_secrets_never(tmp_path: 
     assert {"exchange", "chat gpt-test"} <= {span.name for span in refused}
 
 
+SERVICES = {"langfuse": "/api/public/otel/v1/traces", "langsmith": "/otel/v1/traces"}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+async def test_the_documented_settings_of_a_service_are_all_that_it_takes(tmp_path: Path, service: str) -> None:
+    blocks = re.findall(r"```bash\n(.*?)```", (CHECKOUT / "docs" / "production.md").read_text(), re.DOTALL)
+    [both] = [block for block in blocks if "AGENTIC_TRACING__HEADERS" in block]
+    [own] = [part for part in both.split("\n\n") if service in part.lower()]
+    settings = dict(re.findall(r"^AGENTIC_TRACING__(\w+)=(.+)$", own, re.MULTILINE))
+    # For whoever copies the page has put the key where the dots are.
+    headers = json.loads(settings["HEADERS"].strip("'").replace("…", "cGstbGY6c2stbGY="))
+    assert urlsplit(settings["ENDPOINT"]).path == SERVICES[service]
+    async with otlp_receiver(SERVICES[service]) as receiver, model_server() as provider:
+        provider.reply = lambda messages: Reply(ANSWER)
+        async with traced_server(tmp_path, provider, receiver.url, headers=headers, content=True) as server:
+            await ask(server)
+    got = receiver.headers[0]
+    assert {name: got[name.lower()] for name in headers} == headers
+    assert (got["content-type"], got["content-encoding"]) == ("application/x-protobuf", "gzip")
+    # What both read: the conversation, the model, what was said.
+    [chat_span] = [span for span in receiver.all_named("chat ") if span.trace == TRACE]
+    told = chat_span.attributes
+    assert told["gen_ai.request.model"] == "gpt-test" and told["gen_ai.conversation.id"]
+    assert QUESTION in told["gen_ai.input.messages"] and ANSWER in told["gen_ai.output.messages"]
+
+
 async def test_what_is_not_sampled_is_not_sent_and_keeps_its_ids(tmp_path: Path) -> None:
     async with otlp_receiver() as receiver, model_server() as provider:
         provider.reply = lambda messages: Reply(ANSWER)
@@ -201,7 +230,7 @@ async def test_a_decision_on_another_instance_goes_on_in_the_trace_that_began(tm
                 async with chat(server.address) as client:
                     await client.send({"type": "human_resume", **ids, "payload": {"decisions": [decision]}})
                     assert (await client.until("final"))["status"] == "ok"
-    first, second = (span for span in receiver.spans if span.name == "exchange")
+    first, second = receiver.exchanges()
     assert (first.trace, second.trace) == (TRACE, TRACE)
     assert second.parent == first.id
     [asked] = second.links

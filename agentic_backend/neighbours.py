@@ -20,6 +20,7 @@ from agentic_backend.config.checks import CheckFailed
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.settings import Settings
 from agentic_backend.exception_detail import text_of, type_of
+from agentic_backend.known_secrets import secrets_in
 from agentic_backend.mcp.server_check import check_mcp_server
 from agentic_backend.redaction import redact
 from agentic_backend.server.configuration import Configuration
@@ -66,7 +67,10 @@ class _Neighbour:
 
 def check_all(configuration: Configuration, models: ChatModels, limit_s: float) -> Sequence[Found]:
     """Connect to all neighbours; each has `limit_s` seconds, and all of them little more."""
-    secrets = secrets_among(models, configuration.settings.mcp_servers)
+    settings = configuration.settings
+    known = {*secrets_among(models, settings.mcp_servers), *secrets_in(settings.model_dump())}
+    # The longest first, since one may be part of another.
+    secrets = sorted(known, key=len, reverse=True)
     neighbours = list(_neighbours(configuration, models, limit_s))
     loop, threads = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix=_THREADS)
     loop.set_default_executor(threads)

@@ -55,6 +55,11 @@ class Tracing:
         self._tracer = tracer
         self._content = content
 
+    @property
+    def sends(self) -> bool:
+        """Whether traces are sent; if not, the attributes of a span need not be found out."""
+        return self._tracer is not None
+
     @contextmanager
     def call(self, name: str, attributes: Attributes, named: NamedBy | None = None) -> Iterator[OpenSpan | None]:
         """What runs inside answers the current call, and its spans are beneath the call's; None if none are sent.

@@ -127,7 +127,7 @@ class Connection:
 
     def _span_of(self, frame: ClientFrame) -> AbstractContextManager[object]:
         """The span of what the frame asks for, beneath which an exchange is that it begins."""
-        if isinstance(frame, Ping):
+        if isinstance(frame, Ping) or not self._door.tracing.sends:
             return nullcontext()
         path = self._websocket.scope["path"]
         attributes = {"agentic.frame.type": frame.type, "network.protocol.name": "websocket", "url.path": path}

@@ -26,6 +26,9 @@ class TracedEndpoint:
         self._name = f"{operation.method} {operation.path}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._tracing.sends:
+            await self._endpoint(scope, receive, send)
+            return
         attributes = {
             "http.request.method": scope["method"],
             "http.route": self.operation.path,

@@ -5,8 +5,9 @@ writes while the server runs; `write` only adds to a queue, bounded in bytes. Wh
 and the count becomes a line as soon as there is room. Before the thread runs, as in the parent of workers, which must
 fork without threads, `write` itself waits for room, at most _PATIENCE_S.
 
-A killed process loses what the reader had not taken yet, usually nothing: the thread writes at once. `flush` waits for
-the queue, which the process does at its end and after each critical line.
+A killed process loses what the thread has not written yet: the lines of the last _GATHER_S, for which it lets lines
+gather, because to wake it for each one costs more than to write the line. `flush` waits for the queue, which the
+process does at its end and after each critical line.
 """
 
 import os
@@ -21,6 +22,7 @@ _QUEUED_BYTES = 4 * 1024 * 1024
 _PATIENCE_S = 1.0
 """The longest wait for a reader, before lines are dropped and at the end."""
 _LOOK_EVERY_S = 1.0
+_GATHER_S = 0.02
 
 
 class LineWriter:
@@ -73,9 +75,12 @@ class LineWriter:
             if self._lost:
                 # The gap is told where it is.
                 data = self._gap() + data
+            # With lines to write, the thread is awake.
+            wakes = not self._lines
             self._lines.append(data)
             self._bytes += len(data)
-            self._changed.notify_all()
+            if wakes:
+                self._changed.notify_all()
         if not self._is_in_background:
             self._write_all(time.monotonic() + _PATIENCE_S)
 
@@ -95,6 +100,9 @@ class LineWriter:
                 self._changed.wait_for(lambda: self._lines or not self._is_in_background, _LOOK_EVERY_S)
                 if not (self._lines or self._is_in_background):
                     return
+                has_lines = bool(self._lines)
+            if has_lines:
+                time.sleep(_GATHER_S)
             self._write_all(time.monotonic() + _LOOK_EVERY_S)
             if time.monotonic() - looked_at >= _LOOK_EVERY_S:
                 looked_at = time.monotonic()
@@ -119,7 +127,7 @@ class LineWriter:
                 # Another thread writes: two would mix their lines.
                 return None
             if self._lines:
-                data = self._lines.popleft()
+                data = self._gathered()
                 self._bytes -= len(data)
             elif self._lost:
                 data = self._gap()
@@ -127,6 +135,15 @@ class LineWriter:
                 return None
             self._is_writing = True
             return data
+
+    def _gathered(self) -> bytes:
+        """The oldest lines, as many as one write takes, but at least one."""
+        gathered = [self._lines.popleft()]
+        size = len(gathered[0])
+        while self._lines and size + len(self._lines[0]) <= select.PIPE_BUF:
+            gathered.append(self._lines.popleft())
+            size += len(gathered[-1])
+        return b"".join(gathered)
 
     def _gap(self) -> bytes:
         """The line that tells how many lines were dropped."""

@@ -6,7 +6,7 @@ exception's text, and what was said only if `records_content()`.
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +26,8 @@ NamedBy = Callable[[BaseException], str | None]
 """The `error.type` of what has left a span; None if it is no error."""
 
 OTHER_ERROR = "_OTHER"
+# One for all: where no traces are sent, a span costs next to nothing.
+_NO_SPAN = nullcontext(None)
 _LONGEST_NAME, _LONGEST_CONTENT = 200, 16_384
 
 
@@ -83,24 +85,21 @@ def opened(name: str, kind: SpanKind, attributes: Attributes, links: tuple[SpanC
     return OpenSpan(span)
 
 
-@contextmanager
 def spanned(
     name: str, kind: SpanKind, attributes: Attributes, named: NamedBy | None = None
-) -> Iterator[OpenSpan | None]:
-    """What runs inside is one span; an exception that leaves it is its error as `named`."""
+) -> AbstractContextManager[OpenSpan | None]:
+    """Begin a span, to be entered at once: what runs inside is the span, an exception that leaves it is its error as
+    `named`. None if nothing records spans here.
+    """
     span = opened(name, kind, attributes)
-    if span is None:
-        yield None
-        return
-    with ending(span, named):
-        yield span
+    return _NO_SPAN if span is None else ending(span, named)
 
 
 @contextmanager
-def ending(span: OpenSpan, named: NamedBy | None = None) -> Iterator[None]:
+def ending(span: OpenSpan, named: NamedBy | None = None) -> Iterator[OpenSpan]:
     """The end of this context is the span's end; an exception that leaves it is its error as `named`."""
     try:
-        yield
+        yield span
     except BaseException as raised:
         if (error := (named or error_type)(raised)) is not None:
             span.fail(error)

@@ -12,6 +12,7 @@ import yaml
 from graphs import loop_blocking
 from support.chat_client import chat, check_exchange
 from support.processes import children
+from support.rest_client import metric_at
 from support.server_process import PATIENCE_S, ServerProcess, command, serving
 from support.service_manager import service_manager
 
@@ -153,10 +154,14 @@ async def test_a_reload_of_workers_ends_once_each_has_ended_its_own(
             assert [said.split("=")[0] for said in manager.listen()] == ["RELOADING"]
             (directory / "go-on").touch()
             await manager.until("READY=1")
+            assert await metric_at(parent.internal, 'chat_reloads_total{outcome="ok"}') == 2
+            assert await metric_at(parent.internal, "chat_last_reload_ok") == 1
             # One that fails ends too, in each.
             catalog.write_text("agents: nobody")
             parent.process.send_signal(signal.SIGHUP)
             await manager.until("READY=1")
+            assert await metric_at(parent.internal, 'chat_reloads_total{outcome="failed"}') == 2
+            assert await metric_at(parent.internal, "chat_last_reload_ok") == 0
             assert await parent.stop() == 0
             assert parent.stderr.count('"catalog reloaded"') == parent.stderr.count('"catalog not reloaded"') == 2
         manager.listen()

@@ -108,9 +108,11 @@ DISK_FAULTS = [
         runbook="quick_check",
         log="database damaged",
         fields={"advice": "restore a backup"},
-        felt="What lies in the damaged pages fails with `store_unavailable`; the instance gets no new clients.",
+        felt="What lies in the damaged pages fails with `store_unavailable`; where an answer can't be saved, its "
+        "socket is closed. The instance gets no new clients.",
         ask=ASK,
-        outcome="store_unavailable",
+        # A page that the server has in its cache is as it was.
+        outcome="store_unavailable|connection lost",
         ready="store_damaged",
     ),
 ]

@@ -12,6 +12,8 @@ from gameday.site import Site
 
 # A server that starts takes a core.
 _OPENED_AT_ONCE = 2
+# Of the log of a server at which a drill has failed.
+_LINES = 12
 _FAILURES = (Exception, pytest.skip.Exception, pytest.fail.Exception)
 
 
@@ -53,6 +55,8 @@ class GameDay:
                             site = await stack.enter_async_context(self._make(name))
                     self._detected[fault.name].set_result(await drill(fault, site))
                 except _FAILURES as failure:
+                    if site is not None:
+                        failure.add_note(f"The last lines of the log: {site.log()[-_LINES:]}")
                     self._detected[fault.name].set_exception(failure)
                     if not isinstance(failure, pytest.skip.Exception):
                         # What it has left behind must not fail the next one.

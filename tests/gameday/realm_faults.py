@@ -31,16 +31,20 @@ async def dead_later(site: Site) -> AsyncIterator[None]:
     assert site.token is not None
     unknown = jwt.encode({}, "s" * 32, headers={"kid": "unknown"})
 
+    statuses: set[int] = set()
+
     async def come() -> None:
         headers = {"Authorization": f"Bearer {unknown}"}
         async with plain_http(base_url=site.address, headers=headers) as http:
             while True:
                 with suppress(httpx.HTTPError):
-                    await http.get("/agentic/v1/sessions")
+                    statuses.add((await http.get("/agentic/v1/sessions")).status_code)
                 await asyncio.sleep(1)
 
     async with site.lines["realm"].refused(), running(come()):
         yield
+    # Its key is not among those that are known.
+    assert statuses == {401}
 
 
 REALM_FAULTS = [

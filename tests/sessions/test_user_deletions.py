@@ -258,7 +258,7 @@ async def test_a_file_that_cannot_be_packed_in_time_does_not_hold_up_the_end(
         with sessions.store.away("erase"):
             await finish(sessions)
         assert await sessions.store.real.deletions() == []
-        assert "was not packed in time" in caplog.text
+        assert "database file not packed in time" in caplog.text
 
 
 async def test_the_file_is_packed_at_most_once_an_hour_and_nobody_waits_for_it(tmp_path: Path) -> None:

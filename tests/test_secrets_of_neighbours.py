@@ -16,13 +16,17 @@ from typing import Any
 import pytest
 import yaml
 from support.chat_client import chat
-from support.log_lines import log_lines, problems
+from support.log_lines import log_lines, logging_as_before, problems, reasons
 from support.providers.echoing import WAYS, echoing_neighbour
+from support.refusing_mongodb import refusing_mongodb
 from support.rest_client import PREFIX, plain_http
-from support.server_process import ServerProcess, command, serving
+from support.server_process import PATIENCE_S, ServerProcess, command, serving
+from support.signing_realm import signing_realm
+
+from agentic_backend.cli import main
 
 TESTS = Path(__file__).parent
-LIBRARIES = ["openai", "httpx2", "httpx", "httpcore", "mcp", "opentelemetry", "redis"]
+LIBRARIES = ["openai", "httpx2", "httpx", "httpcore", "mcp", "opentelemetry", "redis", "keycloak", "pymongo"]
 # A program that tells all that it was given, and ends before it says anything else.
 DYING = """
 import os, sys, time
@@ -34,6 +38,7 @@ PLACES = [
     *("user", "password", "path", "query", "key", "header", "parameter"),
     *("variable", "url", "file", "redis", "trace", "mcp-query", "mcp-header", "mcp-url-key"),
     *("mcp-variable", "mcp-place", "mcp-argument", "mcp-option"),
+    *("mongodb", "realm-client", "realm-exchange"),
 ]
 # Of a form that no pattern of the redaction knows: letters alone, without a prefix.
 CANARIES = {place: f"quokka{place.replace('-', '')}zorblax" for place in PLACES}
@@ -168,6 +173,58 @@ async def test_no_secret_reaches_a_log_a_client_a_metric_or_the_store(tmp_path: 
     assert found(stored.decode("latin-1")) == []
 
 
+async def test_no_secret_of_a_realm_reaches_anybody_though_the_realm_quotes_it(tmp_path: Path) -> None:
+    servers = {"desk": {"url": "http://127.0.0.1:9/mcp", "auth": {"mode": "token_exchange", "audience": "desk"}}}
+    agents = [
+        {"id": "desk", "class_path": "support.mcp_agents:ToolUser", "tuning": {"mcp_servers": [{"id": "desk"}]}},
+        {"id": "refreshing", "class_path": "support.token_agents:Refreshing"},
+    ]
+    (tmp_path / "agents_catalog.yaml").write_text(yaml.safe_dump({"agents": agents}))
+    async with signing_realm() as realm:
+        keycloak = {"realm_url": realm.url, "client_secret": CANARIES["realm-client"]}
+        keycloak |= {"exchange_client_id": "server", "exchange_client_secret": CANARIES["realm-exchange"]}
+        # It is in OAuth's own error code too, which the log has.
+        quoted = " ".join((CANARIES["realm-client"], CANARIES["realm-exchange"]))
+        realm.token_answer = {"error": CANARIES["realm-exchange"], "error_description": f"client_secret={quoted}"}
+        settings = {
+            "auth": {"mode": "keycloak", "keycloak": keycloak},
+            "mcp_servers": servers,
+            "log": {"level": "debug", "packages": LIBRARIES},
+        }
+        (tmp_path / "settings.yaml").write_text(yaml.safe_dump(settings))
+        environment = {"PYTHONPATH": os.pathsep.join(map(str, (TESTS, TESTS.parent)))}
+        async with serving("--config", "settings.yaml", cwd=tmp_path, environment=environment) as server:
+            async with chat(server.address, token=realm.sign()) as client, plain_http() as http:
+                await client.send(
+                    {"type": "authenticate", "access_token": realm.sign(), "refresh_token": realm.sign(typ="Refresh")}
+                )
+                for agent in agents:
+                    # The seconds after which it asks for newer tokens.
+                    await client.ask("0", agent_id=agent["id"])
+                shown = [str(client.events), (await http.get(f"{server.internal}/log")).text]
+            assert await server.stop() == 0
+        sent = {form["client_secret"] for form in realm.token_forms}
+    assert sent == {CANARIES["realm-client"], CANARIES["realm-exchange"]}, "the realm has got both"
+    refusals = [line for line in log_lines(server.stderr) if line["message"] == "Keycloak gave no tokens"]
+    assert refusals and all("[redacted]" in line["reason"] for line in refusals)
+    assert found(server.stdout + server.stderr + "".join(shown)) == []
+    assert found(stored_bytes(tmp_path / "data").decode("latin-1")) == []
+
+
+async def test_no_secret_of_a_mongodb_that_refuses_it_reaches_the_log(tmp_path: Path) -> None:
+    async with refusing_mongodb() as host:
+        url = f"mongodb://desk:{CANARIES['mongodb']}@{host}/agentic?appname={CANARIES['query']}"
+        settings = {"store": {"url": url}, "log": {"level": "debug", "packages": LIBRARIES}}
+        (tmp_path / "settings.yaml").write_text(yaml.safe_dump(settings))
+        async with command("serve", "--port", 0, "--config", "settings.yaml", cwd=tmp_path) as server:
+            assert await server.ended(2 * PATIENCE_S) == 1
+    lines = log_lines(server.stderr)
+    assert any(line["logger"].startswith("pymongo") for line in lines), "the driver is heard"
+    [reason] = reasons(server.stderr)
+    assert "AuthenticationFailed" in reason
+    assert found(server.stdout + server.stderr) == []
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -175,12 +232,19 @@ async def test_no_secret_reaches_a_log_a_client_a_metric_or_the_store(tmp_path: 
         {"models": {"default": {"model": "openai:x", "options": [base_url("example.org", "x")]}}},
         {"broadcast": {"url": f"http://:{CANARIES['redis']}@example.org"}},
         {"mcp_servers": {"desk": {"transport": "stdio", "command": "x", "env": {"PLACE": [CANARIES["mcp-place"]]}}}},
+        {"store": {"url": f"mysql://desk:{CANARIES['mongodb']}@example.org/x"}},
+        {"auth": {"mode": "keycloak", "keycloak": {"client_secret": [CANARIES["realm-client"]]}}},
         {"tracing": {"endpoint": f"ftp://{CANARIES['trace']}@example.org", "headers": {"X-A": [CANARIES["trace"]]}}},
     ],
 )
-async def test_no_secret_stands_in_what_is_wrong_with_the_settings(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_no_secret_stands_in_what_is_wrong_with_the_settings(
+    tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
     (tmp_path / "settings.yaml").write_text(yaml.safe_dump(settings))
-    async with command("validate", "--config", "settings.yaml", cwd=tmp_path) as validation:
-        assert await validation.ended() == 2
-    assert problems(validation.stderr)
-    assert found(validation.stdout + validation.stderr) == []
+    with logging_as_before():
+        assert main(["validate", "--config", "settings.yaml"]) == 2
+    output = capfd.readouterr()
+    assert problems(output.err)
+    assert found(output.out + output.err) == []

@@ -1,11 +1,14 @@
-"""`validate --deep` as a process, with neighbours that are well, and with ones that are broken in every way."""
+"""`validate --deep` with neighbours that are well, and with ones that are broken in every way.
+
+What it finds is looked at in this process; as a process it is run for what it prints, its exit status and its end.
+"""
 
 import asyncio
 import json
 import re
 import socket
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,9 +21,14 @@ from services.redis import Redis
 from support.ports import free_port
 from support.providers.model_server import model_server
 from support.providers.reply import Reply
+from support.refusing_mongodb import refusing_mongodb
 from support.server_process import command
 from support.signing_realm import signing_realm
 from support.skewed_clock import SkewedClock
+
+from agentic_backend.agents.models import load_models
+from agentic_backend.neighbours import Found, check_all
+from agentic_backend.server.configuration import ConfigurationFiles
 
 SECRET = "hunter22-of-the-tests"
 ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant.assistant:Assistant"}
@@ -32,7 +40,42 @@ _SLOWEST_S = 110
 Lines = dict[str, dict[str, Any]]
 
 
+def write_files(directory: Path, settings: dict[str, Any], agents: list[dict[str, Any]] | None) -> Path:
+    """Write the settings and the catalog; return the settings' file."""
+    file = directory / "settings.yaml"
+    (directory / "agents_catalog.yaml").write_text(yaml.safe_dump({"agents": agents or [ASSISTANT]}))
+    catalog = {"catalog": str(directory / "agents_catalog.yaml"), "data": {"directory": str(directory / "data")}}
+    file.write_text(yaml.safe_dump({"models": OFFLINE, **catalog, **settings}))
+    return file
+
+
 async def checked(
+    directory: Path,
+    settings: dict[str, Any],
+    *,
+    faulty: bool = False,
+    limit_s: float = 30,
+    agents: list[dict[str, Any]] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Lines:
+    """What is found of each neighbour, by its kind and name, and whether any is `faulty`."""
+    files = ConfigurationFiles(write_files(directory, settings, agents), {})
+
+    def look() -> Sequence[Found]:
+        configuration = files.read(files.settings())
+        models = load_models(configuration.settings.models, configuration.settings.openai_model, configuration.models)
+        return check_all(configuration, models, limit_s)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (environment or {}).items():
+            patch.setenv(name, value)
+        found = await asyncio.to_thread(look)
+    assert SECRET not in str(found) + "".join(map(str, found))
+    assert any(each.outcome == "fault" for each in found) is faulty, found
+    return by_name([each.as_json() for each in found])
+
+
+async def printed(
     directory: Path,
     settings: dict[str, Any],
     *arguments: object,
@@ -40,17 +83,17 @@ async def checked(
     agents: list[dict[str, Any]] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Lines:
-    """What is found of each neighbour, by its kind and name."""
-    file = directory / "settings.yaml"
-    file.write_text(yaml.safe_dump({"models": OFFLINE, **settings}))
-    (directory / "agents_catalog.yaml").write_text(yaml.safe_dump({"agents": agents or [ASSISTANT]}))
-    options = ["--deep", "--json", "--config", file, *arguments]
+    """What the command prints of each neighbour, by its kind and name; `expected` is its exit status."""
+    options = ["--deep", "--json", "--config", write_files(directory, settings, agents), *arguments]
     async with command("validate", *options, cwd=directory, environment=environment) as process:
         status = await process.ended(_SLOWEST_S)
         assert SECRET not in process.stdout + process.stderr
         assert status == expected, process.stdout + process.stderr
-        told = json.loads(process.stdout)
-    return {" ".join(filter(None, (each["kind"], each["name"]))): each for each in told["neighbours"]}
+        return by_name(json.loads(process.stdout)["neighbours"])
+
+
+def by_name(found: Sequence[dict[str, Any]]) -> Lines:
+    return {" ".join(filter(None, (each["kind"], each["name"]))): each for each in found}
 
 
 def outcomes(found: Lines) -> dict[str, str]:
@@ -58,7 +101,7 @@ def outcomes(found: Lines) -> dict[str, str]:
 
 
 async def test_a_server_for_one_person_has_few_neighbours(tmp_path: Path) -> None:
-    found = await checked(tmp_path, {}, expected=0)
+    found = await printed(tmp_path, {}, expected=0)
     assert outcomes(found) == {"store": "ok", "redis": "skipped", "realm": "skipped", "model default": "ok"}
     assert "is not there yet" in found["store"]["said"] and not (tmp_path / "data").exists()
     assert found["model default"]["said"] == "built in; nothing was called"
@@ -77,7 +120,7 @@ async def test_each_neighbour_has_a_line(tmp_path: Path) -> None:
 
 async def test_a_problem_of_the_catalog_counts_more_than_a_neighbour(tmp_path: Path) -> None:
     settings = {"broadcast": {"url": f"redis://127.0.0.1:{free_port()}/0"}}
-    found = await checked(tmp_path, settings, expected=2, agents=[ASSISTANT, {"id": "wrong", "class_path": "no:agent"}])
+    found = await printed(tmp_path, settings, expected=2, agents=[ASSISTANT, {"id": "wrong", "class_path": "no:agent"}])
     assert outcomes(found)["redis"] == "fault"
 
 
@@ -86,23 +129,23 @@ async def test_a_file_is_opened_and_keeps_nothing_of_the_check(tmp_path: Path) -
     settings = {"store": {"url": f"sqlite:{file}"}}
     with sqlite3.connect(file) as db:
         db.execute("PRAGMA user_version = 3")
-    found = await checked(tmp_path, settings, expected=0)
+    found = await checked(tmp_path, settings)
     assert "schema version 3, which the server migrates to" in found["store"]["said"]
     assert db.execute("PRAGMA user_version").fetchone() == (3,), "it has migrated nothing"
     assert db.execute("SELECT count(*) FROM write_proofs").fetchone() == (0,)
     db.execute("PRAGMA user_version = 999")
-    found = await checked(tmp_path, settings, expected=1)
+    found = await checked(tmp_path, settings, faulty=True)
     assert "schema version 999, and this server knows" in found["store"]["said"]
     db.close()
     file.write_bytes(b"no database at all" * 100)
-    found = await checked(tmp_path, settings, expected=1)
+    found = await checked(tmp_path, settings, faulty=True)
     assert "file is not a database" in found["store"]["said"]
 
 
 @pytest.mark.mongodb
 @pytest.mark.redis
 async def test_a_mongodb_and_a_redis_that_are_well(mongodb_url: str, redis: Redis, tmp_path: Path) -> None:
-    found = await checked(tmp_path, {"store": {"url": mongodb_url}, "broadcast": {"url": redis.url}}, expected=0)
+    found = await checked(tmp_path, {"store": {"url": mongodb_url}, "broadcast": {"url": redis.url}})
     assert "no schema yet" in found["store"]["said"] and "written" not in found["store"]["said"]
     assert found["redis"]["said"] == "answers PING, and a message was published"
 
@@ -112,9 +155,17 @@ async def test_a_redis_that_refuses_the_password(own_redis: Redis, tmp_path: Pat
     with own_redis.client() as client:
         client.config_set("requirepass", "another")
     url = own_redis.url.replace("://", f"://:{SECRET}@")
-    found = await checked(tmp_path, {"broadcast": {"url": url}}, expected=1)
+    found = await checked(tmp_path, {"broadcast": {"url": url}}, faulty=True)
     assert "invalid username-password pair" in found["redis"]["said"]
     assert found["redis"]["change"] == "check the user and the password in broadcast.url"
+
+
+async def test_a_mongodb_that_refuses_the_password(tmp_path: Path) -> None:
+    async with refusing_mongodb() as host:
+        settings = {"store": {"url": f"mongodb://desk:{SECRET}@{host}/agentic"}}
+        found = await checked(tmp_path, settings, faulty=True)
+    assert found["store"]["said"] == "the server refused (AuthenticationFailed)"
+    assert "its user and password" in found["store"]["change"]
 
 
 def everything_at(port: int) -> dict[str, Any]:
@@ -142,7 +193,9 @@ BROKEN = ["store", "redis", "realm", "model default", "model other", "mcp remote
 
 async def test_all_that_refuse_the_connection_are_told_at_once(tmp_path: Path) -> None:
     port = free_port()
-    found = await checked(tmp_path, everything_at(port), expected=1, environment=keys_for(f"http://127.0.0.1:{port}"))
+    environment = keys_for(f"http://127.0.0.1:{port}")
+    # A MongoDB that does not listen is waited for until the time is up.
+    found = await checked(tmp_path, everything_at(port), faulty=True, limit_s=3, environment=environment)
     assert outcomes(found) == {**dict.fromkeys(BROKEN, "fault"), "mcp users": "skipped"}
     assert "no server answers there" in found["store"]["said"]
     assert "no connection" in found["realm"]["said"]
@@ -155,7 +208,7 @@ async def test_all_that_never_answer_are_given_up_in_time(tmp_path: Path) -> Non
     with black_hole() as port:
         environment = keys_for(f"http://127.0.0.1:{port}")
         arguments = ["--time-limit", 3]
-        found = await checked(tmp_path, everything_at(port), *arguments, expected=1, environment=environment)
+        found = await printed(tmp_path, everything_at(port), *arguments, expected=1, environment=environment)
     assert outcomes(found) == {**dict.fromkeys(BROKEN, "fault"), "mcp users": "skipped"}
     assert found["model default"]["said"] == "no answer within 3 s"
 
@@ -172,12 +225,12 @@ async def test_models_are_looked_up_or_called(tmp_path: Path) -> None:
     models = {"models": {name: {"model": model} for name, model in names.items()}}
     async with model_server() as provider:
         environment = keys_for(provider.url)
-        found = await checked(tmp_path, models, expected=0, environment=environment)
+        found = await checked(tmp_path, models, environment=environment)
         assert found["model default"]["said"] == "gpt-5.4-mini has answered a call, which costs a few tokens"
         assert found["model other"]["said"] == "claude-sonnet-5-5 has answered a call, which costs a few tokens"
         assert len(provider.received) == 2
         provider.listed = {"gpt-5.4-mini"}
-        found = await checked(tmp_path, models, expected=0, environment=environment)
+        found = await checked(tmp_path, models, environment=environment)
         assert found["model default"]["said"] == "gpt-5.4-mini looked up at the provider, at no cost"
         assert len(provider.received) == 3, "the other one is called again"
 
@@ -197,7 +250,7 @@ async def test_a_model_that_refuses_is_told_with_what_to_change(
     async with model_server() as provider:
         provider.reply = lambda messages: Reply(status=status, refusal=body)
         models = {"models": {"default": {"model": "openai:gpt-9"}}}
-        found = await checked(tmp_path, models, "--time-limit", 30, expected=1, environment=keys_for(provider.url))
+        found = await checked(tmp_path, models, faulty=True, environment=keys_for(provider.url))
     assert said in found["model default"]["said"] and change in found["model default"]["change"]
 
 
@@ -208,15 +261,14 @@ async def test_mcp_servers_are_asked_for_the_tools_that_agents_name(tmp_path: Pa
 
     with echo_server("streamable_http", "--open") as server:
         settings = {"mcp_servers": {"http": server.settings(), "program": echo_over_stdio()}}
-        arguments = ["--time-limit", 40]
-        found = await checked(tmp_path, settings, *arguments, expected=0, agents=[agent("one", "echo")])
+        found = await checked(tmp_path, settings, agents=[agent("one", "echo")])
         assert "initialised; it lists " in found["mcp http"]["said"]
         agents = [agent("one", "echo"), agent("two", "echo", "ecko")]
-        found = await checked(tmp_path, settings, *arguments, expected=1, agents=agents)
+        found = await checked(tmp_path, settings, faulty=True, agents=agents)
         for name in ("mcp http", "mcp program"):
             assert found[name]["said"] == "has no tool ecko (agent two)"
             assert found[name]["change"] == "correct tuning.mcp_servers of these agents"
-    found = await checked(tmp_path, settings, *arguments, expected=1, agents=[agent("one", "echo")])
+    found = await checked(tmp_path, settings, faulty=True, agents=[agent("one", "echo")])
     assert outcomes(found)["mcp http"] == "fault" and outcomes(found)["mcp program"] == "ok"
 
 
@@ -228,7 +280,7 @@ async def test_mcp_servers_that_refuse_or_are_no_program(tmp_path: Path) -> None
             "program": {"transport": "stdio", "command": str(tmp_path / "missing")},
         }
         environment = {"THE_KEY": SECRET}
-        found = await checked(tmp_path, {"mcp_servers": servers}, expected=1, environment=environment)
+        found = await checked(tmp_path, {"mcp_servers": servers}, faulty=True, environment=environment)
     assert "401" in found["mcp key"]["said"] or "refused the server's credentials" in found["mcp key"]["said"]
     assert "The environment variable NO_KEY is not set" in found["mcp unset"]["said"]
     assert outcomes(found)["mcp program"] == "fault"
@@ -251,21 +303,21 @@ async def refusing() -> AsyncIterator[str]:
 @pytest.mark.keycloak
 async def test_a_realm_is_read(keycloak: Keycloak, tmp_path: Path) -> None:
     settings = realm_at(keycloak.realm_url)
-    found = await checked(tmp_path, settings, "--time-limit", 30, expected=0)
+    found = await checked(tmp_path, settings)
     assert "signing keys read; it tells no time, so the clocks were not compared" in found["realm"]["said"]
     settings = realm_at(f"{keycloak.realm_url}-that-is-not-there")
-    found = await checked(tmp_path, settings, "--time-limit", 30, expected=1)
+    found = await checked(tmp_path, settings, faulty=True)
     assert "HTTP 404" in found["realm"]["said"]
 
 
 async def test_the_clock_of_a_realm_that_tells_its_time_is_compared(tmp_path: Path) -> None:
     async with signing_realm() as realm:
         settings = realm_at(realm.url)
-        found = await checked(tmp_path, settings, "--time-limit", 30, expected=0)
+        found = await checked(tmp_path, settings)
         assert "signing keys read; the clocks differ by " in found["realm"]["said"]
         skewed = SkewedClock(tmp_path / "clock", 300)
         skewed.ahead_s = 300
-        found = await checked(tmp_path, settings, "--time-limit", 30, expected=1, environment=skewed.environment)
+        found = await printed(tmp_path, settings, "--time-limit", 30, expected=1, environment=skewed.environment)
     assert re.search(r"this machine's clock is (?:29|30)\d s ahead of the realm's", found["realm"]["said"])
 
 

@@ -4,7 +4,9 @@ Where the provider's client can look a model up, that is free and all. Otherwise
 answer is cut at the first token: that costs a few tokens.
 """
 
-from typing import Any
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 
@@ -26,8 +28,9 @@ async def check_model(name: str, model: BaseChatModel) -> str:
     try:
         if await _is_looked_up(model, known_as):
             return f"{known_as} looked up at the provider, at no cost"
-        async for _ in model.astream(_QUESTION):
-            break
+        # Closed here, as a stream that is only left keeps its connection.
+        async with aclosing(cast("AsyncGenerator[Any, None]", model.astream(_QUESTION))) as stream:
+            await anext(stream, None)
     except Exception as error:
         # Each provider raises its own errors.
         failure = error if isinstance(error, AgenticError) else typed_failure(error, known_as)

@@ -1,42 +1,62 @@
 """`agentic-backend explain`: one exchange's story from the store and the log, beside the server that wrote them."""
 
+import asyncio
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.chat_client import chat, final_text
-from support.log_lines import log_lines
-from support.server_process import ServerProcess, command, serving
+from support.log_lines import log_lines, logging_as_before
+from support.running_server import running_server
+from support.server_process import command, serving
+
+from agentic_backend.cli import main
 
 QUESTION = "tell me of quokkaberries"
 
 
-async def explained(directory: Path, *arguments: object) -> ServerProcess:
-    async with command("explain", *arguments, cwd=directory) as process:
-        await process.ended()
-    return process
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    return tmp_path
 
 
-async def asked(directory: Path) -> tuple[list[dict[str, Any]], Path]:
-    """Two exchanges of one session, whose server still runs when the first is explained; and the log."""
-    log = directory / "server.log"
+async def status_of(*arguments: object) -> int:
+    """Explain in this process, whose output a test captures; the exit status."""
+    with logging_as_before():
+        return await asyncio.to_thread(main, ["explain", *map(str, arguments)])
+
+
+async def asked(directory: Path, **fields: Any) -> list[dict[str, Any]]:
+    async with running_server(directory) as server, chat(server.address) as client:
+        return await client.ask(QUESTION, **fields)
+
+
+async def test_it_tells_the_story_in_order_and_no_texts_beside_a_running_server(
+    directory: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     async with serving(cwd=directory) as server:
         async with chat(server.address, additional_headers={"X-Request-Id": "order-17"}) as client:
             events = await client.ask(QUESTION)
-            await client.ask("something else", session_id=events[0]["session_id"])
+            exchange_id, session_id = events[0]["exchange_id"], events[0]["session_id"]
+            async with command("explain", exchange_id, cwd=directory) as beside:
+                assert await beside.ended() == 0, beside.stderr
+            assert "exchange ends  status=ok" in beside.stdout
+            again = await client.ask("something else", session_id=session_id)
+            assert again[-1]["status"] == "ok"
         await server.stop()
-    # A line that is none, one with a control character, one of another exchange with this one's id in a field.
+    # A line that is none, one of another exchange with this one's id in a field.
     noise = ["not JSON", '{"time":"2026-01-01T00:00:00+00:00","message":"other","exchange_id":"x","session_id":"%s"}']
-    log.write_text(server.stderr + "\n".join(noise) % events[0]["exchange_id"] + "\n")
-    return events, log
-
-
-async def test_it_tells_the_story_in_order_and_no_texts(tmp_path: Path) -> None:
-    events, log = await asked(tmp_path)
-    told = await explained(tmp_path, events[0]["exchange_id"], "--log", log)
-    assert told.process.returncode == 0, told.stderr
-    head, _, timeline = told.stdout.partition("\n\n")
-    assert re.search(rf"^session: +{events[0]['session_id']}$", head, re.MULTILINE)
+    log = directory / "server.log"
+    log.write_text(server.stderr + "\n".join(noise) % exchange_id + "\n")
+    assert await status_of(exchange_id, "--log", log) == 0
+    told = capfd.readouterr().out
+    head, _, timeline = told.partition("\n\n")
+    assert re.search(rf"^session: +{session_id}$", head, re.MULTILINE)
     assert re.search(r"^request: +order-17$", head, re.MULTILINE) and re.search(r"^status: +ok$", head, re.MULTILINE)
     assert re.search(r"^trace: +[0-9a-f]{32}$", head, re.MULTILINE)
     lines = timeline.splitlines()
@@ -48,44 +68,34 @@ async def test_it_tells_the_story_in_order_and_no_texts(tmp_path: Path) -> None:
     times = [line[:12] for line in lines]
     assert times == sorted(times)
     assert timeline.count("message: user") == 1, "nothing of the session's other exchange"
-    assert "quokka" not in told.stdout and "log: other" not in timeline
-    assert final_text(events) not in told.stdout
+    assert "quokka" not in told and "log: other" not in timeline
+    assert final_text(events) not in told
 
 
-async def test_texts_are_shown_if_asked_for(tmp_path: Path) -> None:
-    events, _ = await asked(tmp_path)
-    told = await explained(tmp_path, events[0]["exchange_id"], "--content")
-    assert QUESTION in told.stdout
+async def test_texts_are_shown_if_asked_for(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    events = await asked(directory)
+    assert await status_of(events[0]["exchange_id"]) == 0
+    assert QUESTION not in capfd.readouterr().out
+    assert await status_of(events[0]["exchange_id"], "--content") == 0
+    assert QUESTION in capfd.readouterr().out
 
 
-async def test_it_reads_beside_a_running_server(tmp_path: Path) -> None:
-    async with serving(cwd=tmp_path) as server, chat(server.address) as client:
-        events = await client.ask(QUESTION)
-        told = await explained(tmp_path, events[0]["exchange_id"])
-        assert told.process.returncode == 0, told.stderr
-        again = await client.ask("and again", session_id=events[0]["session_id"])
-        assert again[-1]["status"] == "ok"
+async def test_a_query_has_its_figures_alone(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    events = await asked(directory, mode="query")
+    assert await status_of(events[0]["exchange_id"]) == 0
+    told = capfd.readouterr().out
+    assert "none, it was a query" in told and "query ends  status=ok" in told
 
 
-async def test_a_query_has_its_figures_alone(tmp_path: Path) -> None:
-    async with serving(cwd=tmp_path) as server, chat(server.address) as client:
-        events = await client.ask(QUESTION, mode="query")
-        told = await explained(tmp_path, events[0]["exchange_id"])
-    assert told.process.returncode == 0, told.stderr
-    assert "none, it was a query" in told.stdout and "query ends  status=ok" in told.stdout
+async def test_what_it_cant_tell_is_a_clear_error(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    async def reason(*arguments: object) -> str:
+        capfd.readouterr()
+        assert await status_of(*arguments) == 1
+        [line] = log_lines(capfd.readouterr().err)
+        assert (line["level"], line["message"]) == ("error", "exchange can't be explained")
+        return str(line["reason"])
 
-
-async def test_what_it_cant_tell_is_a_clear_error(tmp_path: Path) -> None:
-    nowhere = await explained(tmp_path, "unknown")
-    assert nowhere.process.returncode == 1 and "there is no such file" in reason(nowhere)
-    events, _ = await asked(tmp_path)
-    unknown = await explained(tmp_path, "unknown")
-    assert unknown.process.returncode == 1 and "there is no exchange 'unknown'" in reason(unknown)
-    no_log = await explained(tmp_path, events[0]["exchange_id"], "--log", tmp_path / "none.log")
-    assert no_log.process.returncode == 1 and "none.log" in reason(no_log)
-
-
-def reason(process: ServerProcess) -> str:
-    [line] = log_lines(process.stderr)
-    assert (line["level"], line["message"]) == ("error", "exchange can't be explained")
-    return str(line["reason"])
+    assert "there is no such file" in await reason("unknown")
+    events = await asked(directory)
+    assert "there is no exchange 'unknown'" in await reason("unknown")
+    assert "none.log" in await reason(events[0]["exchange_id"], "--log", directory / "none.log")

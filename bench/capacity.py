@@ -24,7 +24,7 @@ from servers import Server
 
 AGENT = "five-ms"
 AT_ONCE = (50, 100, 200)
-TURNS_EACH = 6
+WARM_UP, TURNS_EACH = 40, 6
 SOCKETS, IDLE_S = 5000, 60
 WARM_AGENTS = 1000
 _SAMPLE = re.compile(r"^(\w+)(?:\{([^}]*)\})? (\S+)$", re.M)
@@ -78,7 +78,7 @@ class Asked:
 
 def turns(server: Server) -> dict[int, dict[str, float]]:
     """Figures by how many answers run at once."""
-    asyncio.run(load_client.measure(server, AGENT, 10, 40))
+    asyncio.run(load_client.measure(server, AGENT, 10, WARM_UP))
     figures = {}
     for at_once in AT_ONCE:
         before, count = Asked.of(server), at_once * TURNS_EACH
@@ -122,7 +122,7 @@ def rows(where: str, figures: dict[int, dict[str, float]]) -> list[str]:
     ]
 
 
-def report(lines: list[str], idle: dict[str, float], session_kib: float, stream_kib: float) -> str:
+def report(lines: list[str], idle: dict[str, float], session_kib: float, streams: list[float]) -> str:
     return f"""# Capacity of one core
 
 `make bench-capacity` on {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}. The server has one core to \
@@ -137,7 +137,7 @@ itself; load, database and Redis share the machine's others, so times are an upp
 - {SOCKETS:,} idle sockets: {idle["kib"]:.1f} KiB each, {idle["open_ms"]:.2f} ms of CPU to open one, and \
 {idle["idle_share"] * 100:.1f} % of a core for all of their pings.
 - A session whose agent is warm: {session_kib:.0f} KiB.
-- An answer in Redis, until five minutes after its end: {stream_kib:.1f} KiB.
+- An answer in Redis: {streams[0]:.1f} KiB, until five minutes after its end, and {streams[1]:.1f} ms of its CPU.
 """
 
 
@@ -159,12 +159,12 @@ def main() -> None:
             one_core(directory / "with-redis", "--broadcast", url) as server,
         ):
             lines += rows("SQLite, with Redis", turns(server))
-            stream_kib = external_services.redis_kib(url) / (40 + TURNS_EACH * sum(AT_ONCE))
+            streams = [spent / (WARM_UP + TURNS_EACH * sum(AT_ONCE)) for spent in external_services.redis_spent(url)]
         with one_core(directory / "sockets") as server:
             idle = asyncio.run(sockets(server))
         with one_core(directory / "sessions") as server:
             session_kib = asyncio.run(sessions(server))
-    text = report(lines, idle, session_kib, stream_kib)
+    text = report(lines, idle, session_kib, streams)
     (servers.HERE / "CAPACITY.md").write_text(text)
     print(text)
 

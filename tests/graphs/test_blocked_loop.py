@@ -21,6 +21,8 @@ from agentic_backend.agents.at_work import AtWork, at_work, found_at_work
 from agentic_backend.blocked_loop import Worker, watched_loop
 from agentic_backend.kpi import Kpi
 
+LIMIT_MS = 250
+"""The default of `agents.blocking_s`."""
 BLOCKED_COUNT = "chat_event_loop_blocked_seconds_count"
 MESSAGES = {"with-tool": 'call look_up(word="x")', "leader": 'call ask_expert(question="x")'}
 _TARGETS = {
@@ -85,12 +87,13 @@ async def test_the_line_that_blocks_is_told(
     number = marked(line)
     assert "loop_blocking.py:" in told["line"]
     assert int(told["line"].rpartition(":")[2].split()[0]) in range(number - 1, number + 1)
-    assert 500 < told["blocked_ms"] < 5000
+    # Time in which the process got no processor is left out.
+    assert LIMIT_MS <= told["blocked_ms"] < 5000
     assert await count(server, blamed) == 1
     # Developers see it beside the answer.
     [shown] = blocks(events)
     assert {name: shown[name] for name in ("node", "line")} == {name: told[name] for name in ("node", "line")}
-    assert blamed in shown["message"] and shown["blocked_ms"] > 500
+    assert blamed in shown["message"] and shown["blocked_ms"] >= LIMIT_MS
 
 
 @pytest.mark.parametrize("agent_id", ["waiting", "in-a-thread", "often"])

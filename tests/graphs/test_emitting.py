@@ -74,7 +74,7 @@ async def test_an_exchange_has_only_so_many_emitted_parts(
         events = await ask(server.address, "show", agent_id="too-many")
     assert [channel for channel, _ in shown(events)].count("observation") == 500
     assert sum(data["left_out_parts"] for data in activities(events, "progress")) == 100
-    assert "emits more parts" in caplog.text
+    assert "agent emits too many parts" in caplog.text
     assert "SELECT" not in caplog.text
 
 

@@ -117,7 +117,7 @@ async def test_a_context_that_has_ended_on_its_own_is_told_and_entered_anew(
         assert steps == ["entered", "left", "entered"]
     assert steps == ["entered", "left"] * 2
     [told] = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert "ended on its own" in told.message and told.agent_id == "dying"  # type: ignore[attr-defined]
+    assert told.message == "graph context ended early" and told.agent_id == "dying"  # type: ignore[attr-defined]
 
 
 async def test_a_context_that_a_thread_enters_too_late_is_left(tmp_path: Path, steps: list[str]) -> None:

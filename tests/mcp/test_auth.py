@@ -335,6 +335,6 @@ async def test_no_token_and_no_key_reaches_the_log(
             await call(agent, "whoami")
             agent.runtime_context.tokens.offer(Tokens("dev:quokkaberry-over"))
             await call(agent, "whoami")
-    assert "MCP server refused the user" in log.getvalue()
+    assert "MCP call failed" in log.getvalue()
     assert "quokkaberry" not in log.getvalue()
     assert "zanthoxylum" not in log.getvalue()

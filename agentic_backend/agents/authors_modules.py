@@ -99,7 +99,8 @@ class AuthorsModules:
 def _loaded() -> Iterator[tuple[str, str]]:
     """The names and files of the authors' modules."""
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
+        # Not as an attribute: a module may import others when it is asked for one, or raise.
+        file = getattr(module, "__dict__", {}).get("__file__")
         if name == "__main__" or name.partition(".")[0] == "agentic_backend" or not isinstance(file, str):
             continue
         if file.endswith(".py") and is_authors(file):

@@ -3,9 +3,9 @@
 The parent binds the port but serves nothing; it forks the workers before it has an event loop or a thread. It replaces
 a worker that dies, with growing delays, and where a service manager watches the server, one whose event loop hangs. The
 service manager is told that the server is ready once all workers are, and after a reload again once all have ended
-theirs. The parent forwards stop signals and SIGHUP to
-the workers and ends after them; workers stop when the parent ends for any reason. One more process serves their metrics
-and health at one port (see joint_listener); it ends with the parent.
+theirs. The parent forwards stop signals and SIGHUP to the workers and ends after them; workers stop when the parent
+ends for any reason. One more process serves their metrics and health at one port (see joint_listener); it ends with the
+parent.
 """
 
 import contextlib

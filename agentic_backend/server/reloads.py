@@ -62,11 +62,10 @@ class Reloads:
         if self._hangups.count > self._followed:
             self._followed = self._hangups.count
             try:
-                reread = self._files.reread(self._started_with, self._models)
-            except (ConfigError, CatalogRefused, ModelUnavailable) as error:
-                self._refuse(_problems_of(error))
-            else:
-                self._take(reread)
+                self._take(self._files.reread(self._started_with, self._models))
+            except Exception as error:
+                # Whatever it is, the server starts with what its parent has read.
+                self._refuse(error)
 
     async def run(self, application: Application) -> None:
         """Reload whenever it is told to, until it is cancelled."""
@@ -96,11 +95,8 @@ class Reloads:
         reloads = application.kpi.reloads
         try:
             removed = self._take(await self._read())
-        except (ConfigError, CatalogRefused, ModelUnavailable, _NotRead) as error:
-            self._refuse(_problems_of(error))
-            reloads.ended("failed")
         except Exception as error:
-            log.exception("catalog not reloaded", extra={"problems": [type_of(error)]})
+            self._refuse(error)
             reloads.ended("failed")
         else:
             reloads.ended("ok")
@@ -165,8 +161,12 @@ class Reloads:
         self._say("; ".join(f"{name} {', '.join(ids)}" for name, ids in changes.items() if ids), heading="Reloaded: ")
         return change.removed
 
-    def _refuse(self, problems: Sequence[str]) -> None:
-        log.error("catalog not reloaded", extra={"problems": list(problems[:_MOST_TOLD])})
+    def _refuse(self, error: Exception) -> None:
+        is_told = isinstance(error, ConfigError | CatalogRefused | ModelUnavailable | _NotRead)
+        problems = _problems_of(error) if is_told else [type_of(error)]
+        log.error(
+            "catalog not reloaded", exc_info=None if is_told else error, extra={"problems": problems[:_MOST_TOLD]}
+        )
         self._say("\n".join(problems), heading="Not reloaded; what was there goes on:\n")
 
     def _say(self, text: str, heading: str) -> None:

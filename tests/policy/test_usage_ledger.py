@@ -19,7 +19,7 @@ from agentic_backend.config.usage import PriceSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy import usage_ledger as module
 from agentic_backend.policy.prices import Prices
-from agentic_backend.policy.usage_ledger import Payer, UsageLedger
+from agentic_backend.policy.usage_ledger import Payer, UsageLedger, count_call
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import TrailQuery, UsageRecord
 from agentic_backend.streaming import model_calls
@@ -184,3 +184,12 @@ async def test_it_closes_though_the_store_stays_away(
         await ledger.aclose()
     assert [getattr(record, "lost", 0) for record in caplog.records] == [1]
     assert metric(kpi, "chat_usage_lost_total") == 1
+
+
+@pytest.mark.parametrize(("first_chunk_s", "told"), [(None, []), (2.5, []), (2.6, [("m", "module", 2600)])])
+def test_a_model_whose_first_words_come_late_is_told(
+    kpi: Kpi, caplog: pytest.LogCaptureFixture, first_chunk_s: float | None, told: list[tuple[str, str, int]]
+) -> None:
+    count_call(kpi, replace(called(1), duration_s=30, first_chunk_s=first_chunk_s))
+    lines = [vars(record) for record in caplog.records if record.message == "model answers late"]
+    assert [(line["model"], line["purpose"], line["first_chunk_ms"]) for line in lines] == told

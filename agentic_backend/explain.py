@@ -17,6 +17,7 @@ from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.checking import require_up_to_date
 from agentic_backend.stores.opening import CannotOpenStore, open_store, sqlite_file
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageRecord
 from agentic_backend.stores.trail import AuditRecord, ModuleErrorRecord, ToolCallRecord, TrailQuery, UsageRecord
@@ -51,6 +52,8 @@ def explain(exchange_id: str, settings: Settings, log_file: Path | None, *, cont
         file = sqlite_file(settings.store.url, settings.data.directory)
         if file is not None and not file.is_file():
             raise CannotOpenStore(f"{file}: there is no such file")
+        if file is not None:
+            require_up_to_date(file, settings.store.timeout_s)
         lines = asyncio.run(_story(exchange_id, settings, log_file, content=content))
     except OSError as error:
         return _failed(f"{error.filename}: {error.strerror}")

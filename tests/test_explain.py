@@ -2,7 +2,9 @@
 
 import asyncio
 import re
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +101,7 @@ async def test_what_it_cant_tell_is_a_clear_error(directory: Path, capfd: pytest
     events = await asked(directory)
     assert "there is no exchange 'unknown'" in await reason("unknown")
     assert "none.log" in await reason(events[0]["exchange_id"], "--log", directory / "none.log")
+    with closing(sqlite3.connect(directory / "data" / "chat.sqlite3")) as database:
+        database.execute("PRAGMA user_version = 1")
+        assert "an older release has written it" in await reason(events[0]["exchange_id"])
+        assert database.execute("PRAGMA user_version").fetchone() == (1,), "it may be in use"

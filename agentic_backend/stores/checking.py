@@ -4,11 +4,13 @@ Nothing is migrated or made: a database that is not there yet stays away.
 """
 
 import asyncio
+import sqlite3
+from pathlib import Path
 
 from agentic_backend.config.settings import Settings
 from agentic_backend.stores.mongo.checking import check_database
-from agentic_backend.stores.opening import sqlite_file
-from agentic_backend.stores.sqlite.checking import check_file
+from agentic_backend.stores.opening import CannotOpenStore, sqlite_file
+from agentic_backend.stores.sqlite.checking import check_file, is_up_to_date
 
 
 async def check_store(settings: Settings, limit_s: float) -> str:
@@ -18,3 +20,15 @@ async def check_store(settings: Settings, limit_s: float) -> str:
         return await asyncio.to_thread(check_file, file, limit_s)
     assert settings.store.url is not None
     return await check_database(settings.store.url, settings.store.driver, limit_s)
+
+
+def require_up_to_date(file: Path, limit_s: float) -> None:
+    """For who only reads, beside a server that may be of an older release: opening an older file would migrate it.
+
+    Blocks. Raises CannotOpenStore.
+    """
+    try:
+        if not is_up_to_date(file, limit_s):
+            raise CannotOpenStore(f"{file}: an older release has written it; use that release's command")
+    except sqlite3.Error as error:
+        raise CannotOpenStore(f"{file}: {error}") from error

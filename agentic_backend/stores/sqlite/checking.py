@@ -25,10 +25,15 @@ def check_file(file: Path, limit_s: float) -> str:
         raise CheckFailed(f"{error.filename or file}: {error.strerror}", _CHANGE) from error
 
 
+def is_up_to_date(file: Path, limit_s: float) -> bool:
+    """Blocks. Whether opening the file migrates nothing. Raises sqlite3.Error."""
+    with closing(_connected(file, limit_s)) as db:
+        return _version(db) >= len(MIGRATIONS)
+
+
 def _check_file(file: Path, limit_s: float) -> str:
-    address = f"file:{quote(str(file.resolve()))}?mode=rw"
-    with closing(sqlite3.connect(address, uri=True, timeout=limit_s, isolation_level=None)) as db:
-        version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    with closing(_connected(file, limit_s)) as db:
+        version = _version(db)
         if version > len(MIGRATIONS):
             raise CheckFailed(str(SchemaTooNew(version, len(MIGRATIONS))))
         # The table of the server's own proofs (see prove_write), in a row of ours.
@@ -37,6 +42,15 @@ def _check_file(file: Path, limit_s: float) -> str:
         db.execute("DELETE FROM write_proofs WHERE id = ?", (os.getpid(),))
     migrates = "" if version == len(MIGRATIONS) else f", which the server migrates to {len(MIGRATIONS)}"
     return f"opened; schema version {version}{migrates}; a write was made and removed"
+
+
+def _connected(file: Path, limit_s: float) -> sqlite3.Connection:
+    address = f"file:{quote(str(file.resolve()))}?mode=rw"
+    return sqlite3.connect(address, uri=True, timeout=limit_s, isolation_level=None)
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _check_directory(file: Path) -> str:

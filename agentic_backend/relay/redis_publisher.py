@@ -14,7 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable
 from itertools import islice
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from cachetools import TTLCache
 from redis.asyncio import Redis
@@ -34,8 +34,8 @@ from agentic_backend.relay.redis_messages import (
     entry_of,
     stream_of,
 )
+from agentic_backend.relay.redis_spans import PublishedFor, sending
 from agentic_backend.relay.redis_timing import timed
-from agentic_backend.telemetry.ids import log_ids
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,13 +59,14 @@ _TOLD_OF_AT_MOST = 100
 class _Publication:
     """A published log."""
 
-    def __init__(self, log: ExchangeLog) -> None:
+    def __init__(self, log: ExchangeLog, call: PublishedFor) -> None:
         self.log = log
+        self.call = call
         self.stream = stream_of(log.exchange_id)
         """The key of its stream in Redis."""
         self.cursor: Cursor | None = None
         """The place up to which events were sent to Redis; None until `_place` is called."""
-        self.ids = {**log_ids(), "exchange_id": log.exchange_id, "session_id": log.session_id, "user_id": log.user_id}
+        self.ids = {**call.ids, "exchange_id": log.exchange_id, "session_id": log.session_id, "user_id": log.user_id}
         """For the lines about it."""
         self.renew_at = 0.0
         """When the stream's time to live is renewed next, in the event loop's time."""
@@ -80,6 +81,8 @@ class RedisPublisher:
         self._connected = False
         self._waiting: WeakValueDictionary[str, ExchangeLog] = WeakValueDictionary()
         """The logs to publish once there is a connection, by exchange id."""
+        self._calls: WeakKeyDictionary[ExchangeLog, PublishedFor] = WeakKeyDictionary()
+        """The calls that the logs were published in, which outlive a connection."""
         self._published: dict[str, _Publication] = {}
         """The published logs, by exchange id."""
         self._due: dict[_Publication, None] = {}
@@ -107,6 +110,7 @@ class RedisPublisher:
 
     def publish(self, log: ExchangeLog) -> None:
         self._let_go(log.exchange_id)
+        self._calls[log] = PublishedFor()
         if self._connected:
             self._follow(log)
         else:
@@ -178,7 +182,7 @@ class RedisPublisher:
                 self._waiting[log.exchange_id] = log
 
     def _follow(self, log: ExchangeLog) -> None:
-        publication = _Publication(log)
+        publication = _Publication(log, self._calls[log])
         self._published[log.exchange_id] = publication
         self._place(publication)
 
@@ -232,7 +236,8 @@ class RedisPublisher:
         forgotten = self._add_deletions(pipeline)
         if not len(pipeline):
             return
-        with timed(self._metrics, "publish"):
+        batches = [(publication.call, events) for publication, events, _ in sent]
+        with timed(self._metrics, "publish"), sending(batches):
             results = await pipeline.execute(raise_on_error=False)
         for _ in told:
             self._told.popleft()

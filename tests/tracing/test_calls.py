@@ -81,6 +81,21 @@ async def test_a_rest_call_is_a_span_with_the_operations_of_its_store(tmp_path: 
         assert (span.attributes["db.system.name"], span.attributes["db.operation.name"]) == (database, operation)
 
 
+@pytest.mark.redis
+async def test_what_other_instances_are_told_is_in_the_trace_of_the_exchange(tmp_path: Path, redis_url: str) -> None:
+    async with otlp_receiver() as receiver:
+        async with traced(tmp_path, receiver, broadcast={"url": redis_url}) as server:
+            async with rest(server, **NAMED) as client:
+                session = (await client.post("/sessions", json={})).json()
+                # The connection may come after an exchange that began before it: its whole log is told then.
+                await client.post(f"/sessions/{session['id']}/messages", json={"content": "hello"})
+    call = receiver.named(f"POST {PREFIX}/sessions/")
+    told = [span for span in receiver.spans if span.attributes.get("db.system.name") == "redis"]
+    assert told and {(span.name, span.trace, span.parent, span.kind) for span in told} == {
+        ("XADD", TRACE, call.id, CLIENT)
+    }
+
+
 async def test_the_path_of_a_share_is_in_no_span_as_it_is_a_key(tmp_path: Path) -> None:
     async with otlp_receiver() as receiver:
         async with traced(tmp_path, receiver) as server, rest(server, **NAMED) as client:

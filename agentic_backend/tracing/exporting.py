@@ -23,6 +23,7 @@ from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import SpanContext, Tracer
 
 from agentic_backend.config.tracing import TracingSettings
+from agentic_backend.tracing.spans import LONGEST_ATTRIBUTE
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +64,8 @@ def _provider(
         resource=Resource.create(service),
         shutdown_on_exit=False,
         id_generator=_Ids(given),
-        span_limits=SpanLimits(max_attributes=64, max_events=0, max_links=4),
+        # A client chooses a path, and a model the name of a tool that it calls.
+        span_limits=SpanLimits(max_attributes=64, max_events=0, max_links=4, max_attribute_length=LONGEST_ATTRIBUTE),
     )
     exporter = _Exporter(settings)
     queue = settings.queue_spans

@@ -28,7 +28,9 @@ NamedBy = Callable[[BaseException], str | None]
 OTHER_ERROR = "_OTHER"
 # One for all: where no traces are sent, a span costs next to nothing.
 _NO_SPAN = nullcontext(None)
-_LONGEST_NAME, _LONGEST_CONTENT = 200, 16_384
+LONGEST_ATTRIBUTE = 16_384
+"""Characters of what was said, and of any other text."""
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ def records_content() -> bool:
 
 def content(text: str) -> str:
     """As much of a text as a span holds."""
-    return text[:_LONGEST_CONTENT]
+    return text[:LONGEST_ATTRIBUTE]
 
 
 def sent_on() -> dict[str, str]:

@@ -12,9 +12,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from redis import Redis as Client
 from services.ferretdb import FerretDb
 from services.mcp_echo import echo_server
+from services.mongo_java import MongoJava
 from services.redis import Redis
 
-__all__ = ["echo_server", "mongodb", "redis", "redis_spent"]
+__all__ = ["echo_server", "mongodb", "mongodb_in_memory", "redis", "redis_spent"]
 
 
 @contextmanager
@@ -25,6 +26,20 @@ def mongodb(directory: Path) -> Iterator[str]:
         return
     directory.mkdir(parents=True)
     server = FerretDb(directory)
+    server.start()
+    try:
+        yield f"mongodb://127.0.0.1:{server.port}/"
+    finally:
+        server.stop()
+
+
+@contextmanager
+def mongodb_in_memory() -> Iterator[str]:
+    """The URL of the server that `MONGODB_URL` names, else of a mongo-java-server, which bears many clients."""
+    if url := os.environ.get("MONGODB_URL"):
+        yield url
+        return
+    server = MongoJava()
     server.start()
     try:
         yield f"mongodb://127.0.0.1:{server.port}/"

@@ -51,6 +51,8 @@ class TcpLine:
         relay = asyncio.create_task(self._relay(reader, writer, self._next_target()))
         self._relays.add(relay)
         relay.add_done_callback(self._relays.discard)
+        # A task that is cancelled before its first step closes nothing.
+        relay.add_done_callback(lambda _: writer.transport.abort())
 
     def _next_target(self) -> int:
         return self.target

@@ -45,7 +45,7 @@ hostile: services
 	HOSTILE=long $(BIN)/pytest tests/hostile
 	$(MAKE) tables
 
-# The faults of tests/gameday with the alerts as they are shipped, then the page with what was measured; some half an hour.
+# The faults of tests/gameday with the alerts as they are shipped, then the page with what was measured: twenty minutes.
 gameday: services
 	GAMEDAY=long $(BIN)/pytest tests/gameday
 	cd tests && ../$(BIN)/python -m gameday.page

@@ -66,8 +66,8 @@ async def test_a_reload_is_announced_and_ended(directory: Path) -> None:
             (directory / "agents_catalog.yaml").write_text("agents: nobody")
             server.process.send_signal(signal.SIGHUP)
             await manager.until("READY=1")
-            assert "catalog not reloaded" in server.stderr
             assert await server.stop() == 0
+            assert "catalog not reloaded" in server.stderr
         manager.listen()
     states = [said.split("=")[0] for said in manager.heard]
     assert states == ["READY", "RELOADING", "READY", "RELOADING", "READY", "STOPPING"]

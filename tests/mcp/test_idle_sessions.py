@@ -1,7 +1,6 @@
 """A program that nobody calls ends, and the next call starts it again: no failure for anybody."""
 
 import asyncio
-import logging
 import random
 import shlex
 import sys
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from services.mcp_echo import echo_over_stdio
+from support.log_lines import warnings_of
 from support.mcp_agents import PATIENCE_S, ToolUser, built, call, refused, told, tool_user, tools_of
 from support.processes import is_there
 from support.recorded_agents import eventually
@@ -43,7 +43,7 @@ async def test_a_program_that_nobody_calls_ends_and_the_next_call_starts_it_agai
         assert tools_of(agent) == tools
         await eventually(lambda: not is_there(second))
     assert False not in seen, "the server is up all the time"
-    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings_of(caplog.records) == []
 
 
 async def test_a_program_that_nobody_ever_calls_ends_too() -> None:

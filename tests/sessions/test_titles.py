@@ -1,12 +1,12 @@
 """Titles: a session's name comes after its first answer, and nothing that happens to it touches the answer."""
 
 import asyncio
-import logging
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.log_lines import warnings_of
 from support.recorded_agents import eventually
 from support.sessions import USER, events_of
 from support.titled_sessions import answered, is_titled, title_model, titled_sessions
@@ -105,7 +105,7 @@ async def test_a_title_comes_too_late_for_a_deleted_session(tmp_path: Path, capl
         model.go_on.set()
         await asyncio.sleep(0.05)
         assert await sessions.store.real.get_session(session_id) is None
-    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings_of(caplog.records) == []
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ async def test_a_title_model_that_fails_harms_nothing(tmp_path: Path, caplog: py
     model = title_model(error=ValueError(SECRET))
     async with titled_sessions(tmp_path, model) as sessions:
         session_id = await answered(sessions, SECRET)
-        await eventually(lambda: caplog.records and caplog.records[-1].message == "session not named")
+        await eventually(lambda: any(record.message == "session not named" for record in caplog.records))
         assert (await sessions.session(session_id)).title == SECRET
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert [record.levelname for record in warnings_of(caplog.records)] == ["WARNING"]
 
 
 async def test_a_store_that_is_away_harms_nothing_but_the_title(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
 """What is too large for a document of MongoDB's is left out, and the rest is stored."""
 
-import logging
-
 import pytest
+from support.log_lines import warnings_of
 
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import PROOF_BYTES, KeptState, SessionQuery
@@ -19,7 +18,7 @@ def _store(target: MongoStore) -> MongoStore:
 
 
 def tells_of_the_size(caplog: pytest.LogCaptureFixture, exchange_id: str) -> bool:
-    [record] = [each for each in caplog.records if each.levelno == logging.WARNING]
+    [record] = warnings_of(caplog.records)
     told = vars(record)
     assert "secret" not in str(told)
     return (record.getMessage(), told["what"], told["exchange_id"], told["bytes"]) == (

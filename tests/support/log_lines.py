@@ -4,9 +4,22 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+_SLOWNESS = ("store answers late", "the broadcast answers late", "model answers late", "code blocks the event loop")
+"""What is logged of a machine that is slow, whatever a test does."""
+
+
+def warnings_of(records: Iterable[logging.LogRecord]) -> list[logging.LogRecord]:
+    """Those from warnings on, but for what a slow machine is told of."""
+    return [each for each in records if each.levelno >= logging.WARNING and each.message not in _SLOWNESS]
+
+
+def surprising(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same of lines in JSON."""
+    return [line for line in lines if line["level"] not in ("debug", "info") and line["message"] not in _SLOWNESS]
 
 
 def log_lines(text: str) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import re
 from base64 import urlsafe_b64encode
 from contextlib import suppress
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from support.chat_client import PATIENCE_S
+from support.log_lines import warnings_of
 from support.rest_client import PREFIX, error_of, rest
 from support.running_server import RunningServer
 
@@ -189,7 +189,7 @@ async def test_a_request_that_breaks_off_is_no_error_of_the_server(
         writer.transport.abort()
     async with rest(server) as http:
         assert (await http.get("/sessions")).json() == {"sessions": []}
-    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert warnings_of(caplog.records) == []
 
 
 async def test_what_is_no_http_is_refused(server: RunningServer) -> None:

@@ -16,6 +16,7 @@ import time
 from asyncio import AbstractEventLoop, Event
 from collections import Counter
 from pathlib import Path
+from types import FrameType
 
 from agentic_backend.relay.drain import LONGEST_S, Drain
 
@@ -41,10 +42,20 @@ class StopOrder:
         self._told: Counter[bool] = Counter()
 
     def listen(self, loop: AbstractEventLoop) -> None:
-        """Install the signal handlers on `loop`."""
-        for number in STOP_SIGNALS:
-            loop.add_signal_handler(number, self.tell, False)
-        loop.add_signal_handler(PASSED_ON, self.tell, True)
+        """Install the signal handlers, which tell `loop`. Only in the main thread.
+
+        Not with `add_signal_handler`: when two signals arrive together, uvloop may call a handler twice for one.
+        """
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            # The loop is closed once the server has ended.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self.tell, number == PASSED_ON)
+
+        for number in (*STOP_SIGNALS, PASSED_ON):
+            signal.signal(number, handle)
+            # As asyncio does: system calls of other threads go on.
+            signal.siginterrupt(number, False)
 
     def tell(self, by_parent: bool) -> None:
         self._told[by_parent] += 1

@@ -3,6 +3,7 @@ import de.bwaldvogel.mongo.MongoVersion;
 import de.bwaldvogel.mongo.backend.memory.MemoryBackend;
 import de.bwaldvogel.mongo.bson.Document;
 import io.netty.channel.Channel;
+import java.util.ConcurrentModificationException;
 import java.util.List;
 
 /** Listens on the loopback port that is given, 0 for any, and prints the one that it has got. */
@@ -13,11 +14,19 @@ public class Main {
         System.out.println(server.getLocalAddress().getPort());
     }
 
-    /** The library knows `hello` by its older name only. */
+    /** The library knows `hello` by its older name only, and fails to read while an index is being added. */
     private static class Backend extends MemoryBackend {
         @Override
         public Document handleCommand(Channel channel, String database, String command, Document query) {
-            return super.handleCommand(channel, database, command.equals("hello") ? "ismaster" : command, query);
+            while (true) {
+                try {
+                    return super.handleCommand(channel, database, command.equals("hello") ? "ismaster" : command, query);
+                } catch (ConcurrentModificationException error) {
+                    if (!command.equals("find")) {
+                        throw error;
+                    }
+                }
+            }
         }
     }
 

@@ -8,6 +8,9 @@ from typing import ClassVar, Literal, Self
 Whose = Literal["client", "external", "internal"]
 """Who can fix it: the client, the operator of a dependency, or the operator of the server."""
 
+OTHER = "_OTHER"
+"""OpenTelemetry's word for an error, or another value of an attribute, that has no name of its own."""
+
 
 class AgenticError(Exception):
     """Base of every error that a client may see."""

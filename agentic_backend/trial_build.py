@@ -130,7 +130,7 @@ class _Trial:
     def _servers_of_users(self, agent: CatalogAgent) -> Sequence[str]:
         """The MCP servers of the agent and its crew that take the user's token."""
         ids = [use.id for one in (agent, *agent.crew) for use in one.settings.tuning.mcp_servers]
-        return [name for name in ids if self._servers[name].auth.mode in ("user_token", "token_exchange")]
+        return [name for name in ids if self._servers[name].auth.is_of_user]
 
 
 def _fault(error: BaseException, secrets: Collection[str]) -> str:

@@ -212,7 +212,7 @@ def restore(kept: Kept, graph: Graph, agent_id: str) -> tuple[Kept, list[Any]]:
     messages = serde.loads_typed(kept.messages)
     if isinstance(messages, list) and fits(graph, "messages", messages, kept.forms.get("messages")):
         return kept, messages
-    _warn_of_misfit(agent_id, "messages")
+    warn_of_misfit(agent_id, "messages")
     return kept.without_messages(), []
 
 
@@ -230,9 +230,9 @@ def _fitting(graph: Graph, name: str, packed: Packed, form: str | None, serde: A
         packed = Packed(*serializer.dumps_typed(value))
     if fits(graph, name, value, form):
         return packed
-    _warn_of_misfit(agent_id, name)
+    warn_of_misfit(agent_id, name)
     return None
 
 
-def _warn_of_misfit(agent_id: str, channel: str) -> None:
+def warn_of_misfit(agent_id: str, channel: str) -> None:
     log.warning("graph channel begins anew", extra={"agent_id": agent_id, "channel": channel})

@@ -10,11 +10,10 @@ from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.base.id import uuid6
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.pregel import Pregel
 
 from agentic_backend.agents.channel_forms import Graph, fits, forms_of
-from agentic_backend.agents.kept_state import serializer
+from agentic_backend.agents.kept_state import plain, serializer, warn_of_misfit
 from agentic_backend.agents.snapshot import Snapshot, Stored
 
 log = logging.getLogger(__name__)
@@ -75,10 +74,10 @@ def _leave_out_misfits(stored: Stored, graph: Graph, forms: Mapping[str, str], a
     values = stored.checkpoint["channel_values"]
     for name in values.keys() & graph.channels.keys():
         value: Any = serde.loads_typed(tuple(values[name]))
-        if not fits(graph, name, value.value if isinstance(value, _DeltaSnapshot) else value, forms.get(name)):
+        if not fits(graph, name, plain(value), forms.get(name)):
             del values[name]
             stored.checkpoint["channel_versions"].pop(name, None)
-            log.warning("graph channel begins anew", extra={"agent_id": agent_id, "channel": name})
+            warn_of_misfit(agent_id, name)
 
 
 def _with_new_ids(old: Snapshot) -> Snapshot:

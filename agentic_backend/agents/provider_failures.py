@@ -15,6 +15,7 @@ from typing import Any
 from langchain_core.exceptions import ContextOverflowError
 
 from agentic_backend.errors import (
+    OTHER,
     AgenticError,
     ContentFiltered,
     ContextTooLong,
@@ -79,8 +80,6 @@ _RATE_CODES = {*_NAMED_RATE_CODES, "resource_exhausted"}
 _TEXT_STATUSES = (None, 400, 403)
 # Refusals with these statuses may pass by themselves; others of the client's kind stay.
 _PASSING_STATUSES = (408, 409, 425, 429)
-# OpenTelemetry's word for an error that has no name of its own.
-_UNKNOWN = "_OTHER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +193,7 @@ def _unnamed_type(report: _Report) -> str:
     if report.is_class("connect", "networkerror"):
         return "unreachable"
     if report.status is None:
-        return _UNKNOWN
+        return OTHER
     return "request_refused" if report.status < 500 else "server_error"
 
 

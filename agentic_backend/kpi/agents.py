@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from typing import Literal
 
-from agentic_backend.kpi.registry import BoundedNames, MetricsRegistry
+from agentic_backend.kpi.registry import GEN_AI_SECONDS, BoundedNames, MetricsRegistry
 
 ToolError = Literal["", "tool_error", "forbidden"]
 """How a tool's call failed, if it did; `forbidden`: the run's user has no permission for it."""
 
-# The buckets of OpenTelemetry's GenAI conventions.
+# The buckets that OpenTelemetry's GenAI conventions have for agents.
 _AGENT_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
-_TOOL_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 
 
 class AgentMetrics:
@@ -33,7 +32,7 @@ class AgentMetrics:
             "gen_ai_tool_name",
             "gen_ai_agent_name",
             "error_type",
-            buckets=_TOOL_SECONDS,
+            buckets=GEN_AI_SECONDS,
         )
         self._legacy_tool = (
             metrics.histogram("chat_tool_duration_seconds", "From a tool's call to its result.", "tool")

@@ -6,9 +6,9 @@ label has a fixed set of values; what is not among them becomes `_OTHER`.
 
 from collections.abc import Callable, Collection
 
-from agentic_backend.kpi.registry import LONG, BegunAt, BoundedNames, MetricsRegistry, age_of_oldest
+from agentic_backend.errors import OTHER
+from agentic_backend.kpi.registry import GEN_AI_SECONDS, LONG, BegunAt, BoundedNames, MetricsRegistry, age_of_oldest
 
-OTHER = "_OTHER"
 ERROR_TYPES = frozenset(
     {
         "model_timeout",
@@ -49,7 +49,6 @@ _PROVIDERS = {
     "perplexity": "perplexity",
     "xai": "x_ai",
 }
-_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 _CALL = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
 _CHAT = "chat"
@@ -66,13 +65,17 @@ class ModelMetrics:
         # Gives the names of the models that have a label value of their own.
         self._requested: Callable[[], Collection[str]] = frozenset
         self._duration = metrics.histogram(
-            "gen_ai_client_operation_duration_seconds", "Calls of chat models.", *_CALL, "error_type", buckets=_SECONDS
+            "gen_ai_client_operation_duration_seconds",
+            "Calls of chat models.",
+            *_CALL,
+            "error_type",
+            buckets=GEN_AI_SECONDS,
         )
         self._first_chunk = metrics.histogram(
             "gen_ai_client_operation_time_to_first_chunk_seconds",
             "From a call of a chat model to the first chunk of its answer.",
             *_CALL,
-            buckets=_SECONDS,
+            buckets=GEN_AI_SECONDS,
         )
         self._tokens = metrics.histogram(
             "gen_ai_client_token_usage",

@@ -12,6 +12,8 @@ from prometheus_client.registry import Collector
 
 LONG = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+GEN_AI_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+"""The buckets that OpenTelemetry's GenAI conventions have for calls of models and tools."""
 # A model may call a tool by any name; names beyond this number share one label.
 _NAMES_AT_MOST = 100
 OTHERS = "other"

@@ -10,21 +10,29 @@ import orjson
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.errors import GraphBubbleUp
 
+from agentic_backend.errors import OTHER
 from agentic_backend.kpi.models import provider_named
-from agentic_backend.streaming.content import cached_input_of, finish_reason_of, model_name, model_of, usage_of
-from agentic_backend.tracing.spans import CLIENT, INTERNAL, OpenSpan, content, error_type, opened, records_content
+from agentic_backend.streaming.content import cached_input_of, finish_reason_of, model_of, usage_of
+from agentic_backend.tracing.spans import (
+    CLIENT,
+    INTERNAL,
+    LONGEST_ATTRIBUTE,
+    OpenSpan,
+    content,
+    error_type,
+    opened,
+    records_content,
+)
 
 TOOL_ERROR = "tool_error"
-_UNKNOWN = "unknown"
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 # The newest messages that a span shows.
 _MOST_MESSAGES = 50
 _LONGEST_TEXT = 4_096
 
 
-def chat_span(metadata: Mapping[str, Any], messages: Sequence[BaseMessage]) -> OpenSpan | None:
+def chat_span(model: str, metadata: Mapping[str, Any], messages: Sequence[BaseMessage]) -> OpenSpan | None:
     """Begin the span of a model's call; None if nothing records it."""
-    model = model_name(metadata.get("ls_model_name")) or _UNKNOWN
     span = opened(
         f"chat {model}",
         CLIENT,
@@ -101,27 +109,25 @@ def fail_tool(span: OpenSpan | None, error: BaseException) -> None:
     # A graph that pauses for a person leaves its tool so.
     if not isinstance(error, GraphBubbleUp):
         named = error_type(error)
-        span.fail(TOOL_ERROR if named == "_OTHER" else named)
+        span.fail(TOOL_ERROR if named == OTHER else named)
     span.end()
 
 
 def _told(messages: Sequence[BaseMessage]) -> str:
     """The newest messages as the convention's JSON, each text shortened, as many as a span holds."""
-    told: list[dict[str, Any]] = []
+    told: list[str] = []
+    # Two brackets, and a comma before each message but the first.
+    size = 1
     for message in reversed(messages[-_MOST_MESSAGES:]):
         parts: list[dict[str, Any]] = [{"type": "text", "content": message.text[:_LONGEST_TEXT]}]
         if isinstance(message, AIMessage):
             parts += [{"type": "tool_call", "id": call["id"], "name": call["name"]} for call in message.tool_calls]
-        rest = [{"role": _ROLES.get(message.type, message.type), "parts": parts}, *told]
-        encoded = _json(rest)
-        if content(encoded) != encoded:
+        encoded = orjson.dumps({"role": _ROLES.get(message.type, message.type), "parts": parts}, default=str).decode()
+        size += len(encoded) + 1
+        if size > LONGEST_ATTRIBUTE:
             break
-        told = rest
-    return _json(told)
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value, default=str).decode()
+        told.append(encoded)
+    return f"[{','.join(reversed(told))}]"
 
 
 def _number(value: object) -> float | int | None:

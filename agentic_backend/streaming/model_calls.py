@@ -170,7 +170,7 @@ class ModelCalls(ModelFailures):
         unseen: Purpose = "summary" if _summarizes(metadata) else "internal"
         provider = str(metadata.get("ls_provider") or "")
         purpose = self._purpose if is_seen else unseen
-        self._begun[run_id] = _Begun(time.monotonic(), model, purpose, chat_span(metadata, messages), provider)
+        self._begun[run_id] = _Begun(time.monotonic(), model, purpose, chat_span(model, metadata, messages), provider)
         # Weak and without the run's context: a run that has ended must leave no text in memory.
         tell = partial(_tell_if_running, weakref.ref(self), run_id)
         tell_later = partial(self._loop.call_later, _LONG_S, tell, context=Context())

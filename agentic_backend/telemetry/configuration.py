@@ -16,7 +16,6 @@ log = logging.getLogger(__name__)
 
 LogForm = Literal["auto", "json", "console"]
 
-
 _MOST_HELD = 1_000
 
 
@@ -44,13 +43,10 @@ def configure_logging(
     handler = StderrHandler(_descriptor(), ConsoleFormatter(secrets) if for_people else JsonFormatter(secrets))
     handler.addFilter(OursOrWarnings(packages))
     handler.addFilter(WithIds())
-    own = logging.getLevelName(level.upper())
-    handler.setLevel(own)
     root = logging.getLogger()
     held = [record for each in root.handlers if isinstance(each, MemoryHandler) for record in each.buffer]
-    logging.basicConfig(level=max(own, logging.WARNING), handlers=[handler], force=True)
-    for name in (OURS, *packages):
-        logging.getLogger(name).setLevel(own)
+    logging.basicConfig(handlers=[handler], force=True)
+    set_log_level(level, packages)
     logging.captureWarnings(True)
     logging.raiseExceptions = False
     sys.excepthook = lambda _, error, __: log.critical("uncaught error", exc_info=error)

@@ -14,9 +14,9 @@ from typing import Any
 from opentelemetry import context, trace
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, Tracer
 
-from agentic_backend.errors import AgenticError
+from agentic_backend.errors import OTHER, AgenticError
 from agentic_backend.telemetry.ids import log_ids, set_log_ids
-from agentic_backend.tracing.origin import TRACEPARENT, TRACESTATE, known_origin, set_origin, written
+from agentic_backend.tracing.origin import REQUEST_ID, TRACEPARENT, TRACESTATE, known_origin, set_origin, written
 
 CLIENT, INTERNAL, SERVER = SpanKind.CLIENT, SpanKind.INTERNAL, SpanKind.SERVER
 Attributes = Mapping[str, str | int | float | bool | tuple[str, ...] | None]
@@ -25,7 +25,6 @@ Attributes = Mapping[str, str | int | float | bool | tuple[str, ...] | None]
 NamedBy = Callable[[BaseException], str | None]
 """The `error.type` of what has left a span; None if it is no error."""
 
-OTHER_ERROR = "_OTHER"
 # One for all: where no traces are sent, a span costs next to nothing.
 _NO_SPAN = nullcontext(None)
 LONGEST_ATTRIBUTE = 16_384
@@ -166,7 +165,7 @@ def sent_on() -> dict[str, str]:
         if state := span.trace_state.to_header():
             headers[TRACESTATE] = state
     if origin is not None:
-        headers["x-request-id"] = origin.request_id
+        headers[REQUEST_ID] = origin.request_id
     return headers
 
 
@@ -178,7 +177,7 @@ def error_type(error: BaseException) -> str:
         return "cancelled"
     if isinstance(error, TimeoutError):
         return "timeout"
-    return OTHER_ERROR
+    return OTHER
 
 
 def _present(attributes: Attributes) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Repeats: counts what clients repeat, so that it is logged once a minute with the number of occurrences."""
 
+import math
 import time
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ _KEYS_AT_MOST = 1_000
 
 @dataclass(slots=True)
 class _Told:
-    minute_began: float
-    told: int = 0
+    at: float
+    """When the key was reported for the last time."""
     untold: int = 0
 
 
@@ -27,14 +28,11 @@ class Repeats:
         now = self._clock()
         if key not in self._told and len(self._told) >= _KEYS_AT_MOST:
             self._told.clear()
-        told = self._told.setdefault(key, _Told(now))
-        if now - told.minute_began >= _EVERY_S:
-            told.minute_began, told.told = now, 0
+        told = self._told.setdefault(key, _Told(-math.inf))
         told.untold += times
-        if told.told:
+        if now - told.at < _EVERY_S:
             return 0
-        told.told += 1
-        untold, told.untold = told.untold, 0
+        told.at, untold, told.untold = now, told.untold, 0
         return untold
 
     def untold(self) -> Iterator[tuple[Hashable, int]]:

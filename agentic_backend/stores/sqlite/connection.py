@@ -116,7 +116,7 @@ class SqliteConnection:
 
     def _note_trouble(self, cause: BaseException | None) -> None:
         """Name the cause once, however many writes it refuses."""
-        reason = _reason_of(cause)
+        reason = reason_of(cause)
         if _code_of(cause) in _OF_THE_DISK and reason != self._trouble:
             self._trouble = reason
             _LOG.error("database takes no writes", extra={"path": str(self._path), "reason": reason})
@@ -194,13 +194,14 @@ def _unavailable(
     try:
         yield
     except (sqlite3.Error, TimeoutError) as error:
-        reason = _reason_of(error)
+        reason = reason_of(error)
         if reason != told:
             _LOG.warning("SQLite failed", extra={"operation": operation, "reason": reason})
         raise (late() if _is_late(error) else StoreUnavailable()) from error
 
 
-def _reason_of(error: BaseException | None) -> str:
+def reason_of(error: BaseException | None) -> str:
+    """SQLite's name of the error, or its type; never its text."""
     return str(getattr(error, "sqlite_errorname", type(error).__name__))
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from agentic_backend.event_loop import running
 from agentic_backend.kpi import Kpi
 from agentic_backend.stores.opening import CannotOpenStore
+from agentic_backend.stores.sqlite.connection import reason_of
 
 log = logging.getLogger(__name__)
 
@@ -81,8 +82,7 @@ class PagesWatch:
             try:
                 await self.check(None)
             except sqlite3.Error as error:
-                reason = getattr(error, "sqlite_errorname", type(error).__name__)
-                log.warning("database not checked", extra={"reason": reason})
+                log.warning("database not checked", extra={"reason": reason_of(error)})
             await asyncio.sleep(_REST_S)
 
 

@@ -23,10 +23,11 @@ from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.outages import for_seconds, until_stored
 from agentic_backend.exchange.tool_calls import LONGEST
 from agentic_backend.kpi import Kpi
+from agentic_backend.normal_form import clean
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
-from agentic_backend.streaming.content import bounded, clean
+from agentic_backend.streaming.content import bounded
 from agentic_backend.tracing.spans import context_of_call
 
 log = logging.getLogger(__name__)

@@ -26,6 +26,7 @@ from agentic_backend.config.chat_profiles import ChatProfile, CurrentProfiles
 from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.history import restore_exchange
 from agentic_backend.kpi import Kpi
+from agentic_backend.normal_form import clean
 from agentic_backend.policy.compaction import Measure, Turn, divided, request, shortened
 from agentic_backend.policy.session_log import history_compacted
 from agentic_backend.policy.token_counts import TokenCounter, TokenCounts, context_tokens
@@ -36,7 +37,6 @@ from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
 from agentic_backend.stores.trail import SummaryRecord, TrailQuery
-from agentic_backend.streaming.content import clean
 
 log = logging.getLogger(__name__)
 

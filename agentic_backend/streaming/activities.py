@@ -6,7 +6,8 @@ from typing import Any
 import orjson
 
 from agentic_backend.agents.delegation import Handoff
-from agentic_backend.streaming.content import bounded, clean, plain
+from agentic_backend.normal_form import clean
+from agentic_backend.streaming.content import bounded, plain
 from agentic_backend.streaming.drafts import ActivityDraft, Draft
 
 LONGEST_PROGRESS = 65_536

@@ -3,10 +3,10 @@
 https://opentelemetry.io/docs/specs/semconv/gen-ai/
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.errors import GraphBubbleUp
 
@@ -122,12 +122,17 @@ def _told(messages: Sequence[BaseMessage]) -> str:
         parts: list[dict[str, Any]] = [{"type": "text", "content": message.text[:_LONGEST_TEXT]}]
         if isinstance(message, AIMessage):
             parts += [{"type": "tool_call", "id": call["id"], "name": call["name"]} for call in message.tool_calls]
-        encoded = orjson.dumps({"role": _ROLES.get(message.type, message.type), "parts": parts}, default=str).decode()
+        encoded = _json({"role": _ROLES.get(message.type, message.type), "parts": parts})
         size += len(encoded) + 1
         if size > LONGEST_ATTRIBUTE:
             break
         told.append(encoded)
     return f"[{','.join(reversed(told))}]"
+
+
+def _json(value: object) -> str:
+    # Python's, because orjson takes no lone surrogates; the span replaces them.
+    return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
 
 
 def _number(value: object) -> float | int | None:

@@ -1,7 +1,6 @@
 """Converts LangChain content to protocol values, and back. Pure functions."""
 
 import contextlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from agentic_backend.agents.attached_images import image_block
 from agentic_backend.agents.provider_responses import standard_blocks
 from agentic_backend.agents.result_marks import BACKGROUND, FORBIDDEN
+from agentic_backend.normal_form import clean
 from agentic_backend.protocol.messages import Channel, FinishReason, Role, TokenUsage
 from agentic_backend.protocol.parts import (
     ImageUrlPart,
@@ -58,13 +58,6 @@ _LONGEST_MODEL_NAME = 200
 
 # JSON parsers fail at a depth of about 200.
 _DEEPEST = 100
-
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
-
-
-def clean(text: str) -> str:
-    """`text` without lone surrogates, which no UTF-8 frame and no store can hold."""
-    return text if text.isascii() else _LONE_SURROGATES.sub("\ufffd", text)
 
 
 def bounded(text: str, most: int = LONGEST_RESULT) -> str:

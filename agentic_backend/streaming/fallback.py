@@ -10,9 +10,10 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from agentic_backend.normal_form import clean
 from agentic_backend.protocol.messages import FinishReason
 from agentic_backend.protocol.parts import Part, TextPart, text_of
-from agentic_backend.streaming.content import bounded, clean, parts_of, result_of
+from agentic_backend.streaming.content import bounded, parts_of, result_of
 from agentic_backend.streaming.drafts import CompleteDraft, HeldText, MessageDrafts
 from agentic_backend.streaming.structured_output import structured_part, with_structured
 

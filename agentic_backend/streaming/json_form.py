@@ -17,7 +17,7 @@ from uuid import UUID
 import orjson
 from pydantic import BaseModel, TypeAdapter
 
-from agentic_backend.streaming.content import clean
+from agentic_backend.normal_form import clean
 
 UNREADABLE = "_unreadable"
 

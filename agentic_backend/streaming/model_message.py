@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from langchain_core.messages import AIMessage
 
+from agentic_backend.normal_form import clean
 from agentic_backend.protocol.messages import Channel, FinishReason
 from agentic_backend.protocol.parts import Part, TextPart, ToolCallPart
-from agentic_backend.streaming.content import clean
 from agentic_backend.streaming.drafts import CompleteDraft, MessageDrafts, TextDraft, citing
 from agentic_backend.streaming.writing import Writing, rest_of_text, shown_of
 

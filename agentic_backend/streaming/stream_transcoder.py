@@ -16,6 +16,7 @@ from langgraph.types import Interrupt
 
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.parts import EmittedParts
+from agentic_backend.normal_form import clean
 from agentic_backend.protocol.events import HumanRequests
 from agentic_backend.protocol.messages import Channel, FinishReason, TokenUsage
 from agentic_backend.protocol.parts import TextPart, text_of
@@ -24,7 +25,6 @@ from agentic_backend.streaming.content import (
     as_chunk,
     beside_text,
     calls_of,
-    clean,
     delta_of,
     parts_of,
     server_tools_of,

@@ -8,8 +8,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
 from agentic_backend.growing_text import GrowingText
+from agentic_backend.normal_form import clean
 from agentic_backend.protocol.parts import Part, TextPart
-from agentic_backend.streaming.content import clean, delta_of, parts_of
+from agentic_backend.streaming.content import delta_of, parts_of
 from agentic_backend.streaming.media import is_media
 
 # What is kept of a message beside its text, until its node returns it: blocks, and bytes of their data.

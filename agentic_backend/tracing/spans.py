@@ -15,6 +15,7 @@ from opentelemetry import context, trace
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, Tracer
 
 from agentic_backend.errors import OTHER, AgenticError
+from agentic_backend.normal_form import clean
 from agentic_backend.telemetry.ids import log_ids, set_log_ids
 from agentic_backend.tracing.origin import REQUEST_ID, TRACEPARENT, TRACESTATE, known_origin, set_origin, written
 
@@ -76,7 +77,7 @@ def opened(name: str, kind: SpanKind, attributes: Attributes, links: tuple[SpanC
     if recording is None:
         return None
     span = recording.tracer.start_span(
-        name[:_LONGEST_NAME],
+        clean(name[:_LONGEST_NAME]),
         kind=kind,
         attributes=_present({**recording.common, **attributes}),
         links=[Link(each) for each in links],
@@ -181,4 +182,11 @@ def error_type(error: BaseException) -> str:
 
 
 def _present(attributes: Attributes) -> dict[str, Any]:
-    return {name: value for name, value in attributes.items() if value is not None}
+    """In a form that can be sent: one text that can't would cost all spans that are sent with it."""
+    return {name: _sendable(value) for name, value in attributes.items() if value is not None}
+
+
+def _sendable(value: object) -> object:
+    if isinstance(value, tuple):
+        return tuple(map(_sendable, value))
+    return clean(value) if isinstance(value, str) else value

@@ -263,3 +263,30 @@ async def test_a_receiver_that_fails_holds_nothing_up(
         [line] = [record for record in caplog.records if record.message == "traces could not be sent"]
         assert line.levelname == "WARNING"
     assert endpoint not in caplog.text
+
+
+HALF = "\ud83d"
+"""Half of a character, as models cut them; JSON holds it, UTF-8 doesn't."""
+
+
+@pytest.mark.parametrize("content", [False, True])
+async def test_half_of_a_character_breaks_neither_an_exchange_nor_the_spans_sent_with_its(
+    tmp_path: Path, content: bool
+) -> None:
+    async with otlp_receiver() as receiver, model_server() as provider:
+        with echo_server("streamable_http", "--open") as echo:
+            servers = {"echo": echo.settings()}
+            async with traced_server(tmp_path, provider, receiver.url, servers, content=content) as server:
+                async with chat(server.address) as client:
+                    provider.reply = lambda messages: Reply(f"{ANSWER} {HALF}")
+                    events = await client.ask(QUESTION)
+                    assert final_text(events) == f"{ANSWER} \ufffd"
+                    # The package of this model can't send what it has received; the spans are sent all the same.
+                    calls = [ToolUse("call-1", "call_ids", json.dumps({"left": HALF}))]
+                    provider.reply = lambda messages: Reply(calls=calls)
+                    events = await client.ask(QUESTION, agent_id="tooled")
+                    check_exchange(events)
+    assert [exchange.attributes["agentic.exchange.status"] for exchange in receiver.exchanges()] == ["ok", "error"]
+    assert receiver.named("execute_tool").name == "execute_tool call_ids"
+    shown = [span.name for span in receiver.spans if "\ufffd" in str(span.attributes)]
+    assert shown == (["chat gpt-test"] if content else [])

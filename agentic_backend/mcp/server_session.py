@@ -28,7 +28,7 @@ from agentic_backend.backoff import backoff
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
 from agentic_backend.mcp.credentials import REFUSALS, refusal, unasked
-from agentic_backend.mcp.failed_call import FailedCall, failed
+from agentic_backend.mcp.failed_call import FailedCall, failed, unsendable
 from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.live_session import LiveSession, Streams
 from agentic_backend.telemetry.ids import log_ids, logged_with
@@ -150,7 +150,8 @@ class ServerSession:
         call is cancelled, the server is told to stop.
         """
         with spanned(f"tools/call {name}", CLIENT, {**self._facts, "gen_ai.tool.name": name}) as span:
-            result = await self._call(name, arguments, progress_callback, {**(meta or {}), **sent_on()} or None)
+            sent = {**(meta or {}), **sent_on()} or None
+            result = unsendable(arguments, sent) or await self._call(name, arguments, progress_callback, sent)
             if span is not None and result.isError:
                 span.fail(result.reason if isinstance(result, FailedCall) else "tool_error")
         if isinstance(result, FailedCall):

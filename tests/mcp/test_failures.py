@@ -1,6 +1,7 @@
 """What goes wrong with a server is told to the agent in words; the agent goes on, and so does the next call."""
 
 import asyncio
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from support.recorded_agents import eventually
 from support.turn_model import Turn, TurnModel
 from support.turn_model import call as tool_call
 
+UNSENDABLE = "The arguments can't be sent: half a character is among them, or they are nested too deeply."
 AWAY = "The MCP server 'echo' is not available; it is being restarted."
 
 
@@ -31,6 +33,23 @@ async def test_a_tool_that_fails_says_why(open_echo: EchoServer) -> None:
 async def test_arguments_that_the_tool_does_not_take_fail(open_echo: EchoServer) -> None:
     async with built(tool_user({"echo": open_echo.settings()})) as agent:
         assert "text" in await refused(agent, "echo", words=1)
+
+
+@pytest.mark.parametrize("unsendable", ["half \ud83d a character", reduce(lambda inner, _: [inner], range(300), "x")])
+@pytest.mark.parametrize("transport", ["stdio", "streamable_http", "sse"])
+async def test_arguments_that_cant_be_sent_fail_alone(transport: str, unsendable: Any) -> None:
+    """Other calls run in the same session, those of other users too where they share it."""
+    with echo_server("sse" if transport == "sse" else "streamable_http", "--open") as server:
+        settings = echo_over_stdio() if transport == "stdio" else server.settings()
+        async with built(tool_user({"echo": settings})) as agent:
+            assert await told(agent, "count") == "1"
+            running = asyncio.create_task(call(agent, "hang"))
+            await asyncio.sleep(0.2)
+            assert await refused(agent, "echo", text=unsendable) == UNSENDABLE
+            assert await told(agent, "count") == "2"
+            assert not running.done()
+            running.cancel()
+            await asyncio.wait({running})
 
 
 async def test_the_agent_goes_on_after_a_failed_tool(open_echo: EchoServer) -> None:

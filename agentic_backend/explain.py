@@ -21,6 +21,7 @@ from agentic_backend.stores.checking import require_up_to_date
 from agentic_backend.stores.opening import CannotOpenStore, open_store, sqlite_file
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageRecord
 from agentic_backend.stores.trail import AuditRecord, ModuleErrorRecord, ToolCallRecord, TrailQuery, UsageRecord
+from agentic_backend.telemetry.formatters import printable
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ def _head(exchange_id: str, record: ExchangeRecord | None, kpi: KpiRecord | None
         }
     for name, value in facts.items():
         if value is not None:
-            yield f"{name + ':':<10} {_printable(str(value))}"
+            yield f"{name + ':':<10} {printable(str(value))}"
 
 
 def _or_never(milliseconds: int | None) -> str:
@@ -214,14 +215,9 @@ def _timeline(moments: Sequence[Moment]) -> Iterable[str]:
         after_s = (moment.at - began).total_seconds()
         facts = "  ".join(f"{name}={value}" for name, value in moment.facts.items() if value is not None)
         time = moment.at.isoformat(timespec="milliseconds")[11:23]
-        yield _printable(f"{time}  +{after_s:9.3f}s  {moment.what}{'  ' + facts if facts else ''}")
+        yield printable(f"{time}  +{after_s:9.3f}s  {moment.what}{'  ' + facts if facts else ''}")
         for line in moment.text.splitlines():
-            yield _printable(f"{'':26}| {line}")
-
-
-def _printable(text: str) -> str:
-    # A terminal must not obey what a text contains.
-    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
+            yield printable(f"{'':26}| {line}")
 
 
 def _failed(reason: Any) -> int:

@@ -70,8 +70,7 @@ class ConsoleFormatter(JsonFormatter):
         fields = "  ".join(f"{key}={_in_one_line(value)}" for key, value in rest.items() if value is not None)
         story = _told_at_length(exception) if isinstance(exception, list) else []
         text = "\n".join(["  ".join(filter(None, [_in_one_line(head), fields])), *story])
-        # A terminal must not obey what an exception's text contains.
-        return "".join(sign if sign.isprintable() or sign == "\n" else f"\\x{ord(sign):02x}" for sign in text)
+        return "\n".join(map(printable, text.split("\n")))
 
 
 class TailFormatter(JsonFormatter):
@@ -86,6 +85,11 @@ class TailFormatter(JsonFormatter):
         while len(text := super().rendered({**line, "exception": short})) > LONGEST_LINE and short:
             short.pop()
         return text
+
+
+def printable(line: str) -> str:
+    """`line` without signs that a terminal would obey."""
+    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in line)
 
 
 def _shortened(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,14 +12,12 @@ import httpx
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
 
 from agentic_backend.config.health import HealthSettings
 from agentic_backend.kpi.joint_metrics import JointMetrics
 from agentic_backend.kpi.snapshot import Snapshot
-from agentic_backend.transports.probes import SNAPSHOT, health_response
+from agentic_backend.transports.probes import SNAPSHOT, application_of, health_response
 from agentic_backend.transports.readiness import BLOCKED, READY
-from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
 
 NO_WORKER = "no_worker"
 # How long a worker may take to answer; its event loop doesn't matter, but all its threads share one interpreter.
@@ -92,17 +90,7 @@ def joint_application(client: httpx.AsyncClient, ports: Ports, workers: int, hea
     async def log(request: Request) -> Response:
         return PlainTextResponse("".join(_in_order(await asked.ask("/log", _text))))
 
-    application = Starlette(
-        routes=[
-            Route("/metrics", metrics),
-            Route("/health/live", live),
-            Route("/health/ready", ready),
-            Route("/log", log),
-        ],
-        exception_handlers=EXCEPTION_HANDLERS,
-    )
-    application.router.redirect_slashes = False
-    return application
+    return application_of(metrics, live, ready, log)
 
 
 def _in_order(answers: Mapping[int, str]) -> list[str]:

@@ -4,6 +4,8 @@ It runs in the thread of that listener, see server/internal_listener. Where work
 joint one, see joint_probes, which needs the metrics in a form that can be merged.
 """
 
+from collections.abc import Awaitable, Callable
+
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -16,6 +18,8 @@ from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
 
 SNAPSHOT = "/metrics/snapshot"
 """The path of the metrics in the form of `Snapshot`."""
+
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def internal_application(kpi: Kpi, liveness: Liveness, readiness: Readiness, log_tail: LogTail) -> Starlette:
@@ -35,16 +39,18 @@ def internal_application(kpi: Kpi, liveness: Liveness, readiness: Readiness, log
     async def log(request: Request) -> Response:
         return PlainTextResponse(log_tail.text())
 
-    application = Starlette(
-        routes=[
-            Route("/metrics", metrics),
-            Route(SNAPSHOT, snapshot),
-            Route("/health/live", live),
-            Route("/health/ready", ready),
-            Route("/log", log),
-        ],
-        exception_handlers=EXCEPTION_HANDLERS,
-    )
+    return application_of(metrics, live, ready, log, Route(SNAPSHOT, snapshot))
+
+
+def application_of(metrics: Endpoint, live: Endpoint, ready: Endpoint, log: Endpoint, *more: Route) -> Starlette:
+    """The application of an internal listener, with the paths that operators know."""
+    routes = [
+        Route("/metrics", metrics),
+        Route("/health/live", live),
+        Route("/health/ready", ready),
+        Route("/log", log),
+    ]
+    application = Starlette(routes=[*routes, *more], exception_handlers=EXCEPTION_HANDLERS)
     # A path with another slash is another path: behind a proxy a redirect would name the wrong address.
     application.router.redirect_slashes = False
     return application

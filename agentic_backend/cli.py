@@ -20,10 +20,11 @@ from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.secret_files import read_secret_files
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
+from agentic_backend.event_loop import is_code_left
 from agentic_backend.explain import explain
 from agentic_backend.known_secrets import secrets_in
 from agentic_backend.migrate import migrate
-from agentic_backend.neighbours import Found, check_all, is_check_left
+from agentic_backend.neighbours import Found, check_all
 from agentic_backend.policy.module_supervisor import CannotStartModule
 from agentic_backend.server.configuration import Configuration, ConfigurationFiles
 from agentic_backend.server.hangups import Hangups
@@ -34,7 +35,7 @@ from agentic_backend.server.service_notify import ServiceNotify, Supervisor
 from agentic_backend.server.workers import CANNOT_START, Workers
 from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.telemetry import StderrHandler, configure_logging, hold_records, is_holding_records, know_secrets
-from agentic_backend.trial_build import build_all, is_code_left
+from agentic_backend.trial_build import build_all
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +121,7 @@ def _validate(configuration: Configuration, options: argparse.Namespace) -> int:
         for each in found:
             print(each)
     status = status or int(any(each.outcome == "fault" for each in found))
-    if is_code_left() or is_check_left():
+    if is_code_left():
         leave_now(status)
     return status
 

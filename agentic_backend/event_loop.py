@@ -1,14 +1,19 @@
-"""The event loop: how late it is, work that runs beside a context, and whether the current task is cancelled."""
+"""The event loop: how late it is, work that runs beside a context, whether the current task is cancelled, and the loop
+of a command that serves nobody.
+"""
 
 import asyncio
+import threading
 import time
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from agentic_backend.kpi import Kpi
 
 _EVERY_S = 1.0
+_THREADS = "command-loop"
 
 
 class LoopBeat:
@@ -71,3 +76,20 @@ def is_cancelled() -> bool:
     """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+@contextmanager
+def command_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """A new event loop for a command. Its end doesn't wait for code that blocks a thread: see `is_code_left`."""
+    loop, threads = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix=_THREADS)
+    loop.set_default_executor(threads)
+    try:
+        yield loop
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+        loop.close()
+
+
+def is_code_left() -> bool:
+    """Whether code of a `command_loop` still blocks a thread; Python would wait for it at its end."""
+    return any(thread.name.startswith(_THREADS) for thread in threading.enumerate())

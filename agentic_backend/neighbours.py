@@ -4,11 +4,9 @@ All are checked in parallel, each within the time limit. No secret reaches what 
 """
 
 import asyncio
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Literal
@@ -19,6 +17,7 @@ from agentic_backend.agents.models import ChatModels
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.settings import Settings
+from agentic_backend.event_loop import command_loop
 from agentic_backend.exception_detail import text_of, type_of
 from agentic_backend.known_secrets import secrets_in
 from agentic_backend.mcp.server_check import check_mcp_server
@@ -28,7 +27,6 @@ from agentic_backend.stores.checking import check_store
 
 # What a check may take beyond its limit, to close what it has opened.
 _MORE_S = 2.0
-_THREADS = "deep-check"
 # A neighbour's own words may be long.
 _LONGEST = 500
 
@@ -72,18 +70,8 @@ def check_all(configuration: Configuration, models: ChatModels, limit_s: float) 
     # The longest first, since one may be part of another.
     secrets = sorted(known, key=len, reverse=True)
     neighbours = list(_neighbours(configuration, models, limit_s))
-    loop, threads = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix=_THREADS)
-    loop.set_default_executor(threads)
-    try:
+    with command_loop() as loop:
         return loop.run_until_complete(_check_all(neighbours, limit_s, secrets))
-    finally:
-        threads.shutdown(wait=False, cancel_futures=True)
-        loop.close()
-
-
-def is_check_left() -> bool:
-    """Whether a check still blocks a thread; Python would wait for it at its end."""
-    return any(thread.name.startswith(_THREADS) for thread in threading.enumerate())
 
 
 def _neighbours(configuration: Configuration, models: ChatModels, limit_s: float) -> Iterator[_Neighbour]:

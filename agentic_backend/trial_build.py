@@ -5,10 +5,8 @@ signed in. The agents' store is a trial's, empty and removed at its end.
 """
 
 import asyncio
-import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +19,7 @@ from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.config.settings import Settings
+from agentic_backend.event_loop import command_loop
 from agentic_backend.exception_detail import detail_of, text_of
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
 from agentic_backend.kpi import Kpi
@@ -30,7 +29,6 @@ from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.opening import open_sqlite
 from agentic_backend.tools.standard_tools import standard_tools
 
-_THREADS = "trial-build"
 # Added to the factory's timeout, for an agent that ignores its cancellation.
 _MORE_S = 2.0
 
@@ -52,23 +50,12 @@ class Built:
 
 def build_all(settings: Settings, agents: AgentManager, models: ChatModels) -> Iterator[Built]:
     """Build the served agents one by one, each within `agents.build_timeout_s`, and close them again."""
-    loop, threads = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix=_THREADS)
-    loop.set_default_executor(threads)
-    try:
-        with TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-            opening = open_sqlite(Path(directory) / "trial.sqlite3", settings.store.timeout_s)
-            trial = _Trial(settings, models, _until_done(loop, loop.create_task(opening)))
-            for agent in agents.served():
-                yield _until_done(loop, loop.create_task(trial.build(agent)))
-            _until_done(loop, loop.create_task(trial.aclose()))
-    finally:
-        threads.shutdown(wait=False, cancel_futures=True)
-        loop.close()
-
-
-def is_code_left() -> bool:
-    """Whether an agent's blocking code still runs; Python would wait for it at its end."""
-    return any(thread.name.startswith(_THREADS) for thread in threading.enumerate())
+    with command_loop() as loop, TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        opening = open_sqlite(Path(directory) / "trial.sqlite3", settings.store.timeout_s)
+        trial = _Trial(settings, models, _until_done(loop, loop.create_task(opening)))
+        for agent in agents.served():
+            yield _until_done(loop, loop.create_task(trial.build(agent)))
+        _until_done(loop, loop.create_task(trial.aclose()))
 
 
 def _until_done(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> Any:

@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 # Before the tests' own modules are imported, which live there.
@@ -18,28 +18,27 @@ from services.redis import Redis
 __all__ = ["echo_server", "mongodb", "mongodb_in_memory", "redis", "redis_spent"]
 
 
-@contextmanager
-def mongodb(directory: Path) -> Iterator[str]:
+def mongodb(directory: Path) -> AbstractContextManager[str]:
     """The URL of the server that `MONGODB_URL` names, else of a FerretDB with its data in `directory`."""
-    if url := os.environ.get("MONGODB_URL"):
-        yield url
-        return
-    directory.mkdir(parents=True)
-    server = FerretDb(directory)
-    server.start()
-    try:
-        yield f"mongodb://127.0.0.1:{server.port}/"
-    finally:
-        server.stop()
+
+    def build() -> FerretDb:
+        directory.mkdir(parents=True)
+        return FerretDb(directory)
+
+    return _given_or(build)
+
+
+def mongodb_in_memory() -> AbstractContextManager[str]:
+    """The URL of the server that `MONGODB_URL` names, else of a mongo-java-server, which bears many clients."""
+    return _given_or(MongoJava)
 
 
 @contextmanager
-def mongodb_in_memory() -> Iterator[str]:
-    """The URL of the server that `MONGODB_URL` names, else of a mongo-java-server, which bears many clients."""
+def _given_or(build: Callable[[], FerretDb | MongoJava]) -> Iterator[str]:
     if url := os.environ.get("MONGODB_URL"):
         yield url
         return
-    server = MongoJava()
+    server = build()
     server.start()
     try:
         yield f"mongodb://127.0.0.1:{server.port}/"

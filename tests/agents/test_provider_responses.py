@@ -1,13 +1,13 @@
 """What providers send: arguments that are still arriving are read in a time that grows with their length."""
 
 import json
-import time
 
 import httpx2
 import pytest
 from langchain_core.messages import AIMessageChunk
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.utils.json import parse_partial_json
+from support.cpu_time import cpu_s
 
 from agentic_backend.agents.provider_responses import bounded_clients, partial_json, read_in_linear_time
 
@@ -58,8 +58,10 @@ def test_a_long_piece_of_arguments_takes_a_moment() -> None:
 
 
 def _reading_s(length: int) -> float:
-    """How much of the processor's time a piece of so many characters takes."""
-    began = time.thread_time()
-    chunk = AIMessageChunk("", tool_call_chunks=[tool_call_chunk(name="note", args="x" * length, id="c", index=0)])
-    assert chunk.invalid_tool_calls[0]["id"] == "c"
-    return time.thread_time() - began
+    """The seconds of CPU time that it takes to read a piece of so many characters."""
+
+    def read() -> None:
+        chunk = AIMessageChunk("", tool_call_chunks=[tool_call_chunk(name="note", args="x" * length, id="c", index=0)])
+        assert chunk.invalid_tool_calls[0]["id"] == "c"
+
+    return cpu_s(read)

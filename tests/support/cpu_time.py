@@ -6,14 +6,16 @@ from collections.abc import Callable
 _TRIES = 3
 
 
+def cpu_s(work: Callable[[], object]) -> float:
+    """The seconds of CPU time that `work` takes its thread."""
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began
+
+
 def takes_at_most(seconds: float, work: Callable[[], object]) -> bool:
-    """Whether `work` takes its thread so many seconds of CPU time in the best of some tries.
+    """Whether `work` takes its thread less CPU time than that in the best of some tries.
 
     A machine that is suspended counts that time to the thread that runs: the worst of the tries says nothing.
     """
-    for _ in range(_TRIES):
-        began = time.thread_time()
-        work()
-        if time.thread_time() - began < seconds:
-            return True
-    return False
+    return any(cpu_s(work) < seconds for _ in range(_TRIES))

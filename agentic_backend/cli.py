@@ -221,55 +221,56 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('agentic-backend')}")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, purpose in (("serve", "start the server"), ("validate", "check settings and catalog, then exit")):
-        command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
-        command.add_argument("--host", dest="server.host", help="address to listen on")
-        command.add_argument("--port", dest="server.port", help="port to listen on; 0 takes any free one")
-        command.add_argument(
-            "--internal-port", dest="server.internal_port", help="port of metrics and health; 0 switches them off"
+
+    def command(name: str, purpose: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
+
+    _add_serve_arguments(command("serve", "start the server"))
+    _add_validate_arguments(command("validate", "check settings and catalog, then exit"))
+    _add_migrate_arguments(
+        command(
+            "migrate",
+            "copy everything from a SQLite file to a MongoDB or back, while no server runs on them; can be repeated",
         )
-        command.add_argument("--data", dest="data.directory", help="directory of the database")
-        command.add_argument("--store", dest="store.url", help="the database: sqlite:FILE or mongodb://HOST/DATABASE")
-        command.add_argument(
-            "--broadcast", dest="broadcast.url", help="the Redis between several servers: redis://HOST/0"
+    )
+    _add_explain_arguments(
+        command(
+            "explain",
+            "tell one exchange's story from the store and, with --log, from the log; beside a running server too",
         )
-        command.add_argument("--relay", dest="relay.url", help="an older name of --broadcast")
-        command.add_argument(
-            "--workers", dest="server.workers", help="processes that serve the port; more than one needs --broadcast"
-        )
-        command.add_argument("--config", type=Path, help="the settings file")
-        command.add_argument("--catalog", dest="catalog", help="the agents catalog")
-        command.add_argument("--log-level", dest="log.level", help="debug, info, warning or error")
-        command.add_argument(
-            "--allow-remote-developer",
-            dest="auth.developer.allow_remote",
-            action="store_const",
-            const="true",
-            help="let everybody who can reach the server be anybody",
-        )
-    commands.choices["validate"].add_argument(
+    )
+    return parser
+
+
+def _add_serve_arguments(command: argparse.ArgumentParser) -> None:
+    _add_settings_arguments(command)
+    command.add_argument(
+        "--reload",
+        action="store_true",
+        help="also reload the catalog and the agents' modules whenever one of their files is saved; for authors",
+    )
+
+
+def _add_validate_arguments(command: argparse.ArgumentParser) -> None:
+    _add_settings_arguments(command)
+    command.add_argument(
         "--build",
         action="store_true",
         help="also build every agent, its model and its MCP servers, as the server would; no model is called",
     )
-    validate = commands.choices["validate"]
-    validate.add_argument(
+    command.add_argument(
         "--deep",
         action="store_true",
         help="also connect to the store, Redis, the realm, every model and every MCP server; a model that can't be "
         "looked up at its provider is called, which costs a few tokens",
     )
-    validate.add_argument(
+    command.add_argument(
         "--time-limit", dest="limit_s", type=_seconds, default=5.0, help="seconds for each connection of --deep; 5"
     )
-    validate.add_argument("--json", action="store_true", help="print the findings as one JSON object")
-    commands.choices["serve"].add_argument(
-        "--reload",
-        action="store_true",
-        help="also reload the catalog and the agents' modules whenever one of their files is saved; for authors",
-    )
-    purpose = "copy everything from a SQLite file to a MongoDB or back, while no server runs on them; can be repeated"
-    command = commands.add_parser("migrate", help=purpose, description=purpose.capitalize() + ".")
+    command.add_argument("--json", action="store_true", help="print the findings as one JSON object")
+
+
+def _add_migrate_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--from",
         dest="source",
@@ -278,15 +279,43 @@ def _parser() -> argparse.ArgumentParser:
         help="what is copied: sqlite:FILE or mongodb://HOST/DATABASE",
     )
     command.add_argument("--to", dest="target", required=True, metavar="URL", help="where to: the other kind")
-    purpose = "tell one exchange's story from the store and, with --log, from the log; beside a running server too"
-    command = commands.add_parser("explain", help=purpose, description=purpose.capitalize() + ".")
+
+
+def _add_explain_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("exchange", metavar="EXCHANGE", help="the exchange's id")
     command.add_argument("--log", type=Path, metavar="FILE", help="the server's log, as lines of JSON")
     command.add_argument("--content", action="store_true", help="also show what was said")
+    _add_store_arguments(command)
+
+
+def _add_settings_arguments(command: argparse.ArgumentParser) -> None:
+    """The flags of a command that reads what the server reads."""
+    command.add_argument("--host", dest="server.host", help="address to listen on")
+    command.add_argument("--port", dest="server.port", help="port to listen on; 0 takes any free one")
+    command.add_argument(
+        "--internal-port", dest="server.internal_port", help="port of metrics and health; 0 switches them off"
+    )
+    _add_store_arguments(command)
+    command.add_argument("--broadcast", dest="broadcast.url", help="the Redis between several servers: redis://HOST/0")
+    command.add_argument("--relay", dest="relay.url", help="an older name of --broadcast")
+    command.add_argument(
+        "--workers", dest="server.workers", help="processes that serve the port; more than one needs --broadcast"
+    )
+    command.add_argument("--catalog", dest="catalog", help="the agents catalog")
+    command.add_argument("--log-level", dest="log.level", help="debug, info, warning or error")
+    command.add_argument(
+        "--allow-remote-developer",
+        dest="auth.developer.allow_remote",
+        action="store_const",
+        const="true",
+        help="let everybody who can reach the server be anybody",
+    )
+
+
+def _add_store_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--config", type=Path, help="the settings file")
     command.add_argument("--data", dest="data.directory", help="directory of the database")
     command.add_argument("--store", dest="store.url", help="the database: sqlite:FILE or mongodb://HOST/DATABASE")
-    command.add_argument("--config", type=Path, help="the settings file")
-    return parser
 
 
 def _seconds(text: str) -> float:

@@ -142,15 +142,7 @@ class AgentManager:
             if entry.settings is None or not entry.settings.enabled:
                 continue
             try:
-                target = resolve(entry.settings.class_path)
-                _require_leader_class(entry.settings, target)
-                require_servable(target)
-                if entry.settings.tuning.mcp_servers and not is_flow_class(target):
-                    raise ClassPathError("only an AgentFlow class can use MCP servers")
-                if entry.settings.tools and not _takes_tools(target):
-                    raise ClassPathError(
-                        "only an AgentFlow class, or a function with a parameter 'tools', can be given standard tools"
-                    )
+                target = _target_of(entry.settings)
                 agents[entry.settings.id] = CatalogAgent(
                     entry.settings, target, document=catalog.document, path=entry.path
                 )
@@ -296,6 +288,20 @@ def _own_tool_names(target: object) -> list[str]:
     if is_flow_class(target):
         return list(target.tool_names)
     return tools_of(target) if isinstance(target, Pregel) else []
+
+
+def _target_of(settings: AgentSettings) -> object:
+    """What the entry's `class_path` names. Raises ClassPathError if it can't be imported, or used as the entry says."""
+    target = resolve(settings.class_path)
+    _require_leader_class(settings, target)
+    require_servable(target)
+    if settings.tuning.mcp_servers and not is_flow_class(target):
+        raise ClassPathError("only an AgentFlow class can use MCP servers")
+    if settings.tools and not _takes_tools(target):
+        raise ClassPathError(
+            "only an AgentFlow class, or a function with a parameter 'tools', can be given standard tools"
+        )
+    return target
 
 
 def _require_leader_class(settings: AgentSettings, target: object) -> None:

@@ -15,9 +15,9 @@ LANES ?= 2
 IN_LANES := -n $(LANES) --dist loadfile --no-loadscope-reorder
 SERVICES := asyncapi_parser or axe or chromium or firefox or helm or keycloak or mcp_everything or mongodb or redis or typescript
 # They start servers, processes or whole campaigns.
-SLOW := e2e faults gameday hostile mcp providers support graphs experts test_secrets.py test_shipped_catalog.py test_docs_metrics.py client/test_reconnects.py transports/test_slow_clients.py transports/contract/test_calls_as_described.py sessions/test_maintenance.py
+SLOW := e2e faults gameday hostile mcp providers support graphs experts evals new_agent terminal test_docs_tutorial.py test_secrets.py test_shipped_catalog.py test_docs_metrics.py client/test_reconnects.py transports/test_slow_clients.py transports/contract/test_calls_as_described.py sessions/test_maintenance.py
 
-.PHONY: run services test quick faults hostile gameday tables contract clients vendor transcripts check lint types imports bench bench-capacity bench-doors bench-page screenshots profile lock sbom image clean
+.PHONY: run services test quick faults hostile gameday tables contract reference clients vendor transcripts check lint types imports bench bench-capacity bench-doors bench-page bench-provider bench-streams bench-idle bench-mongodb bench-workers bench-long screenshots profile lock sbom image clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
@@ -58,6 +58,10 @@ tables: .venv/.installed-dev
 contract: .venv/.installed-dev
 	cd tests && ../$(BIN)/python -m support.contract
 
+# docs/reference, from the catalog's models and the docstrings of what authors of agents use.
+reference: .venv/.installed-dev
+	cd tests && ../$(BIN)/python -m support.reference
+
 # The protocol in TypeScript, from the JSON Schemas that `make contract` has written.
 clients: contract
 	$(BIN)/python clients/typescript/protocol_types.py > clients/typescript/protocol.d.ts
@@ -85,6 +89,30 @@ imports: .venv/.installed-dev
 # The product beside its limits, in one run; some ten minutes on an otherwise idle machine.
 bench: .venv/.installed-dev
 	cd bench && ../$(BIN)/python run.py
+
+# The product and the graph in process with a real provider's package, on a local provider; some six minutes.
+bench-provider: .venv/.installed-dev
+	cd bench && ../$(BIN)/python provider.py
+
+# What an event of a provider's stream costs, by API and by transport; a minute.
+bench-streams: .venv/.installed-dev
+	cd bench && ../$(BIN)/python stream_costs.py
+
+# What 10,000 idle sockets of one process take; two minutes, and as many open files in each of two processes.
+bench-idle: .venv/.installed-dev
+	cd bench && ../$(BIN)/python idle_sockets.py
+
+# The commands of a turn on MongoDB, and the turn with 2 ms between; some four minutes.
+bench-mongodb: services
+	cd bench && ../$(BIN)/python round_trips.py
+
+# Two workers beside one, and the waits for SQLite's lock; three minutes.
+bench-workers: .venv/.installed-dev
+	cd bench && ../$(BIN)/python workers.py
+
+# What very long answers and exchanges cost (bench/RESULTS.md). Takes some minutes.
+bench-long: .venv/.installed-dev
+	cd bench && ../$(BIN)/python long_answers.py
 
 bench-doors: .venv/.installed-dev
 	cd bench && ../$(BIN)/python doors.py

@@ -1,7 +1,7 @@
 """The composition root: builds the application from the settings, wires its parts, and owns their lifespans."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -29,14 +29,17 @@ from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.policy.budgets import Budgets
 from agentic_backend.policy.module_services import module_services
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
-from agentic_backend.policy.modules_file import module_names, read_modules
+from agentic_backend.policy.modules_file import ModuleSpec, module_names, read_modules
 from agentic_backend.policy.policies_file import Policies, load_policies
 from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.drain import Drain
+from agentic_backend.relay.peers import Peers
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.database_agents import DatabaseAgents
+from agentic_backend.sessions.server_parts import ServerParts
 from agentic_backend.sessions.wiring import WiredSessions, open_sessions, wire_sessions
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.items import ItemBounds
@@ -45,7 +48,7 @@ from agentic_backend.stores.opening import open_store, sqlite_file
 from agentic_backend.stores.sqlite.pages import PagesWatch, watched_pages
 from agentic_backend.telemetry import LogTail
 from agentic_backend.tools.standard_tools import standard_tools
-from agentic_backend.tracing.tracing import Tracing, open_tracing
+from agentic_backend.tracing.tracing import open_tracing
 from agentic_backend.transports.admin_gate import AdminGate
 from agentic_backend.transports.all_operations import all_operations
 from agentic_backend.transports.chatbot_controller import ChatbotController
@@ -67,7 +70,7 @@ _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 @dataclass(frozen=True, slots=True)
 class Application:
     """`public` and `internal`: the ASGI applications of the two listeners. `relay` holds the running exchanges,
-    `factory` their agents.
+    `factory` their agents; `services` are what every transport uses.
     """
 
     public: ASGIApp
@@ -75,15 +78,23 @@ class Application:
     relay: Relay
     factory: AgentFactory
     kpi: Kpi
+    services: DoorServices
+    store: Store
+    database_agents: DatabaseAgents
 
 
 @asynccontextmanager
 async def open_application(
-    settings: Settings, agents: AgentManager, models: ChatModels, port: int, drain: Drain
+    settings: Settings,
+    agents: AgentManager,
+    models: ChatModels,
+    port: int,
+    drain: Drain,
+    peers: Peers | None = None,
 ) -> AsyncIterator[Application]:
     """Open and wire all parts for a public listener on `port`; leaving the context waits for running exchanges.
 
-    `drain` may cut that wait short.
+    `drain` may cut that wait short. A worker hears the others at `peers`, unless there is a broadcast between servers.
 
     Raises ConfigError if a file that the settings name is invalid, CannotOpenStore, and StoreUnavailable if the store
     fails right after it is opened.
@@ -92,6 +103,8 @@ async def open_application(
     policies = load_policies(settings, agents.chat_profiles, module_names(file_of_modules))
     specs = read_modules(file_of_modules, agents.known_ids, policies.modules_on)
     kpi = Kpi(legacy_names=settings.metrics.legacy_names)
+    kpi.models.configured(lambda: models.request_names)
+    kpi.agents.catalog_problems(lambda: len(agents.problems))
     log_tail = LogTail(settings.log.packages, [*secrets_in(settings.model_dump()), *agents.secrets])
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
@@ -100,58 +113,25 @@ async def open_application(
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
         store = await stack.enter_async_context(aclosing(await _open_store(settings, kpi, pages)))
-        instance = Instance(settings.relay.lease_s)
-        kpi.process.instance(instance.id)
-        kpi.models.configured(lambda: models.request_names)
-        kpi.agents.catalog_problems(lambda: len(agents.problems))
-        # It closes after the exchanges whose spans it sends.
-        tracing = await stack.enter_async_context(open_tracing(settings.tracing, instance.id))
-        # The heartbeat covers the whole time in which exchanges can run.
-        await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
-        budgets = Budgets(store, settings.budgets)
-        ledger = await stack.enter_async_context(aclosing(UsageLedger(store, Prices(settings.prices), kpi, budgets)))
-        point_timeout_s, facts = settings.modules.point_timeout_s, Scopes(policies).facts
-        supervisor = ModuleSupervisor(store, kpi, lambda work: relay.spawn(work), point_timeout_s, facts)
-        # They close after the exchanges that use them.
-        modules = await stack.enter_async_context(aclosing(supervisor))
-        await modules.start(specs, module_services(models, ledger))
-        authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
-        tokens = await stack.enter_async_context(aclosing(TokenCache(authenticator.refresh)))
-        # They close after the agents that use them.
-        shared_mcp_sessions = await stack.enter_async_context(aclosing(SharedSessions()))
-        factory = await stack.enter_async_context(
-            aclosing(_factory(settings, models, authenticator, shared_mcp_sessions, store, kpi, policies))
+        parts, authenticator = await _open_parts(
+            stack, settings, agents, models, store, kpi, policies, specs, drain, peers
         )
-        broadcast = await stack.enter_async_context(await _broadcast(settings.broadcast.url, instance.id, kpi))
-        relay = await stack.enter_async_context(aclosing(_relay(settings, broadcast, drain)))
-        sessions = wire_sessions(
-            instance,
-            store,
-            relay,
-            settings=settings,
-            agents=agents,
-            factory=factory,
-            models=models,
-            kpi=kpi,
-            policies=policies,
-            tokens=tokens,
-            ledger=ledger,
-            modules=modules,
-            tracing=tracing,
-        )
-        # Only one instance uses a SQLite file, so no other instance can own its running exchanges.
-        await stack.enter_async_context(open_sessions(sessions, alone=file is not None))
-        services = _door_services(
-            settings, authenticator, tokens, agents, sessions, relay, kpi, tracing, factory.secrets
-        )
+        sessions = wire_sessions(parts)
+        # Only one server uses a SQLite file, so all instances on it are known.
+        sole_server, alone = file is not None, file is not None and settings.server.workers == 1
+        await stack.enter_async_context(open_sessions(sessions, alone=alone, sole_server=sole_server))
+        services = _door_services(parts, sessions, authenticator)
         liveness = Liveness(beat, settings.health)
-        readiness = Readiness(store, relay, authenticator, pages, settings.health)
+        readiness = Readiness(store, parts.relay, authenticator, pages, settings.health)
         yield Application(
             public=_public(settings, services, await asyncio.to_thread(_page, settings.page, services), port),
             internal=_internal(settings, internal_application(kpi, liveness, readiness, log_tail), kpi),
-            relay=relay,
-            factory=factory,
+            relay=parts.relay,
+            factory=parts.factory,
             kpi=kpi,
+            services=services,
+            store=store,
+            database_agents=sessions.database_agents,
         )
 
 
@@ -160,27 +140,73 @@ async def _open_store(settings: Settings, kpi: Kpi, pages: PagesWatch | None) ->
     return await open_store(settings, kpi.dependencies.store_operation, ignore if pages is None else pages.suspect)
 
 
-def _door_services(
+async def _open_parts(
+    stack: AsyncExitStack,
     settings: Settings,
-    authenticator: Authenticator,
-    tokens: TokenCache,
     agents: AgentManager,
-    sessions: WiredSessions,
-    relay: Relay,
+    models: ChatModels,
+    store: Store,
     kpi: Kpi,
-    tracing: Tracing,
-    secrets: Collection[str],
-) -> DoorServices:
+    policies: Policies,
+    specs: Sequence[ModuleSpec],
+    drain: Drain,
+    peers: Peers | None,
+) -> tuple[ServerParts, Authenticator]:
+    """Enter what sessions are built on into `stack`, in an order in which each part closes before those it uses.
+
+    Raises CannotStartModule, and what opens a broadcast or Keycloak raises.
+    """
+    instance = Instance(settings.relay.lease_s)
+    kpi.process.instance(instance.id)
+    # It closes after the exchanges whose spans it sends.
+    tracing = await stack.enter_async_context(open_tracing(settings.tracing, instance.id))
+    # The heartbeat covers the whole time in which exchanges can run.
+    await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
+    budgets = Budgets(store, settings.budgets)
+    ledger = await stack.enter_async_context(aclosing(UsageLedger(store, Prices(settings.prices), kpi, budgets)))
+    point_timeout_s, facts = settings.modules.point_timeout_s, Scopes(policies).facts
+    supervisor = ModuleSupervisor(store, kpi, lambda work: relay.spawn(work), point_timeout_s, facts)
+    # They close after the exchanges that use them.
+    modules = await stack.enter_async_context(aclosing(supervisor))
+    await modules.start(specs, module_services(models, ledger))
+    authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
+    tokens = await stack.enter_async_context(aclosing(TokenCache(authenticator.refresh)))
+    factory = await _open_factory(stack, settings, models, authenticator, store, kpi, policies)
+    broadcast = await stack.enter_async_context(await _broadcast(settings.broadcast.url, peers, instance.id, kpi))
+    relay = await stack.enter_async_context(aclosing(_relay(settings, broadcast, drain)))
+    parts = ServerParts(
+        settings=settings,
+        instance=instance,
+        store=store,
+        relay=relay,
+        agents=agents,
+        factory=factory,
+        models=models,
+        kpi=kpi,
+        tokens=tokens,
+        ledger=ledger,
+        policies=policies,
+        modules=modules,
+        tracing=tracing,
+    )
+    return parts, authenticator
+
+
+def _door_services(parts: ServerParts, sessions: WiredSessions, authenticator: Authenticator) -> DoorServices:
+    settings = parts.settings
     return DoorServices(
         authenticator=authenticator,
-        tokens=tokens,
-        agents=agents,
+        tokens=parts.tokens,
+        agents=parts.agents,
         orchestrator=sessions.orchestrator,
         attachments=sessions.attachments,
         sessions=sessions.service,
         branches=sessions.branches,
+        run_views=sessions.run_views,
+        reruns=sessions.reruns,
         reports=sessions.reports,
         admin_reads=sessions.admin_reads,
+        agent_admin=sessions.agent_admin,
         usage=sessions.usage,
         trust=sessions.trust,
         feedback=sessions.feedback,
@@ -190,21 +216,21 @@ def _door_services(
         runs=sessions.runs,
         user_export=sessions.user_export,
         user_deletions=sessions.user_deletions,
-        relay=relay,
+        relay=parts.relay,
         connections=OpenConnections(settings.limits),
-        kpi=kpi,
-        tracing=tracing,
+        kpi=parts.kpi,
+        tracing=parts.tracing,
         limits=settings.limits,
         sign_in=SignIn.of(settings.auth),
-        secrets=secrets,
+        secrets=parts.factory.secrets,
     )
 
 
-def _factory(
+async def _open_factory(
+    stack: AsyncExitStack,
     settings: Settings,
     models: ChatModels,
     authenticator: Authenticator,
-    shared: SharedSessions,
     store: Store,
     kpi: Kpi,
     policies: Policies,
@@ -213,6 +239,8 @@ def _factory(
         entry = policies.entry(kind, scope_id)
         return entry.facts if entry is not None else {}
 
+    # They close after the agents that use them.
+    shared_mcp_sessions = await stack.enter_async_context(aclosing(SharedSessions()))
     bounds = ItemBounds(settings.agents.store_items, settings.agents.store_bytes)
     services = AgentServices(
         models=models,
@@ -221,23 +249,32 @@ def _factory(
         item_bounds=bounds,
         standard_tools=standard_tools(store, bounds, describe),
         mcp_servers=settings.mcp_servers,
-        shared_mcp_sessions=shared,
+        apis=settings.apis,
+        shared_mcp_sessions=shared_mcp_sessions,
         mcp_server_up=kpi.dependencies.mcp_server_up,
     )
-    return AgentFactory(services, kpi, settings.agents)
+    return await stack.enter_async_context(aclosing(AgentFactory(services, kpi, settings.agents)))
 
 
-async def _broadcast(url: str | None, instance_id: str, kpi: Kpi) -> AbstractAsyncContextManager[Broadcast]:
-    if url is None:
+async def _broadcast(
+    url: str | None, peers: Peers | None, instance_id: str, kpi: Kpi
+) -> AbstractAsyncContextManager[Broadcast]:
+    if url is None and peers is None:
         return nullcontext(Alone())
 
-    def redis() -> AbstractAsyncContextManager[Broadcast]:
-        from agentic_backend.relay.redis_broadcast import redis_broadcast
+    def imported() -> AbstractAsyncContextManager[Broadcast]:
+        up, metrics = kpi.dependencies.broadcast_up, kpi.broadcast
+        if url is not None:
+            from agentic_backend.relay.redis_broadcast import redis_broadcast
 
-        return redis_broadcast(url, instance_id, kpi.dependencies.broadcast_up, kpi.broadcast)
+            return redis_broadcast(url, instance_id, up, metrics)
+        from agentic_backend.relay.zmq_broadcast import zmq_broadcast
+
+        assert peers is not None
+        return zmq_broadcast(peers, instance_id, up, metrics)
 
     # Few servers broadcast, and what it imports takes too long for the loop.
-    return await asyncio.to_thread(redis)
+    return await asyncio.to_thread(imported)
 
 
 def _relay(settings: Settings, broadcast: Broadcast, drain: Drain) -> Relay:

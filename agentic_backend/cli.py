@@ -1,8 +1,7 @@
-"""The command line: `agentic-backend serve`, `validate`, `migrate` and `explain`."""
+"""The command line: `agentic-backend serve`, `chat`, `validate`, `schema`, `new-agent`, `eval` and others."""
 
 import argparse
 import contextlib
-import gc
 import json
 import logging
 import os
@@ -14,27 +13,37 @@ from importlib.metadata import version
 from pathlib import Path
 
 from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.catalog_schema import catalog_schema
 from agentic_backend.agents.models import ChatModels, ModelUnavailable, load_models
 from agentic_backend.config.loading import FLAGS, default_settings_file, load_settings
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.secret_files import read_secret_files
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
+from agentic_backend.evals.command import add_arguments as add_eval_arguments
+from agentic_backend.evals.command import evaluate
 from agentic_backend.event_loop import is_code_left
 from agentic_backend.explain import explain
 from agentic_backend.known_secrets import secrets_in
 from agentic_backend.migrate import migrate
 from agentic_backend.neighbours import Found, check_all
+from agentic_backend.new_agent.templates import TEMPLATES
+from agentic_backend.new_agent.writing import new_agent
 from agentic_backend.policy.module_supervisor import CannotStartModule
+from agentic_backend.relay.peers import Peers
 from agentic_backend.server.configuration import Configuration, ConfigurationFiles
+from agentic_backend.server.garbage import collect_rarely
 from agentic_backend.server.hangups import Hangups
+from agentic_backend.server.input_end import end_with_input
 from agentic_backend.server.process import Joint, bind, run
 from agentic_backend.server.process_end import leave_now
 from agentic_backend.server.reloads import Reloads
 from agentic_backend.server.service_notify import ServiceNotify, Supervisor
+from agentic_backend.server.worker_directories import held_for_workers
 from agentic_backend.server.workers import CANNOT_START, Workers
 from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.telemetry import StderrHandler, configure_logging, hold_records, is_holding_records, know_secrets
+from agentic_backend.terminal import command as chat
 from agentic_backend.trial_build import build_all
 
 log = logging.getLogger(__name__)
@@ -46,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status: 0, 1 if the server could not run, 2 if the configuration is wrong."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.command in ("chat", "schema", "new-agent"):
+        return _without_settings(options)
     # The settings say in which form; whatever is logged before waits for that.
     hold_records()
     if options.command == "migrate":
@@ -54,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     hangups = Hangups()
     if options.command == "serve":
         hangups.hear()
+        if options.until_input_ends:
+            end_with_input()
     # Authors' modules are in the working directory, which is not on the path of a console script.
     sys.path.insert(0, os.getcwd())
     try:
@@ -64,20 +77,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return explain(options.exchange, settings, options.log, content=options.content)
         files = ConfigurationFiles(options.config, _overrides(options))
         settings = files.settings()
-        level = "warning" if options.command == "validate" else settings.log.level
+        level = settings.log.level if options.command == "serve" else "warning"
         output = _logging(level, settings)
-        configuration = files.read(settings)
-        know_secrets(configuration.agents.secrets)
-        for problem in configuration.agents.problems:
-            log.error("catalog problem", extra={"problem": str(problem)})
+        configuration = _read(files, settings)
         if options.command == "validate":
             return _validate(configuration, options)
+        if options.command == "eval":
+            return evaluate(configuration, options)
         return _serve(configuration, files, hangups, output, on_save=options.reload)
     except (ConfigError, ModelUnavailable) as error:
         return _refused(error)
     finally:
         if options.command == "serve":
             hangups.ignore()
+
+
+def _without_settings(options: argparse.Namespace) -> int:
+    """Run a command that needs none; return its exit status."""
+    if options.command == "chat":
+        return chat.run(options)
+    if options.command == "new-agent":
+        return new_agent(options.name, options.template, Path())
+    print(json.dumps(catalog_schema(), indent=2, ensure_ascii=False))
+    return 0
+
+
+def _read(files: ConfigurationFiles, settings: Settings) -> Configuration:
+    """What the files say; logs the problems of the catalog."""
+    configuration = files.read(settings)
+    know_secrets(configuration.agents.secrets)
+    for problem in configuration.agents.problems:
+        log.error("catalog problem", extra={"problem": str(problem)})
+    return configuration
 
 
 def _logging(level: str, settings: Settings, more: Collection[str] = ()) -> StderrHandler:
@@ -135,7 +166,9 @@ def _validate_files(configuration: Configuration, *, build: bool, deep: bool) ->
         "Checked: the settings, the chat profiles, the policies, the catalog's entries, the import of each class_path."
     )
     if not build:
-        left = "" if deep else "; --deep, which connects to the store, Redis, the realm, the models and MCP servers"
+        left = (
+            "" if deep else "; --deep, which connects to the store, Redis, the realm, the models, MCP servers and APIs"
+        )
         print(f"{checked} Not checked: what --build does, which builds the agents, their models and MCP servers{left}.")
         return 2 if agents.problems else 0
     # What is told of each agent below says more than warnings.
@@ -153,7 +186,9 @@ def _validate_files(configuration: Configuration, *, build: bool, deep: bool) ->
 def _models_of(configuration: Configuration) -> ChatModels:
     """The models of the settings, the catalog's entries and the policies; logs what can't be built."""
     settings = configuration.settings
-    models = load_models(settings.models, settings.openai_model, configuration.models)
+    models = load_models(
+        settings.models, settings.openai_model, configuration.models, fast_streams=settings.fast_streams
+    )
     for problem in models.problems:
         log.error("model problem", extra={"problem": problem})
     return models
@@ -164,27 +199,29 @@ def _serve(
 ) -> int:
     settings, models = configuration.settings, _models_of(configuration)
     reloads = Reloads(files, configuration, models, hangups, on_save=on_save)
-    # Exclude the half a million objects of the imported modules, which stay, from garbage collection.
-    gc.collect()
-    gc.freeze()
-    # Reference counts free nearly all objects of an exchange, so collecting after every 700 objects wastes a tenth of
-    # the CPU time. Cycles of evicted agents are still collected after 50,000.
-    gc.set_threshold(5_000, 5, 2)
+    collect_rarely()
     service = ServiceNotify.take(os.environ)
     if settings.server.workers == 1:
         return _run(settings, configuration.agents, models, output, service, reloads)
 
-    def work(bound: socket.socket, joint: Joint | None, parent: Supervisor) -> int:
-        return _run(settings, configuration.agents, models, output, parent, reloads, bound, joint)
-
     try:
         with ExitStack() as stack:
+            sockets_directory = stack.enter_context(held_for_workers(settings))
+
+            def work(bound: socket.socket, joint: Joint | None, number: int, parent: Supervisor) -> int:
+                peers = None
+                if sockets_directory is not None:
+                    peers = Peers(sockets_directory, number, settings.server.workers)
+                return _run(settings, configuration.agents, models, output, parent, reloads, bound, joint, peers)
+
             bound = stack.enter_context(bind(settings.server.host, settings.server.port))
             port = settings.server.internal_listener_port
             internal = None if port is None else stack.enter_context(bind(settings.server.internal_host, port))
             return Workers(settings, bound, internal, work, service, hangups).run()
     except OSError as error:
         return _cannot_start(f"{error.filename}: {error.strerror}")
+    except CannotOpenStore as error:
+        return _cannot_start(error)
 
 
 def _run(
@@ -196,13 +233,14 @@ def _run(
     reloads: Reloads,
     bound: socket.socket | None = None,
     joint: Joint | None = None,
+    peers: Peers | None = None,
 ) -> int:
     """Serve in this process; return the exit status."""
     reloads.supervisor = supervisor
     reloads.catch_up()
     try:
         with output.in_background():
-            run(settings, agents, models, supervisor, reloads, bound, joint)
+            run(settings, agents, models, supervisor, reloads, bound, joint, peers)
     except OSError as error:
         return _cannot_start(f"{error.filename}: {error.strerror}")
     except (CannotOpenStore, CannotStartModule, StoreUnavailable) as error:
@@ -223,10 +261,16 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
 
     def command(name: str, purpose: str) -> argparse.ArgumentParser:
-        return commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
+        return commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
 
     _add_serve_arguments(command("serve", "start the server"))
+    chat.add_arguments(command("chat", chat.PURPOSE))
     _add_validate_arguments(command("validate", "check settings and catalog, then exit"))
+    command("schema", "print the JSON Schema of the agents catalog, by which editors complete and check it")
+    _add_new_agent_arguments(
+        command("new-agent", "write an agent into this folder: its module, its catalog entry, and a test that passes")
+    )
+    add_eval_arguments(command("eval", "ask agents the questions of a file, and check what they do"))
     _add_migrate_arguments(
         command(
             "migrate",
@@ -249,6 +293,8 @@ def _add_serve_arguments(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also reload the catalog and the agents' modules whenever one of their files is saved; for authors",
     )
+    # For `chat`, whose server must not outlive it.
+    command.add_argument("--until-input-ends", action="store_true", help=argparse.SUPPRESS)
 
 
 def _add_validate_arguments(command: argparse.ArgumentParser) -> None:
@@ -261,13 +307,18 @@ def _add_validate_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--deep",
         action="store_true",
-        help="also connect to the store, Redis, the realm, every model and every MCP server; a model that can't be "
-        "looked up at its provider is called, which costs a few tokens",
+        help="also connect to the store, Redis, the realm, every model, MCP server and HTTP API; a model that "
+        "can't be looked up at its provider is called, which costs a few tokens",
     )
     command.add_argument(
         "--time-limit", dest="limit_s", type=_seconds, default=5.0, help="seconds for each connection of --deep; 5"
     )
     command.add_argument("--json", action="store_true", help="print the findings as one JSON object")
+
+
+def _add_new_agent_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("name", metavar="NAME", help="the agent's id, such as help-desk")
+    command.add_argument("--template", choices=TEMPLATES, default=TEMPLATES[0], help="what it begins as; yaml")
 
 
 def _add_migrate_arguments(command: argparse.ArgumentParser) -> None:
@@ -296,10 +347,14 @@ def _add_settings_arguments(command: argparse.ArgumentParser) -> None:
         "--internal-port", dest="server.internal_port", help="port of metrics and health; 0 switches them off"
     )
     _add_store_arguments(command)
-    command.add_argument("--broadcast", dest="broadcast.url", help="the Redis between several servers: redis://HOST/0")
+    command.add_argument(
+        "--broadcast", dest="broadcast.url", help="the Redis between servers on one database: redis://HOST/0"
+    )
     command.add_argument("--relay", dest="relay.url", help="an older name of --broadcast")
     command.add_argument(
-        "--workers", dest="server.workers", help="processes that serve the port; more than one needs --broadcast"
+        "--workers",
+        dest="server.workers",
+        help="processes that serve the port; auto: one for each core",
     )
     command.add_argument("--catalog", dest="catalog", help="the agents catalog")
     command.add_argument("--log-level", dest="log.level", help="debug, info, warning or error")

@@ -3,6 +3,7 @@
 `str(error)` is for the client: it never contains the text of a foreign exception, a token or a message.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
 Whose = Literal["client", "external", "internal"]
@@ -73,6 +74,28 @@ class ExchangeNotFound(AgenticError):
 class AgentNotFound(AgenticError):
     code, http_status, whose, retryable = "agent_not_found", 404, "client", False
     default = "There is no such agent."
+
+
+class AgentConflict(AgenticError):
+    code, http_status, whose, retryable = "agent_conflict", 409, "client", False
+    default = "The agent has been changed meanwhile."
+
+
+class AgentInvalid(AgenticError):
+    """An agent's entry is not accepted; `problems` says why, with a line and a column where they are known."""
+
+    code, http_status, whose, retryable = "agent_invalid", 422, "client", False
+    default = "The agent's entry is not accepted."
+
+    def __init__(
+        self,
+        content: str | None = None,
+        *,
+        retry_after_s: float | None = None,
+        problems: Sequence[tuple[str, int | None, int | None]] = (),
+    ) -> None:
+        super().__init__(content, retry_after_s=retry_after_s)
+        self.problems = problems
 
 
 class AttachmentNotFound(AgenticError):

@@ -3,17 +3,21 @@ of a command that serves nobody.
 """
 
 import asyncio
+import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
 
 from agentic_backend.kpi import Kpi
 
 _EVERY_S = 1.0
 _THREADS = "command-loop"
+
+T = TypeVar("T")
 
 
 class LoopBeat:
@@ -88,6 +92,48 @@ def command_loop() -> Iterator[asyncio.AbstractEventLoop]:
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
         loop.close()
+
+
+def _raise_interrupt() -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def run_until_ended(
+    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], again: Callable[[], object] = _raise_interrupt
+) -> T:
+    """The result of `work`. Ctrl-C cancels it, and raises KeyboardInterrupt once it has ended; `again` is called at the
+    next Ctrl-C, and by default raises at once. Signals are heard in the main thread only.
+
+    What code of an agent raises to end the process stops the loop, but not the work.
+    """
+    task = loop.create_task(work)
+    interrupts = 0
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts == 1:
+            loop.call_soon_threadsafe(task.cancel)
+        else:
+            again()
+
+    is_told = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, interrupt) if is_told else None
+    try:
+        while not task.done():
+            try:
+                loop.run_until_complete(task)
+            except (SystemExit, KeyboardInterrupt):
+                if interrupts > 1:
+                    raise
+            except asyncio.CancelledError:
+                break
+    finally:
+        if is_told:
+            signal.signal(signal.SIGINT, before)
+    if interrupts:
+        raise KeyboardInterrupt
+    return task.result()
 
 
 def is_code_left() -> bool:

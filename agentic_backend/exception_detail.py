@@ -15,11 +15,10 @@ from pathlib import Path
 
 from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.events import ErrorDetail
-from agentic_backend.redaction import redact
+from agentic_backend.redaction import LONGEST_SECRET, redacted_start
 
-# The longest text of an exception that is told, and how much of it is read to redact it. Half a secret at the end of
-# what is read is not told, since it is no longer than the difference.
-_LONGEST_TEXT, _MOST_READ = 2_000, 3_000
+# The longest text of an exception that is told.
+_LONGEST_TEXT = 2_000
 # The most exceptions that are searched: causes may be a cycle or a tree.
 _MOST_CAUSES = 100
 
@@ -68,9 +67,9 @@ def text_of(error: BaseException, secrets: Collection[str] = ()) -> str:
     except Exception:
         # The class is an author's.
         return ""
-    told = redact(text[:_MOST_READ].encode(errors="replace").decode(), secrets)
-    if len(text) > _MOST_READ:
-        told = told[: _LONGEST_TEXT - _MOST_READ] + "…"
+    told = redacted_start(text, _LONGEST_TEXT, secrets).encode(errors="replace").decode()
+    if len(text) > _LONGEST_TEXT + LONGEST_SECRET:
+        told += "…"
     return told if len(told) <= _LONGEST_TEXT else told[: _LONGEST_TEXT - 1] + "…"
 
 

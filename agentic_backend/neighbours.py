@@ -14,6 +14,7 @@ from typing import Literal
 from agentic_backend.agents.agent_factory import secrets_among
 from agentic_backend.agents.model_check import check_model
 from agentic_backend.agents.models import ChatModels
+from agentic_backend.apis.api_check import check_api
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.settings import Settings
@@ -24,6 +25,7 @@ from agentic_backend.mcp.server_check import check_mcp_server
 from agentic_backend.redaction import redact
 from agentic_backend.server.configuration import Configuration
 from agentic_backend.stores.checking import check_store
+from agentic_backend.telemetry.formatters import printable
 
 # What a check may take beyond its limit, to close what it has opened.
 _MORE_S = 2.0
@@ -84,12 +86,15 @@ def _neighbours(configuration: Configuration, models: ChatModels, limit_s: float
     named = _named_tools(configuration)
     for server_id, server in sorted(settings.mcp_servers.items()):
         yield _mcp_server(server_id, server, named[server_id], limit_s)
+    operations = _named_operations(configuration)
+    for api_id, api in sorted(settings.apis.items()):
+        yield _Neighbour("api", api_id, partial(check_api, api_id, api, operations[api_id]))
 
 
 def _redis(settings: Settings, limit_s: float) -> _Neighbour:
     url = settings.broadcast.url
     if url is None:
-        return _Neighbour("redis", "", None, "broadcast.url is not set; a single instance needs none")
+        return _Neighbour("redis", "", None, "broadcast.url is not set; one server needs none, whatever its workers")
     # Few servers have one; imported before its time runs.
     from agentic_backend.relay.redis_check import check_redis
 
@@ -122,6 +127,15 @@ def _named_tools(configuration: Configuration) -> dict[str, dict[str, Collection
     return named
 
 
+def _named_operations(configuration: Configuration) -> dict[str, dict[str, Sequence[str]]]:
+    """The operations that each agent names, by the API and the agent's id."""
+    named: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
+    for agent in configuration.agents.served():
+        for use in agent.settings.apis:
+            named[use.id][agent.settings.id] = use.operations
+    return named
+
+
 async def _check_all(neighbours: Sequence[_Neighbour], limit_s: float, secrets: Collection[str]) -> list[Found]:
     checks = [asyncio.create_task(_check(neighbour, limit_s, secrets)) for neighbour in neighbours]
     await asyncio.wait(checks, timeout=limit_s + _MORE_S)
@@ -144,7 +158,8 @@ async def _check(neighbour: _Neighbour, limit_s: float, secrets: Collection[str]
         return Found(kind, name, "skipped", 0, neighbour.skipped)
 
     def found(outcome: Outcome, said: str, change: str = "") -> Found:
-        told = " ".join(redact(said, secrets).split())[:_LONGEST].rstrip(".")
+        # A neighbour's words reach a terminal.
+        told = printable(" ".join(redact(said, secrets).split()))[:_LONGEST].rstrip(".")
         return Found(kind, name, outcome, round((time.monotonic() - began) * 1000), told, change)
 
     try:

@@ -49,6 +49,19 @@ _PLAIN_LOOKS = ("akia", "aiza")
 _CACHED_LENGTH = 64
 
 
+LONGEST_SECRET = 1_000
+"""In characters; of a longer one `redacted_start` may show a part."""
+
+
+def redacted_start(text: str, length: int, known: Collection[str] = ()) -> str:
+    """The beginning of `text`, redacted: of its first `length` characters at least what a secret has not cut through.
+
+    More than `length` is read, since half a secret can't be found; so the result may be longer too.
+    """
+    read = redact(text[: length + LONGEST_SECRET], known)
+    return read[:-LONGEST_SECRET] if len(text) > length + LONGEST_SECRET else read
+
+
 def redact(text: str, known: Collection[str] = ()) -> str:
     """`text` without the `known` secrets and without parts that look like a token, a key or a password in a URL."""
     for secret in known:

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agentic_backend.agents.agent_factory import AgentFactory
-from agentic_backend.agents.agent_flow import AgentServices
-from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent, is_flow_class
+from agentic_backend.agents.agent_flow import AgentServices, is_flow_class
+from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.developer import DeveloperAuthenticator
@@ -85,6 +85,7 @@ class _Trial:
             item_bounds=bounds,
             standard_tools=standard_tools(store, bounds, lambda kind, scope_id: {}),
             mcp_servers=self._servers,
+            apis=settings.apis,
             shared_mcp_sessions=self._shared,
         )
         self._factory = AgentFactory(services, Kpi(), settings.agents)

@@ -1,6 +1,6 @@
 """Small statistics."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
@@ -11,3 +11,8 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 def median(values: Sequence[float]) -> float:
     return percentile(values, 50)
+
+
+def medians(measured: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Of each figure, by its name."""
+    return {name: median([one[name] for one in measured]) for name in measured[0]}

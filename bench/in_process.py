@@ -7,23 +7,25 @@ import asyncio
 import json
 import sys
 import time
+from typing import Any
 
 import uvloop
 from figures import percentile
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessageChunk, HumanMessage
+from langgraph.graph.state import CompiledStateGraph
 from scripted_graph import build
 
 
-async def measure(delay_s: float, concurrency: int, turns: int) -> dict[str, float]:
+async def measure(graph: CompiledStateGraph[Any, Any, Any, Any], concurrency: int, turns: int) -> dict[str, float]:
     """Figures of `turns` turns, `concurrency` at a time. Times in ms."""
-    graph = build(delay_s)
     first_token: list[float] = []
     turn: list[float] = []
 
     async def one_turn() -> None:
         began, first = time.perf_counter(), None
-        async for _ in graph.astream({"messages": [HumanMessage("hello")]}, stream_mode="messages"):
-            first = first or time.perf_counter()
+        async for message, _ in graph.astream({"messages": [HumanMessage("hello")]}, stream_mode="messages"):
+            if first is None and isinstance(message, AIMessageChunk) and message.content:
+                first = time.perf_counter()
         first_token.append(((first or began) - began) * 1000)
         turn.append((time.perf_counter() - began) * 1000)
 
@@ -51,4 +53,4 @@ async def measure(delay_s: float, concurrency: int, turns: int) -> dict[str, flo
 
 if __name__ == "__main__":
     delay_ms, concurrency, turns = (int(argument) for argument in sys.argv[1:])
-    print(json.dumps(uvloop.run(measure(delay_ms / 1000, concurrency, turns))))
+    print(json.dumps(uvloop.run(measure(build(delay_ms / 1000), concurrency, turns))))

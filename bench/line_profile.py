@@ -1,7 +1,8 @@
 """Where a turn's time goes: a sampled line profile of the server under load, written to PROFILE.md.
 
 Every few milliseconds of processor time the stack of the main thread is noted; a sampling profile does not slow the
-small functions down that a tracing one would blow up. Run as `python line_profile.py`.
+small functions down that a tracing one would blow up. What a person has written below `<!-- by hand -->` stays. Run as
+`python line_profile.py`.
 """
 
 import asyncio
@@ -19,12 +20,14 @@ from servers import HERE
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import load_models
 from agentic_backend.config.loading import load_settings
+from agentic_backend.server.garbage import collect_rarely
 from agentic_backend.server.process import running
 
 CASES = (("no-delay", 50, 600), ("five-ms", 50, 300))
 # The kernel's clock ticks no faster.
 _INTERVAL_S = 0.004
 _SHOWN = 25
+_BY_HAND = "<!-- by hand -->"
 
 
 class Sampler:
@@ -95,8 +98,16 @@ async def profile(agent: str, concurrency: int, turns: int, data: Path) -> str:
     return f"## {agent}, {concurrency} at a time\n\n{sampler.tables(turns)}\n"
 
 
+def by_hand(page: str) -> str:
+    """The part of the page that is kept, with the mark above it; empty if there is none."""
+    _, mark, kept = page.partition(_BY_HAND)
+    return f"\n{mark}{kept}" if mark else ""
+
+
 def main() -> None:
     texts = []
+    # As the command `serve` does.
+    collect_rarely()
     sys.path.insert(0, str(HERE))
     with tempfile.TemporaryDirectory() as name:
         for agent, concurrency, turns in CASES:
@@ -104,7 +115,8 @@ def main() -> None:
             data.mkdir()
             texts.append(uvloop.run(profile(agent, concurrency, turns, data)))
     text = "# Where a turn's time goes\n\nMade by `make profile`: processor time of the server, sampled.\n\n"
-    (HERE / "PROFILE.md").write_text(text + "\n".join(texts))
+    page = HERE / "PROFILE.md"
+    page.write_text(text + "\n".join(texts) + by_hand(page.read_text() if page.exists() else ""))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import doors
 import external_services
 import load_client
 import long_context
+import results
 import servers
 import verify_tokens
 from figures import median
@@ -54,29 +55,28 @@ TARGETS = (
     Target(
         "turns/s, no delay, 50 at a time, × in process",
         lambda c: c["product no-delay 50"]["turns_per_s"] / c["in process no-delay 50"]["turns_per_s"],
-        0.65,
+        1.0,
         at_least=True,
     ),
     Target(
         "CPU per turn, 5 ms, 50 at a time, × in process",
         lambda c: c["product five-ms 50"]["cpu_ms"] / c["in process five-ms 50"]["cpu_ms"],
-        1.5,
+        1.2,
     ),
-    Target("p95 of the turn, 5 ms, 50 at a time, s", lambda c: c["product five-ms 50"]["turn_p95"] / 1000, 1.25),
     Target(
-        "the same, × in process (whose 200 tokens take a second by themselves)",
+        "p95 of the turn, 5 ms, 50 at a time, × in process",
         lambda c: c["product five-ms 50"]["turn_p95"] / c["in process five-ms 50"]["turn_p95"],
-        1.1,
+        1.05,
     ),
     Target(
         "first token, 5 ms, 1 at a time, p50, ms above in process",
         lambda c: c["product five-ms 1"]["first_token_p50"] - c["in process five-ms 1"]["first_token_p50"],
-        5,
+        2,
     ),
     Target(
         "first token, no delay, 1 at a time, p50, ms above in process",
         lambda c: c["product no-delay 1"]["first_token_p50"] - c["in process no-delay 1"]["first_token_p50"],
-        5,
+        2,
     ),
     Target(
         "CPU per turn on the dearest door, × the WebSocket's",
@@ -259,7 +259,7 @@ def main() -> None:
         cases["soak"] = soak(directory)
     cases |= parts | {f"doors {agent_id}": of for agent_id, of in doors.measure().items()}
     text = report(cases)
-    (servers.HERE / "RESULTS.md").write_text(text)
+    results.put(text)
     print(text)
 
 

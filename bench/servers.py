@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,11 +34,16 @@ class Server:
 
 
 @contextmanager
-def product(data: Path, *options: str) -> Iterator[Server]:
-    """The product with its default settings and the benchmark's two agents, on a free port."""
-    command = ["-m", "agentic_backend", "serve", "--port", "0", "--data", str(data), "--catalog", "catalog.yaml"]
+def product(
+    data: Path, *options: str, catalog: str = "catalog.yaml", environment: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    """The product with its default settings and the benchmark's agents, on a free port.
+
+    `environment` has the variables that it gets besides those of this process.
+    """
+    command = ["-m", "agentic_backend", "serve", "--port", "0", "--data", str(data), "--catalog", catalog]
     command += options
-    with _process(command, data / "server.log") as server:
+    with _process(command, data / "server.log", environment) as server:
         yield server
 
 
@@ -49,12 +54,38 @@ def bare(directory: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def _process(arguments: list[str], log: Path) -> Iterator[Server]:
+def provider(directory: Path) -> Iterator[Server]:
+    """A local provider of models."""
+    with _process(["provider_server.py"], directory / "provider.log") as server:
+        yield server
+
+
+@contextmanager
+def recorded_provider(directory: Path, events: int) -> Iterator[Server]:
+    """A local provider whose streams have so many events of text."""
+    with _process(["recorded_provider.py", str(events)], directory / "recorded.log") as server:
+        yield server
+
+
+@contextmanager
+def mongo_proxy(directory: Path, port: int, delay_ms: float) -> Iterator[Server]:
+    """A proxy of the MongoDB at this port of loopback; what it counts is at its internal address."""
+    with _process(["mongo_proxy.py", str(port), str(delay_ms)], directory / "proxy.log") as server:
+        yield server
+
+
+@contextmanager
+def _process(arguments: list[str], log: Path, environment: Mapping[str, str] | None = None) -> Iterator[Server]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with (
         log.open("w") as errors,
         subprocess.Popen(
-            [sys.executable, *arguments], cwd=HERE, stdout=subprocess.PIPE, stderr=errors, text=True
+            [sys.executable, *arguments],
+            cwd=HERE,
+            env={**os.environ, **(environment or {})},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
         ) as process,
     ):
         assert process.stdout is not None

@@ -159,3 +159,10 @@ def test_an_agent_may_name_a_chat_profile_of_the_file(directory: Path, capfd: py
     assert "agents_catalog.yaml:5:21: agents[0].chat.profile: there is no chat profile 'breif'; did you mean" in (
         "\n".join(problems(capfd.readouterr().err))
     )
+
+
+@pytest.mark.parametrize(("command", "names"), [("migrate", "SQLite file to a MongoDB"), ("schema", "JSON Schema")])
+def test_help_keeps_the_capitals_of_names(command: str, names: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert names in " ".join(capfd.readouterr().out.split())

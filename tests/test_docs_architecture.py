@@ -54,4 +54,4 @@ def test_who_may_import_whom_is_what_the_linter_checks() -> None:
     contracts = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     [layers] = (contract["layers"] for contract in contracts if contract["type"] == "layers")
     told = "\n".join(layers).replace("agentic_backend.", "").replace(" | ", ", ")
-    assert f"```\n{told}\n```" in TEXT
+    assert f"```text\n{told}\n```" in TEXT

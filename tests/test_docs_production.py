@@ -6,19 +6,15 @@ from pathlib import Path
 import pytest
 import yaml
 from support.dockerfile import instructions
+from support.shell_commands import is_setting
 
-from agentic_backend.config.loading import documented_settings, environment_variable, load_settings
+from agentic_backend.config.loading import documented_settings, load_settings
 from agentic_backend.config.settings import Settings
 
 CHECKOUT = Path(__file__).parents[1]
 GUIDE, README, DOCKERFILE = CHECKOUT / "docs" / "production.md", CHECKOUT / "README.md", CHECKOUT / "Dockerfile"
 EXAMPLES = CHECKOUT / "config" / "production.yaml"
 SETTINGS = dict(documented_settings())
-
-
-def is_setting(variable: str) -> bool:
-    patterns = (re.escape(environment_variable(key)).replace("<NAME>", r"[A-Z0-9_-]+") for key in SETTINGS)
-    return any(re.fullmatch(f"{pattern}(?:_FILE)?", variable) for pattern in patterns)
 
 
 @pytest.mark.parametrize("document", [GUIDE, README, DOCKERFILE, EXAMPLES], ids=lambda path: path.name)

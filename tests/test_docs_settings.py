@@ -22,7 +22,8 @@ def default(field: FieldInfo) -> str:
 
 
 def row(key: str, field: FieldInfo) -> str:
-    return f"| `{key}` | `{default(field)}` | `{environment_variable(key)}` | {field.description} |"
+    shown = "required" if field.is_required() else f"`{default(field)}`"
+    return f"| `{key}` | {shown} | `{environment_variable(key)}` | {field.description} |"
 
 
 @pytest.mark.parametrize("key", SETTINGS)

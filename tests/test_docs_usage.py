@@ -1,21 +1,21 @@
 """The settings that docs/policy.md shows for prices and budgets are settings, and mean what it says."""
 
-import re
 from datetime import date
 from pathlib import Path
 
 import yaml
+from support.documents import DOCS, blocks
 
 from agentic_backend.config.loading import load_settings
 from agentic_backend.policy.prices import Prices
 from agentic_backend.streaming.model_calls import CallTokens
 
-PAGE = (Path(__file__).parents[1] / "docs" / "policy.md").read_text()
+PAGE = DOCS / "policy.md"
 MILLION = CallTokens(1_000_000, 0)
 
 
 def test_the_prices_and_budgets_of_the_page_are_settings(tmp_path: Path) -> None:
-    shown = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)]
+    shown = [yaml.safe_load(block.text) for block in blocks(PAGE) if block.language == "yaml"]
     [priced] = [each for each in shown if "prices" in each]
     [limited] = [each for each in shown if "budgets" in each]
     path = tmp_path / "settings.yaml"

@@ -15,6 +15,8 @@ CONTRACT = {
     "session_not_found": (404, "client", False),
     "exchange_not_found": (404, "client", False),
     "agent_not_found": (404, "client", False),
+    "agent_conflict": (409, "client", False),
+    "agent_invalid": (422, "client", False),
     "session_completed": (409, "client", False),
     "session_busy": (409, "client", True),
     "attachment_not_found": (404, "client", False),

@@ -160,18 +160,28 @@ async def test_calls_of_models_are_counted_after_the_conventions(server: Running
     await becomes(server, 1, "gen_ai_invoke_agent_duration_seconds_count", **run)
 
 
-async def test_a_call_that_fails_is_stopped_or_takes_too_long_is_counted_by_why(tmp_path: Path) -> None:
-    settings = {"limits": {"model_timeout_s": 0.5}}
-    async with running_server(tmp_path, settings=settings) as server, chat(server.address) as client:
+async def failed_calls(server: RunningServer, error_type: str) -> None:
+    """One call of a model has been counted as failed with this type."""
+    counted = {**OFFLINE, "error_type": error_type}
+    await becomes(server, 1, "gen_ai_client_operation_duration_seconds_count", **counted)
+
+
+async def test_a_call_that_fails_or_is_stopped_is_counted_by_why(server: RunningServer) -> None:
+    async with chat(server.address) as client:
         await client.ask("fail after 3 tokens")
-        await client.ask("hang after 5 tokens")
         await client.send({"message": "count down slowly from 50"})
         started = await client.until("started")
         await client.send({"type": "stop", "session_id": started["session_id"]})
         await client.until("final")
-        for error_type in ("_OTHER", "model_timeout", "stopped"):
-            counted = {**OFFLINE, "error_type": error_type}
-            await becomes(server, 1, "gen_ai_client_operation_duration_seconds_count", **counted)
+        await failed_calls(server, "_OTHER")
+        await failed_calls(server, "stopped")
+
+
+async def test_a_call_that_takes_too_long_is_counted_by_why(tmp_path: Path) -> None:
+    settings = {"limits": {"model_timeout_s": 0.5}}
+    async with running_server(tmp_path, settings=settings) as server, chat(server.address) as client:
+        await client.ask("hang after 5 tokens")
+        await failed_calls(server, "model_timeout")
 
 
 async def test_the_old_names_are_given_only_if_they_are_wanted(tmp_path: Path) -> None:

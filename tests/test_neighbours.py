@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ import yaml
 from services.keycloak import Keycloak
 from services.mcp_echo import echo_over_stdio, echo_server
 from services.redis import Redis
+from support.http_api import http_api
 from support.ports import free_port
 from support.providers.model_server import model_server
 from support.providers.reply import Reply
@@ -105,6 +107,7 @@ async def test_a_server_for_one_person_has_few_neighbours(tmp_path: Path) -> Non
     assert outcomes(found) == {"store": "ok", "redis": "skipped", "realm": "skipped", "model default": "ok"}
     assert "is not there yet" in found["store"]["said"] and not (tmp_path / "data").exists()
     assert found["model default"]["said"] == "built in; nothing was called"
+    assert found["redis"]["said"] == "broadcast.url is not set; one server needs none, whatever its workers"
 
 
 async def test_each_neighbour_has_a_line(tmp_path: Path) -> None:
@@ -284,6 +287,52 @@ async def test_mcp_servers_that_refuse_or_are_no_program(tmp_path: Path) -> None
     assert "401" in found["mcp key"]["said"] or "refused the server's credentials" in found["mcp key"]["said"]
     assert "The environment variable NO_KEY is not set" in found["mcp unset"]["said"]
     assert outcomes(found)["mcp program"] == "fault"
+
+
+async def test_what_a_neighbour_says_is_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
+    program = """
+import json, sys
+asked = json.loads(sys.stdin.readline())
+error = {"code": -1, "message": "no \\x1b]0;x\\x07\\x1b[31mred\\u202e"}
+print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": error}), flush=True)
+sys.stdin.read()
+"""
+    servers = {"odd": {"transport": "stdio", "command": sys.executable, "args": ["-c", program]}}
+    found = await checked(tmp_path, {"mcp_servers": servers}, faulty=True)
+    assert r"no \x1b]0;x\x07\x1b[31mred\x202e" in found["mcp odd"]["said"]
+
+
+async def test_apis_are_asked_for_the_operations_that_agents_name_and_none_is_called(tmp_path: Path) -> None:
+    def agent(*operations: str) -> dict[str, Any]:
+        return {"id": "one", "model": "default", "apis": [{"id": "crm", "operations": list(operations)}]}
+
+    async with http_api() as api:
+        document = f"{api.url}/openapi.json"
+        auth = {"mode": "header", "header": "X-Key", "environment": "THE_KEY"}
+        gone = f"http://127.0.0.1:{free_port()}"
+        settings = {
+            "crm": api.settings(document, auth=auth),
+            "users": api.settings(document, auth={"mode": "user_token"}),
+            "undescribed": api.settings(f"{gone}/openapi.json"),
+            "gone": {"document": document, "base_url": gone},
+        }
+        environment = {"THE_KEY": SECRET}
+        found = await checked(
+            tmp_path, {"apis": settings}, agents=[agent("getCustomer", "*")], faulty=True, environment=environment
+        )
+        for name in ("api crm", "api users"):
+            assert found[name]["said"] == "its document has 7 operations; its base URL answers 200"
+        assert "The OpenAPI document of 'undescribed' can't be fetched" in found["api undescribed"]["said"]
+        assert found["api gone"]["said"] == "its base URL can't be reached: httpx.ConnectError"
+        assert found["api gone"]["change"] == "check apis.gone.base_url, and whether that API runs"
+        assert {(call["method"], call["path"]) for call in api.seen} == {("GET", "/v1")}
+        assert SECRET not in str(api.seen)
+        only = {"apis": {"crm": settings["crm"]}}
+        found = await checked(tmp_path, only, agents=[agent("getCustomer", "getCustomr")], faulty=True)
+        assert found["api crm"]["said"] == "The environment variable THE_KEY is not set"
+        found = await checked(tmp_path, only, agents=[agent("getCustomr")], faulty=True, environment=environment)
+    assert found["api crm"]["said"].startswith("there is no operation 'getCustomr'")
+    assert found["api crm"]["said"].endswith("(agent one)")
 
 
 @asynccontextmanager

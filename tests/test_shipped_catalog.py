@@ -7,20 +7,22 @@ from pathlib import Path
 import pytest
 from graphs.talk import ask
 from pydantic import BaseModel
-from support.chat_client import chat, final_text
+from support.chat_client import final_text
 from support.log_lines import logging_as_before
 from support.running_server import running_server
 from support.shipped_agents import BESIDE_THE_ASSISTANT, CATALOG, SHIPPED
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.catalog import AgentAccess, AgentChat, AgentSettings, AgentTuning, McpServerUse
+from agentic_backend.agents.entry_parts import MiddlewareUse
 from agentic_backend.auth.user import User
 from agentic_backend.cli import main
 from agentic_backend.experts.sentinel.operations import OPERATIONS
+from agentic_backend.testing import Approve, open_agent
 
 
 def keys() -> Iterator[str]:
-    models: list[type[BaseModel]] = [AgentSettings, AgentAccess, AgentChat, AgentTuning, McpServerUse]
+    models: list[type[BaseModel]] = [AgentSettings, AgentAccess, AgentChat, AgentTuning, McpServerUse, MiddlewareUse]
     for model in models:
         yield from model.model_fields
 
@@ -29,7 +31,7 @@ def test_every_agent_is_served() -> None:
     manager = AgentManager.load(CATALOG, ["default"], [OPERATIONS])
     assert manager.problems == []
     ids = [agent.settings.id for agent in manager.served()]
-    assert ids == ["assistant", "plain-chat", "careful", "sentinel", "documentation", "team"]
+    assert ids == ["assistant", "plain-chat", "note-taker", "careful", "sentinel", "documentation", "team"]
     assert manager.get(None, User(id="ann", name="Ann")).settings.id == "assistant"
 
 
@@ -41,7 +43,7 @@ def test_it_is_valid_with_the_shipped_settings(
     with logging_as_before():
         assert main(["validate"]) == 0
     told = capfd.readouterr()
-    assert told.out.startswith("6 agents can be served, 0 problems\n") and told.err == ""
+    assert told.out.startswith("7 agents can be served, 0 problems\n") and told.err == ""
 
 
 @pytest.mark.parametrize("key", sorted(set(keys())))
@@ -61,15 +63,11 @@ async def test_every_starter_is_understood_by_the_offline_model(tmp_path: Path) 
                 assert "does not have" not in answer, starter
 
 
-async def test_the_careful_one_asks_before_it_takes_its_time(tmp_path: Path) -> None:
+async def test_the_careful_one_asks_before_it_takes_its_time() -> None:
     [careful] = [entry for entry in SHIPPED if "require_approval" in entry]
-    async with running_server(tmp_path, agents=BESIDE_THE_ASSISTANT) as server, chat(server.address) as client:
+    async with open_agent(careful["id"], catalog=CATALOG, answer=Approve()) as agent:
         for starter in careful["chat"]["starters"]:
-            await client.send({"message": starter, "agent_id": careful["id"]})
-            event = await client.until("awaiting_human")
-            [request] = event["payload"]["requests"]
-            assert request["name"] == "slow_task"
-            decision = {"call_id": request["call_id"], "args_sha256": request["args_sha256"], "action": "approve"}
-            names = {"session_id": event["session_id"], "exchange_id": event["exchange_id"]}
-            await client.send({"type": "human_resume", **names, "payload": {"decisions": [decision]}})
-            assert (await client.until("final", exchange_id=event["exchange_id"]))["status"] == "ok"
+            run = await agent.ask(starter)
+            [request] = run.requests
+            assert request.name == "slow_task"
+            assert run.status == "ok"

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from agentic_backend.transports.page.es_module import read_module
+
 WEB = Path(__file__).parent.parent / "agentic_backend" / "web"
 LOCK = (WEB / "vendor.lock").read_text()
 PACKAGES: list[dict[str, Any]] = json.loads(LOCK)["packages"]
@@ -41,5 +43,5 @@ def test_each_package_has_its_licence_among_the_notices() -> None:
 
 def test_a_library_imports_nothing_but_its_neighbours() -> None:
     for path in (WEB / "vendor").glob("*.js"):
-        imported = re.findall(r"""(?:^|[;}\s])(?:import|export)[^;"'()]*?from\s*["']([^"']+)""", path.read_text())
-        assert all((WEB / "vendor" / name).is_file() for name in imported), (path.name, imported)
+        imported = [each.path for each in read_module(f"vendor/{path.name}", path.read_bytes()).imports]
+        assert all(name.startswith("vendor/") and (WEB / name).is_file() for name in imported), (path.name, imported)

@@ -18,8 +18,9 @@ from agentic_backend.agents.agent_flow import (
     GraphFlow,
     bound_tools,
     graph_store,
+    is_flow_class,
 )
-from agentic_backend.agents.agent_manager import CatalogAgent, is_flow_class
+from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.class_path import ClassPathError
 from agentic_backend.agents.factory_arguments import Offer, bound, wanted_by
 from agentic_backend.agents.graph_context import wrong_fields

@@ -110,8 +110,12 @@ class AgentFactory:
                 warm.keep = False
         idle = [self._idle.pop(warm.key) for warm in list(self._idle.values()) if goes(warm)]
         self._count()
+        # No session waits for the agents of another.
+        by_session: dict[str | None, list[AgentFlow]] = {}
+        for warm in idle:
+            by_session.setdefault(warm.key[0], []).extend(warm.agents)
         # Shielded: agents that have left the cache must close even if the caller is cancelled.
-        await asyncio.shield(self._close([agent for warm in idle for agent in warm.agents]))
+        await asyncio.shield(asyncio.gather(*map(self._close, by_session.values())))
 
     async def aclose(self) -> None:
         """Close every idle agent concurrently, and wait for the ones that already close."""

@@ -9,7 +9,7 @@ import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, cast
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
@@ -20,8 +20,11 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Command
 from pydantic import BaseModel
 
+from agentic_backend.agents.authors_tools import authors_tool
 from agentic_backend.agents.catalog import AgentSettings, AgentTuning
 from agentic_backend.agents.channel_forms import Graph
+from agentic_backend.agents.class_path import ClassPathError
+from agentic_backend.agents.entry_parts import is_code_name
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.graph_context import graph_context
 from agentic_backend.agents.graph_store import GraphStore
@@ -31,7 +34,9 @@ from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.run_prompt import RunPrompt
 from agentic_backend.agents.runtime_context import RuntimeContext, make_current
 from agentic_backend.agents.tool_approval import ToolApproval
+from agentic_backend.apis.api_documents import ApiDocuments
 from agentic_backend.auth.user import Tokens
+from agentic_backend.config.apis import ApiSettings
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp.shared_sessions import SharedSessions
@@ -66,6 +71,9 @@ class AgentServices:
     item_bounds: ItemBounds = field(default_factory=ItemBounds)
     # The standard tools, by name.
     standard_tools: Mapping[str, BaseTool] = field(default_factory=dict)
+    # The HTTP APIs of the settings, by id, and what describes them.
+    apis: Mapping[str, ApiSettings] = field(default_factory=dict)
+    api_documents: ApiDocuments = field(default_factory=ApiDocuments)
     # Called with a server's id when an MCP session opens (True) or fails (False).
     mcp_server_up: Callable[[str, bool], None] = lambda server_id, up: None
 
@@ -77,6 +85,8 @@ class AgentFlow:
     tool_names: ClassVar[Sequence[str]] = ()
     # The pydantic model of `tuning.fields`, if the class declares one: entries are checked against it at the start.
     Fields: ClassVar[type[BaseModel] | None] = None
+    # Whether the entry's `prompt`, `apis`, `middleware` and `output` make the agent.
+    is_configured: ClassVar[bool] = False
     # Whether the graph takes the run's system prompt with `prompt_middleware`.
     takes_run_prompt: bool = False
 
@@ -120,7 +130,7 @@ class AgentFlow:
         return self.services.models.get(named) if self._asked_for is None and named is not None else self._asked_for
 
     def standard_tools(self) -> list[BaseTool]:
-        """The standard tools that `tools` of the catalog entry names."""
+        """The tools that `tools` of the catalog entry names: standard ones, and those of authors by `module:name`."""
         return bound_tools(self.settings, self.services)
 
     def approval_middleware(self) -> list[AgentMiddleware[Any, Any, Any]]:
@@ -235,11 +245,15 @@ class AgentFlow:
 
 
 def bound_tools(settings: AgentSettings, services: AgentServices) -> list[BaseTool]:
-    """The standard tools that a catalog entry names. Raises AgentUnavailable if the server has one of them not."""
-    missing = [name for name in settings.tools if name not in services.standard_tools]
+    """The tools that a catalog entry names. Raises AgentUnavailable if one of them is not there."""
+    names = settings.tools
+    missing = [name for name in names if not is_code_name(name) and name not in services.standard_tools]
     if missing:
         raise AgentUnavailable(f"The agent '{settings.id}' names tools that are not there: {', '.join(missing)}.")
-    return [services.standard_tools[name] for name in settings.tools]
+    try:
+        return [authors_tool(name) if is_code_name(name) else services.standard_tools[name] for name in names]
+    except ClassPathError as error:
+        raise AgentUnavailable(f"The agent '{settings.id}' names a tool that is not there.") from error
 
 
 def graph_store(settings: AgentSettings, services: AgentServices, context: RuntimeContext) -> GraphStore | None:
@@ -280,3 +294,8 @@ class GraphFlow(AgentFlow):
         await super().aclose()
         if self._managed is not None:
             await self._managed.aclose()
+
+
+def is_flow_class(target: object) -> TypeGuard[type[AgentFlow]]:
+    """Whether the target of a class path is a class of agents, not a graph or a function that returns one."""
+    return isinstance(target, type) and issubclass(target, AgentFlow)

@@ -5,30 +5,37 @@ and swaps what it holds, in one assignment. Invariant: a bad entry becomes a pro
 unavailable, and the leaders that have it in their crew; it affects no other agent.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeGuard
 
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
-from agentic_backend.agents.agent_flow import AgentFlow
-from agentic_backend.agents.catalog import AgentsCatalog, AgentSettings, read_catalog
-from agentic_backend.agents.class_path import ClassPathError, import_also_from, resolve
+from agentic_backend.agents.agent_flow import AgentFlow, is_flow_class
+from agentic_backend.agents.catalog import AgentSettings, CatalogEntry, KnownNames, read_catalog
+from agentic_backend.agents.catalog_checks import (
+    drop_leaders_without_crew,
+    drop_those_that_cannot_ask,
+    drop_those_with_wrong_fields,
+    second_defaults,
+)
+from agentic_backend.agents.catalog_sources import CatalogSources, ImportedEntry, Source
+from agentic_backend.agents.class_path import ClassPathError, authors_code, import_also_from, resolve
 from agentic_backend.agents.factory_arguments import wanted_by
 from agentic_backend.agents.graph_context import graph_context
+from agentic_backend.agents.import_thread import ImportThread
 from agentic_backend.agents.leader_flow import LeaderFlow
+from agentic_backend.agents.named_parts import NOTHING, NamedParts, read_parts
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_approval import tools_of
-from agentic_backend.agents.tuning_fields import ignored, wrong
 from agentic_backend.auth.user import User
+from agentic_backend.config.apis import NO_APIS, ApiSettings
 from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfiles
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml
 from agentic_backend.config.validation_problems import near_miss
 from agentic_backend.errors import AgentNotFound, AgentUnavailable, Forbidden
 from agentic_backend.known_secrets import secrets_in
-from agentic_backend.mcp import delegation_tool_name
 
 _LONGEST_ID = 64
 
@@ -42,6 +49,8 @@ class CatalogAgent:
     target: object
     # The agents that a leader leads.
     crew: Sequence["CatalogAgent"] = ()
+    # What its entry names beside the class path, as it was when the catalog was read.
+    parts: NamedParts = NOTHING
     # The catalog that the entry is in, and its path there; None for an entry that was made by code.
     document: LocatedYaml | None = field(default=None, compare=False, repr=False)
     path: KeyPath = field(default=(), compare=False)
@@ -51,7 +60,12 @@ class CatalogAgent:
         """The agent's own tools and the MCP tools that its entry names; other MCP tools are not known yet."""
         uses = self.settings.tuning.mcp_servers
         named = [name for use in uses for name in (use.require_tools if use.tools is None else use.tools)]
-        return list(dict.fromkeys([*_own_tool_names(self.target), *self.settings.tools, *named]))
+        return list(dict.fromkeys([*_own_tool_names(self.target), *self.parts.tool_names, *named]))
+
+    @property
+    def models(self) -> frozenset[str]:
+        """The names of the models that the entry names."""
+        return self.parts.models | ({self.settings.model} if self.settings.model is not None else set())
 
     def place_of(self, name: str) -> tuple[str | None, int | None]:
         """The name of the catalog's file, and the line of the entry's value with this dotted name, or of the entry."""
@@ -91,6 +105,7 @@ class _Catalog:
     """By line."""
     chat_profiles: ChatProfiles
     """Those that the entries may name."""
+    sources: CatalogSources
 
 
 class AgentManager:
@@ -103,8 +118,9 @@ class AgentManager:
         failed_imports: Mapping[str, ClassPathError] | None = None,
         disabled: Iterable[str] = (),
         chat_profiles: ChatProfiles = BUILT_IN_PROFILES,
+        sources: CatalogSources | None = None,
     ) -> None:
-        """`agents` are the served ones, at least one; `unavailable` are the ids of entries that can't be served.
+        """`agents` are the served ones; `unavailable` are the ids of entries that can't be served.
 
         `failed_imports` says why for some of these.
         """
@@ -115,7 +131,12 @@ class AgentManager:
             failed_imports=failed_imports or {},
             problems=sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0)),
             chat_profiles=chat_profiles,
+            sources=sources or CatalogSources(),
         )
+        # See `reload_problems`.
+        self._reload_problems: Sequence[str] = ()
+        self.imports = ImportThread()
+        """Imports modules of agents while they are served: of a reload, and of the database."""
 
     @classmethod
     def load(
@@ -124,52 +145,70 @@ class AgentManager:
         models: Collection[str],
         mcp_servers: Collection[str] = (),
         chat_profiles: ChatProfiles = BUILT_IN_PROFILES,
+        apis: Mapping[str, ApiSettings] = NO_APIS,
+        *,
+        may_be_empty: bool = False,
     ) -> "AgentManager":
         """Read the catalog at `path` and import its agents.
 
         `models` are the names that an entry's `model` may have, `mcp_servers` the ids that it may use, `chat_profiles`
-        what its `chat.profile` may name.
+        what its `chat.profile` may name, `apis` the APIs that it may use, by id.
 
-        Blocks during the imports. Raises ConfigError if no agent can be served.
+        Blocks during the imports. Raises ConfigError if no agent can be served, unless the catalog `may_be_empty` as
+        the database may have agents.
         """
-        catalog = read_catalog(path, models, mcp_servers, chat_profiles.names)
+        known = KnownNames(models, mcp_servers, chat_profiles.names, apis=apis)
+        catalog = read_catalog(path, known)
         # Authors' modules are beside the catalog.
         import_also_from(path.parent)
-        problems = list(catalog.problems)
-        agents: dict[str, CatalogAgent] = {}
-        failed_imports: dict[str, ClassPathError] = {}
-        for entry in catalog.entries:
-            if entry.settings is None or not entry.settings.enabled:
-                continue
-            try:
-                target = _target_of(entry.settings)
-                agents[entry.settings.id] = CatalogAgent(
-                    entry.settings, target, document=catalog.document, path=entry.path
-                )
-            except ClassPathError as error:
-                problems.append(catalog.document.problem((*entry.path, "class_path"), str(error)))
-                failed_imports[entry.settings.id] = error
-        problems += _drop_those_that_cannot_ask(agents, catalog)
-        problems += _drop_those_with_wrong_fields(agents, catalog)
-        problems += _drop_leaders_without_crew(agents, catalog)
-        problems += _second_defaults(agents, catalog)
-        if not agents:
+        entries = [imported(entry, known) for entry in catalog.entries]
+        manager = cls._of(CatalogSources(entries, catalog.problems), chat_profiles)
+        if not manager.served() and not may_be_empty:
             nothing = catalog.document.problem(("agents",), "no agent can be served; enable or repair one")
-            raise ConfigError([*problems, nothing])
+            raise ConfigError([*manager.problems, nothing])
+        return manager
+
+    def with_database(self, database: Sequence[ImportedEntry], wins: Source) -> "AgentManager":
+        """The same catalog with these entries of the database beside it; `wins` is the source whose ids count."""
+        return self._of(replace(self.sources, database=database, wins=wins), self.chat_profiles)
+
+    @classmethod
+    def _of(cls, sources: CatalogSources, chat_profiles: ChatProfiles) -> "AgentManager":
+        shown = sources.shown()
+        problems = [*sources.problems, *(problem for each in sources.all for problem in each.problems)]
+        agents = {
+            each.entry.settings.id: CatalogAgent(
+                each.entry.settings,
+                each.target,
+                parts=each.parts,
+                document=each.entry.document,
+                path=each.entry.path,
+            )
+            for each in shown
+            if each.entry.settings is not None and each.target is not None
+        }
+        entries = [each.entry for each in shown]
+        problems += drop_those_that_cannot_ask(agents, entries)
+        problems += drop_those_with_wrong_fields(agents, entries)
+        of_database = {
+            each.entry.id for each in shown if each.entry.id and any(each is one for one in sources.database)
+        }
+        problems += drop_leaders_without_crew(agents, entries, of_database)
+        problems += second_defaults(agents, entries)
         agents = {
             agent_id: replace(agent, crew=[agents[member] for member in agent.settings.crew])
             for agent_id, agent in agents.items()
         }
-        disabled = {entry.settings.id for entry in catalog.entries if entry.settings and not entry.settings.enabled}
-        known = {entry.id for entry in catalog.entries if entry.id is not None}
-        unavailable = known - disabled - agents.keys()
+        disabled = {each.entry.settings.id for each in shown if each.entry.settings and not each.is_enabled}
+        known = {entry.id for entry in entries if entry.id is not None}
         return cls(
             agents.values(),
-            unavailable=unavailable,
+            unavailable=known - disabled - agents.keys(),
             problems=problems,
-            failed_imports=failed_imports,
+            failed_imports={each.entry.id: each.failure for each in shown if each.entry.id and each.failure},
             disabled=disabled,
             chat_profiles=chat_profiles,
+            sources=sources,
         )
 
     def become(self, other: "AgentManager") -> CatalogChange:
@@ -178,14 +217,27 @@ class AgentManager:
         self._catalog = other._catalog
         return CatalogChange(
             added=[agent_id for agent_id in after if agent_id not in before],
-            changed=[agent_id for agent_id in after if agent_id in before and after[agent_id] != before[agent_id]],
+            changed=[each for each in after if each in before and not _is_same(before[each], after[each])],
             removed=[agent_id for agent_id in before if agent_id not in after],
         )
+
+    def reload_ended(self, problems: Sequence[str] = ()) -> None:
+        """`problems` say what kept the reload from being served, a line each with its place."""
+        self._reload_problems = problems
+
+    def reload_problems(self, user: User) -> Sequence[str]:
+        """What kept the latest reload from being served, for a user who may see it; else nothing."""
+        return self._reload_problems if user.sees_details else ()
 
     @property
     def problems(self) -> Sequence[ConfigProblem]:
         """The problems of the catalog, by line."""
         return self._catalog.problems
+
+    @property
+    def sources(self) -> CatalogSources:
+        """All entries, also those that are not served."""
+        return self._catalog.sources
 
     @property
     def secrets(self) -> list[str]:
@@ -251,9 +303,12 @@ class AgentManager:
         return next((agent for agent in agents if agent.settings.default), agents[0])
 
 
-def is_flow_class(target: object) -> TypeGuard[type[AgentFlow]]:
-    """Whether the target of a class path is a class of agents, not a graph or a function that returns one."""
-    return isinstance(target, type) and issubclass(target, AgentFlow)
+def _is_same(before: CatalogAgent, after: CatalogAgent) -> bool:
+    try:
+        return before == after
+    # What they hold is authors', and so is how it is compared.
+    except Exception:
+        return False
 
 
 def require_servable(target: object) -> None:
@@ -290,7 +345,27 @@ def _own_tool_names(target: object) -> list[str]:
     return tools_of(target) if isinstance(target, Pregel) else []
 
 
-def _target_of(settings: AgentSettings) -> object:
+def imported(
+    entry: CatalogEntry, known: KnownNames, *, target_of: Callable[[AgentSettings], object] | None = None
+) -> ImportedEntry:
+    """The entry with what it names; nothing is imported for one that is bad or disabled. Blocks."""
+    settings = entry.settings
+    if settings is None or not settings.enabled:
+        return ImportedEntry(entry, is_enabled=settings is None)
+    try:
+        with authors_code("checking it"):
+            target = (target_of or resolved_target)(settings)
+            parts, mistakes = read_parts(settings, target, known)
+    except ClassPathError as error:
+        return ImportedEntry(entry, failure=error, problems=[entry.problem(("class_path",), str(error))])
+    if mistakes:
+        failure = ClassPathError("; ".join(reason for _, reason in mistakes))
+        problems = [entry.problem(place, reason) for place, reason in mistakes]
+        return ImportedEntry(entry, failure=failure, problems=problems)
+    return ImportedEntry(entry, target=target, parts=parts)
+
+
+def resolved_target(settings: AgentSettings) -> object:
     """What the entry's `class_path` names. Raises ClassPathError if it can't be imported, or used as the entry says."""
     target = resolve(settings.class_path)
     _require_leader_class(settings, target)
@@ -311,84 +386,3 @@ def _require_leader_class(settings: AgentSettings, target: object) -> None:
         raise ClassPathError("is a LeaderFlow class, which leads a crew; the agent needs 'type: leader'")
     if not is_leader and settings.type == "leader":
         raise ClassPathError("an agent of type 'leader' needs a class derived from LeaderFlow")
-
-
-def _drop_those_that_cannot_ask(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:
-    """Remove agents that can't ask for the approvals that their entries require; return the reasons."""
-    problems = []
-    for entry in catalog.entries:
-        settings = entry.settings
-        if settings is None or not settings.require_approval or settings.id not in agents:
-            continue
-        if is_flow_class(agents[settings.id].target):
-            found = _unknown_tools(agents[settings.id])
-        else:
-            found = [((), "only an AgentFlow class can ask for approval; a graph asks by an interrupt() of its own")]
-        if found:
-            problems += [
-                catalog.document.problem((*entry.path, "require_approval", *place), reason) for place, reason in found
-            ]
-            del agents[settings.id]
-    return problems
-
-
-def _drop_those_with_wrong_fields(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:
-    """Remove agents that can't be made with their entries' fields; return the reasons, and the keys without effect."""
-    problems: list[ConfigProblem] = []
-    for entry in catalog.entries:
-        agent = agents.get(entry.id or "")
-        if entry.settings is None or agent is None or agent.settings is not entry.settings:
-            continue
-        found = wrong(entry.settings, agent.target, catalog.document, entry.path)
-        problems += found or ignored(entry.settings, agent.target, catalog.document, entry.path)
-        if found:
-            del agents[entry.settings.id]
-    return problems
-
-
-def _unknown_tools(agent: CatalogAgent) -> list[tuple[KeyPath, str]]:
-    """The required approvals of tools that the agent does not have: place in the entry, and reason.
-
-    Empty if the agent's tools are not known yet.
-    """
-    settings, declared = agent.settings, getattr(agent.target, "tool_names", ())
-    if not declared or settings.tuning.mcp_servers:
-        return []
-    known = [*declared, *settings.tools, *map(delegation_tool_name, settings.crew)]
-    return [
-        ((settings.require_approval.index(name),), f"the agent has no tool {name!r}{near_miss(name, known)}")
-        for name in settings.approved_names
-        if name not in known
-    ]
-
-
-def _drop_leaders_without_crew(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:
-    """Remove leaders whose crew can't be built; return the reasons."""
-    ids = [entry.id for entry in catalog.entries if entry.id is not None]
-    leaders = {agent_id for agent_id, agent in agents.items() if agent.settings.type == "leader"}
-    problems = []
-    for entry in catalog.entries:
-        settings = entry.settings
-        if settings is None or settings.id not in leaders:
-            continue
-        for index, member in enumerate(settings.crew):
-            if member in leaders:
-                reason = f"{member!r} is a leader; a crew is made of agents"
-            elif member not in ids:
-                reason = f"there is no agent {member!r}{near_miss(member, ids)}"
-            elif member not in agents:
-                reason = f"the agent {member!r} is not served: it is disabled or has a problem"
-            else:
-                continue
-            problems.append(catalog.document.problem((*entry.path, "crew", index), reason))
-            agents.pop(settings.id, None)
-    return problems
-
-
-def _second_defaults(agents: dict[str, CatalogAgent], catalog: AgentsCatalog) -> list[ConfigProblem]:
-    """A problem for each further agent that claims to be the default; these agents are still served."""
-    wanting = [e for e in catalog.entries if e.settings and e.settings.id in agents and e.settings.default]
-    return [
-        catalog.document.problem((*entry.path, "default"), f"the default is the agent {wanting[0].id!r} already")
-        for entry in wanting[1:]
-    ]

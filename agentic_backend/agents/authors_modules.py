@@ -26,7 +26,8 @@ Stamp = tuple[int, int, int] | None
 def stamp_of(file: str | Path) -> Stamp:
     try:
         found = os.stat(file)
-    except OSError:
+    # The latter for a name that no file can have.
+    except (OSError, ValueError):
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
 
@@ -98,7 +99,9 @@ class AuthorsModules:
 
 def _loaded() -> Iterator[tuple[str, str]]:
     """The names and files of the authors' modules."""
-    for name, module in list(sys.modules.items()):
+    # A copy is made in one step. A list of items is not: each item is a new object, so the garbage collector may run in
+    # between, and other threads, which import.
+    for name, module in sys.modules.copy().items():
         # Not as an attribute: a module may import others when it is asked for one, or raise.
         file = getattr(module, "__dict__", {}).get("__file__")
         if name == "__main__" or name.partition(".")[0] == "agentic_backend" or not isinstance(file, str):

@@ -5,14 +5,33 @@ Pure: imports no agent. Invariant: a bad entry becomes a problem and never affec
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
+from agentic_backend.agents.entry_parts import (
+    CONFIGURED_AGENT,
+    CONFIGURED_LEADER,
+    LONGEST_PROMPT,
+    ApiUse,
+    CatalogPart,
+    MiddlewareUse,
+    Prompt,
+    RequireApproval,
+    ToolName,
+    prompt_form,
+)
+from agentic_backend.config.apis import NO_APIS, ApiSettings
 from agentic_backend.config.chat_profiles import DEFAULT_PROFILE
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
 from agentic_backend.config.permissions import ToolNeeds
@@ -47,29 +66,6 @@ def _icon(value: str) -> str:
     return value
 
 
-RequireApproval = Annotated[
-    tuple[Annotated[str, Field(min_length=1)], ...],
-    BeforeValidator(lambda value: ("*",) if value == "all" else value),
-    Field(strict=False, json_schema_extra={"expected": "a list of tools' names and patterns, or the word 'all'"}),
-]
-
-
-StandardTool = Literal[
-    "current_time",
-    "create_todo",
-    "list_todos",
-    "create_note",
-    "list_notes",
-    "assignment_info",
-    "search_sessions",
-    "background_result",
-]
-
-
-class CatalogPart(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
 class McpServerUse(CatalogPart):
     """An MCP server whose tools an agent uses."""
 
@@ -82,7 +78,9 @@ class McpServerUse(CatalogPart):
 
 class AgentTuning(CatalogPart):
     fields: dict[str, Any] = Field(default_factory=dict, description="Values that the agent's code reads by name.")
-    mcp_servers: tuple[McpServerUse, ...] = Field((), strict=False, description="MCP servers that the agent uses.")
+    mcp_servers: tuple[McpServerUse, ...] = Field(
+        (), strict=False, max_length=50, description="MCP servers that the agent uses, each once."
+    )
 
 
 class AgentChat(CatalogPart):
@@ -103,6 +101,10 @@ class AgentAccess(CatalogPart):
     def allows(self, roles: Collection[str]) -> bool:
         """Whether a user with these roles may use the agent."""
         return not self.roles or any(role in roles for role in self.roles)
+
+    def covers(self, other: "AgentAccess") -> bool:
+        """Whether everybody whom `other` lets in may use the agent."""
+        return not self.roles or (bool(other.roles) and set(other.roles) <= set(self.roles))
 
 
 class AgentStream(CatalogPart):
@@ -179,7 +181,9 @@ class AgentSettings(CatalogPart):
     type: Literal["agent", "leader"] = Field("agent", description="A leader hands work to its crew.")
     crew: tuple[str, ...] = Field((), strict=False, description="Ids of the agents that a leader leads.")
     class_path: ClassPath = Field(
-        description="`module:name` of an AgentFlow class, a compiled graph, or a function that returns one."
+        default_factory=lambda entry: CONFIGURED_LEADER if entry.get("type") == "leader" else CONFIGURED_AGENT,
+        description="`module:name` of an AgentFlow class, a compiled graph, or a function that returns one; without it "
+        "the entry itself makes the agent.",
     )
     enabled: bool = Field(True, description="Whether the agent is served.")
     default: bool = Field(False, description="Whether an ask that names no agent gets this one; else the first does.")
@@ -190,8 +194,29 @@ class AgentSettings(CatalogPart):
     require_approval: RequireApproval = Field(
         (), description="Tools, by name or by pattern, that a person has to approve of at each call."
     )
-    tools: Annotated[tuple[StandardTool, ...], Field(strict=False)] = Field(
-        (), description="Standard tools that the agent gets, beside those that its code brings."
+    prompt: Annotated[Prompt, BeforeValidator(prompt_form)] | None = Field(
+        None, description="The system prompt of an agent without code of its own: a text, or the `file` that has it."
+    )
+    tools: Annotated[tuple[ToolName, ...], Field(strict=False)] = Field(
+        (),
+        description="Tools that the agent gets, beside those that its code brings: standard tools by name, and Python "
+        "functions or LangChain tools by `module:name`.",
+    )
+    apis: tuple[ApiUse, ...] = Field(
+        (),
+        strict=False,
+        max_length=20,
+        description="HTTP APIs of the settings whose operations an agent without code of its own gets.",
+    )
+    middleware: tuple[MiddlewareUse, ...] = Field(
+        (),
+        strict=False,
+        max_length=50,
+        description="Middleware of an agent without code of its own, the outermost first.",
+    )
+    output: dict[str, Any] | None = Field(
+        None,
+        description="JSON Schema of what an agent without code of its own answers with, as an object; `null`: text.",
     )
     permissions: ToolNeeds = Field(
         {}, description="Permissions that tools need, such as `{send_*: [mail:write:self]}`, by name or by pattern."
@@ -244,6 +269,11 @@ class CatalogEntry:
     path: KeyPath
     id: str | None
     settings: AgentSettings | None
+    document: LocatedYaml
+
+    def problem(self, place: KeyPath, message: str) -> ConfigProblem:
+        """A problem with the value at `place` in the entry."""
+        return self.document.problem((*self.path, *place), message)
 
 
 @dataclass(frozen=True)
@@ -253,24 +283,19 @@ class AgentsCatalog:
     problems: list[ConfigProblem]
 
 
-class _Known(NamedTuple):
+class KnownNames(NamedTuple):
     """The names of the settings that an entry may refer to."""
 
     models: Collection[str]
-    mcp_servers: Collection[str]
-    chat_profiles: Collection[str]
+    mcp_servers: Collection[str] = ()
+    chat_profiles: Collection[str] = (DEFAULT_PROFILE,)
+    other_models: bool = True
+    """Whether `provider:model` may be named too."""
+    apis: Mapping[str, ApiSettings] = NO_APIS
 
 
-def read_catalog(
-    path: Path,
-    models: Collection[str],
-    mcp_servers: Collection[str] = (),
-    chat_profiles: Collection[str] = (DEFAULT_PROFILE,),
-) -> AgentsCatalog:
-    """The entries of the catalog at `path`.
-
-    `models` are the names that an entry's `model` may have, `mcp_servers` the ids that it may use, `chat_profiles` the
-    names that its `chat.profile` may have.
+def read_catalog(path: Path, known: KnownNames) -> AgentsCatalog:
+    """The entries of the catalog at `path`, with the texts of the files that they name.
 
     Raises ConfigError if the file is not YAML or has no list `agents`.
     """
@@ -284,17 +309,23 @@ def read_catalog(
         if key != "agents":
             problems.append(document.problem((key,), f"unknown key {key!r}; only 'agents' stands here", at_key=True))
     entries: list[CatalogEntry] = []
-    known = _Known(models, mcp_servers, chat_profiles)
     for index, value in enumerate(values):
-        entry, found = _read_entry(document, ("agents", index), value, known, entries)
-        entries.append(entry)
+        entry, found = read_entry(document, ("agents", index), value, known, entries)
         problems += found
+        if entry.settings is not None:
+            try:
+                entry = replace(entry, settings=with_prompt_text(entry.settings, path.parent))
+            except ValueError as error:
+                problems.append(entry.problem(("prompt", "file"), str(error)))
+                entry = replace(entry, settings=None)
+        entries.append(entry)
     return AgentsCatalog(document, entries, problems)
 
 
-def _read_entry(
-    document: LocatedYaml, path: KeyPath, value: Any, known: _Known, earlier: list[CatalogEntry]
+def read_entry(
+    document: LocatedYaml, path: KeyPath, value: Any, known: KnownNames, earlier: Sequence[CatalogEntry] = ()
 ) -> tuple[CatalogEntry, list[ConfigProblem]]:
+    """The entry at `path`, after the `earlier` ones of the same document, and its problems."""
     readable = value.get("id") if isinstance(value, dict) else None
     agent_id = readable if isinstance(readable, str) else None
     is_flawed = any(place[: len(path)] == path for place, _ in document.flaws)
@@ -313,23 +344,54 @@ def _read_entry(
                 document.problem((*path, "id"), f"the id {agent_id!r} is taken by the agent on line {first}")
             )
             break
-    return CatalogEntry(path, agent_id, None if problems or is_flawed else settings), problems
+    return CatalogEntry(path, agent_id, None if problems or is_flawed else settings, document), problems
 
 
-def _unknown_names(settings: AgentSettings, known: _Known) -> Iterator[tuple[KeyPath, str]]:
+def _unknown_names(settings: AgentSettings, known: KnownNames) -> Iterator[tuple[KeyPath, str]]:
     """The references to names that the settings don't have: place in the entry, and message."""
-    model = settings.model
-    if model is not None and model not in known.models and not re.fullmatch(PROVIDER_MODEL, model):
-        hint = _hint(model, known.models)
-        yield ("model",), f"there is no model {model!r}, nor is this a model such as 'openai:gpt-5.5'{hint}"
+    if settings.model is not None and (reason := no_model(settings.model, known)):
+        yield ("model",), reason
     profile = settings.chat.profile
     if profile is not None and profile not in known.chat_profiles:
         hint = near_miss(profile, known.chat_profiles) or f"; there is {', '.join(sorted(known.chat_profiles))}"
         yield ("chat", "profile"), f"there is no chat profile {profile!r}{hint}"
+    ids = [use.id for use in settings.tuning.mcp_servers]
     for index, use in enumerate(settings.tuning.mcp_servers):
+        if use.id in ids[:index]:
+            yield ("tuning", "mcp_servers", index, "id"), f"the MCP server {use.id!r} is there already"
         if use.id not in known.mcp_servers:
             hint = _hint(use.id, known.mcp_servers)
             yield ("tuning", "mcp_servers", index, "id"), f"there is no MCP server {use.id!r}{hint}"
+    for index, api in enumerate(settings.apis):
+        if api.id not in known.apis:
+            yield ("apis", index, "id"), f"there is no API {api.id!r}{_hint(api.id, known.apis)}"
+
+
+def with_prompt_text(settings: AgentSettings, folder: Path) -> AgentSettings:
+    """The entry with the text of its prompt's file. Raises ValueError, which says why it has none."""
+    prompt = settings.prompt
+    if prompt is None or prompt.file is None:
+        return settings
+    try:
+        with (folder / prompt.file).open(encoding="utf-8-sig") as file:
+            text = file.read(LONGEST_PROMPT + 1)
+    except UnicodeDecodeError:
+        raise ValueError("this file is not UTF-8 text") from None
+    except OSError as error:
+        raise ValueError(f"this file can't be read: {error.strerror}") from error
+    if not text.strip() or len(text) > LONGEST_PROMPT:
+        raise ValueError(f"this file is empty or has more than {LONGEST_PROMPT} characters")
+    return settings.model_copy(update={"prompt": Prompt(text=text, file=prompt.file)})
+
+
+def no_model(model: str, known: KnownNames) -> str | None:
+    """Why an entry can't name `model`; None if it can."""
+    if model in known.models or (known.other_models and re.fullmatch(PROVIDER_MODEL, model)):
+        return None
+    hint = _hint(model, known.models)
+    if not known.other_models:
+        return f"there is no model {model!r} in the settings{hint}"
+    return f"there is no model {model!r}, nor is this a model such as 'openai:gpt-5.5'{hint}"
 
 
 def _hint(name: str, known: Collection[str]) -> str:

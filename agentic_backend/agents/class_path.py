@@ -7,6 +7,8 @@ to the console and the log, never to a client.
 import importlib
 import pkgutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -28,33 +30,42 @@ class ClassPathError(Exception):
     """The target of a class path is missing or can't be served; the text says why."""
 
 
+@contextmanager
+def authors_code(what: str) -> Iterator[None]:
+    """Raise as ClassPathError whatever an author's code raises within; the text says that `what` failed, and where."""
+    try:
+        yield
+    except (ClassPathError, KeyboardInterrupt):
+        # The latter is a person's Ctrl-C, for all that is known here.
+        raise
+    # An author's code may raise anything, or exit; other agents must still be served.
+    except BaseException as error:
+        raise ClassPathError(_failed(what, error)) from error
+
+
 def resolve(class_path: str) -> object:
     """The object at `class_path`. Raises ClassPathError, which suggests a similar name if there is one."""
     separator = ":" if ":" in class_path else "."
     module_name, _, name = class_path.rpartition(separator)
     module = _import(module_name)
-    try:
-        found: object = getattr(module, name)
-    except AttributeError:
-        public = [known for known in dir(module) if not known.startswith("_")]
-        raise ClassPathError(f"module {module_name!r} has no {name!r}{near_miss(name, public)}") from None
-    return found
+    with authors_code(f"reading {name!r} of {module_name!r}"):
+        try:
+            found: object = getattr(module, name)
+        except AttributeError:
+            public = [known for known in dir(module) if not known.startswith("_")]
+            raise ClassPathError(f"module {module_name!r} has no {name!r}{near_miss(name, public)}") from None
+        return found
 
 
 def _import(module_name: str) -> ModuleType:
-    try:
-        return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if module_name == missing or module_name.startswith(f"{missing}."):
-            raise ClassPathError(f"no module named {missing!r}{_near_module(missing)}") from None
-        raise ClassPathError(_import_failed(module_name, error)) from error
-    except KeyboardInterrupt:
-        # A person's Ctrl-C, for all that is known here.
-        raise
-    # An author's module may raise anything, or exit; other agents must still be served.
-    except BaseException as error:
-        raise ClassPathError(_import_failed(module_name, error)) from error
+    with authors_code(f"importing {module_name!r}"):
+        try:
+            return importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            missing = error.name or ""
+            if module_name == missing or module_name.startswith(f"{missing}."):
+                raise ClassPathError(f"no module named {missing!r}{_near_module(missing)}") from None
+            raise
 
 
 def _near_module(missing: str) -> str:
@@ -67,8 +78,8 @@ def _near_module(missing: str) -> str:
     return near_miss(missing, (module.name for module in siblings))
 
 
-def _import_failed(module_name: str, error: BaseException) -> str:
-    """The reason with the author's own line, which may be in another module that this one imports."""
+def _failed(what: str, error: BaseException) -> str:
+    """The reason with the author's own line, which may be in another module than the one that is named."""
     place = place_of(error, full_path=True)
     reason = f"{type(error).__name__}: {text_of(error, secrets_of())}"[:_LONGEST_REASON]
-    return f"importing {module_name!r} failed{f' at {place}' if place else ''}: {reason}"
+    return f"{what} failed{f' at {place}' if place else ''}: {reason}"

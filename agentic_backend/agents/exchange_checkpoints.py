@@ -8,8 +8,9 @@ For each graph, only the last checkpoint and the later writes of its tasks are k
 changes; it also keeps the earlier checkpoints back to its last whole value.
 """
 
+import asyncio
 import itertools
-from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
@@ -50,6 +51,8 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         self._writes: dict[Place, Writes] = {}
         # What the run has spent when its checkpoint was taken (see CallLimits).
         self.spent: Sequence[Any] = ()
+        # Called in a thread with the number of a step of the root graph, and the state before it; None: nobody asks.
+        self.on_step: Callable[[int, Snapshot], None] | None = None
         if kept:
             first = _first(kept)
             self._stored[""] = {first.checkpoint["id"]: first}
@@ -78,6 +81,13 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
 
     def pack(self) -> bytes:
         return self.snapshot().pack()
+
+    def _before_step(self, checkpoint_id: str) -> Snapshot:
+        """The state at a checkpoint of the root graph, without what its tasks have written since."""
+        now = self.snapshot()
+        stored = {place: one for place, one in now.checkpoints.items() if place[0] or place[1] <= checkpoint_id}
+        writes = {place: one for place, one in now.writes.items() if place in stored and place != ("", checkpoint_id)}
+        return now._replace(checkpoints=stored, writes=writes)
 
     @property
     def interrupts(self) -> list[Interrupt]:
@@ -179,7 +189,10 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return self.put(config, checkpoint, metadata, new_versions)
+        put = self.put(config, checkpoint, metadata, new_versions)
+        if self.on_step is not None and not config["configurable"].get("checkpoint_ns"):
+            await asyncio.to_thread(self.on_step, metadata["step"] + 1, self._before_step(checkpoint["id"]))
+        return put
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""

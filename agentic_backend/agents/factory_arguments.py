@@ -144,11 +144,12 @@ def bound(factory: Callable[..., Any], offer: Offer) -> Callable[[], Any]:
 
 
 def _hints(factory: Callable[..., Any]) -> Mapping[str, Any]:
-    """The annotations; none of a function whose names can't be found at run time."""
+    """The annotations; none of a function whose annotations mean nothing at run time."""
     function = factory if inspect.isroutine(factory) else getattr(factory, "func", type(factory).__call__)
     try:
         return get_type_hints(inspect.unwrap(function))
-    except (NameError, TypeError, AttributeError):
+    # An annotation in quotes is an author's code.
+    except Exception:
         return {}
 
 

@@ -162,6 +162,10 @@ def pack_channels(values: Mapping[str, Any]) -> dict[str, Packed]:
 
 def pack_messages(messages: Sequence[Any], agent_id: str) -> tuple[list[Any], Packed | None]:
     """The messages as they can be kept, and packed; None, and a warning, if they are too large or can't be."""
+    if (least := sum(map(_characters, messages))) > MESSAGES_BYTES:
+        # Not even packed: that would take their size in memory again.
+        _warn_of_size(agent_id, least)
+        return list(messages), None
     try:
         kept, packed = list(messages), Packed(*serializer.dumps_typed(list(messages)))
     except (TypeError, ValueError):
@@ -172,9 +176,19 @@ def pack_messages(messages: Sequence[Any], agent_id: str) -> tuple[list[Any], Pa
             log.warning("graph messages not serializable", extra={"agent_id": agent_id})
             return kept, None
     if len(packed.data) > MESSAGES_BYTES:
-        log.warning("graph messages too large", extra={"agent_id": agent_id, "bytes": len(packed.data)})
+        _warn_of_size(agent_id, len(packed.data))
         return kept, None
     return kept, packed
+
+
+def _characters(message: Any) -> int:
+    """How long a message's text is, if that is all its content."""
+    content = message.content if isinstance(message, BaseMessage) else ""
+    return len(content) if isinstance(content, str) else 0
+
+
+def _warn_of_size(agent_id: str, size: int) -> None:
+    log.warning("graph messages too large", extra={"agent_id": agent_id, "bytes": size})
 
 
 def _serializable(message: Any) -> Any:

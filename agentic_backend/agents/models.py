@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from agentic_backend.agents.prepared_calls import with_prepared_calls
 from agentic_backend.agents.provider_responses import bounded_clients, read_in_linear_time
+from agentic_backend.agents.provider_streams.fast_streams import with_fast_streams
 from agentic_backend.agents.stream_retry import with_stream_retry
 from agentic_backend.agents.streamed_refusals import with_streamed_refusals
 from agentic_backend.config.settings import ModelSettings
@@ -62,7 +63,9 @@ def _request_names(models: Mapping[str, BaseChatModel]) -> frozenset[str]:
     return frozenset(name for name in told if name)
 
 
-def load_models(named: Mapping[str, ModelSettings], openai_model: str, also: Collection[str] = ()) -> ChatModels:
+def load_models(
+    named: Mapping[str, ModelSettings], openai_model: str, also: Collection[str] = (), *, fast_streams: bool = True
+) -> ChatModels:
     """Build the `named` models of the settings, and the models in `also` of catalog entries, as `provider:model`.
 
     Blocks, because it imports providers' packages. Raises ModelUnavailable if a named model can't be built. A model of
@@ -72,19 +75,19 @@ def load_models(named: Mapping[str, ModelSettings], openai_model: str, also: Col
     models: dict[str, BaseChatModel] = {}
     for name, settings in named.items():
         try:
-            models[name] = build_model(settings, openai_model)
+            models[name] = build_model(settings, openai_model, fast_streams=fast_streams)
         except ModelUnavailable as error:
             raise ModelUnavailable(f"models.{name}: {error}") from error
     problems = []
     for wanted in sorted(set(also) - models.keys()):
         try:
-            models[wanted] = build_model(ModelSettings(model=wanted), openai_model)
+            models[wanted] = build_model(ModelSettings(model=wanted), openai_model, fast_streams=fast_streams)
         except ModelUnavailable as error:
             problems.append(str(error))
     return ChatModels(models, problems, secrets_in({name: settings.options for name, settings in named.items()}))
 
 
-def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
+def build_model(settings: ModelSettings, openai_model: str, *, fast_streams: bool = True) -> BaseChatModel:
     """Build the model that `settings` describe. Raises ModelUnavailable with the reason."""
     model = settings.model
     if model == "auto":
@@ -94,7 +97,10 @@ def build_model(settings: ModelSettings, openai_model: str) -> BaseChatModel:
         if model == "offline":
             built = OfflineChatModel(**settings.options)
         else:
-            built = with_stream_retry(with_streamed_refusals(_by_provider(model, settings.options)))
+            built = _by_provider(model, settings.options)
+            if fast_streams:
+                built = with_fast_streams(built)
+            built = with_stream_retry(with_streamed_refusals(built))
     except Exception as error:
         # Each provider raises its own errors for a missing key, a wrong option, a missing package.
         raise ModelUnavailable(f"the model '{model}' can't be built: {_reason(error)}") from error

@@ -1,5 +1,5 @@
 """Prepares each call of a model that the server has built, whichever graph makes it: the tools that the run's user may
-use, the images of the run, and the ids of the call.
+use, the images of the run, and the ids of the call. The tool calls of its response get ids of their own.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
 from agentic_backend.agents.attached_images import with_images
+from agentic_backend.agents.call_ids import astream_with_own_ids, stream_with_own_ids, with_own_ids
 from agentic_backend.agents.named_calls import with_ids
 from agentic_backend.agents.offered_tools import allowed
 
@@ -35,25 +36,28 @@ class _Generates:
     """A mixin that precedes the provider's class in the bases."""
 
     def _generate(self, messages: Messages, *args: Any, **kwargs: Any) -> ChatResult:
-        return super()._generate(_given(self, messages), *args, **_options(self, kwargs))  # type: ignore[misc, no-any-return]
+        given = _given(self, messages)
+        return with_own_ids(super()._generate(given, *args, **_options(self, kwargs)))  # type: ignore[misc]
 
     async def _agenerate(self, messages: Messages, *args: Any, **kwargs: Any) -> ChatResult:
         given = _given(self, messages)
-        return await super()._agenerate(given, *args, **_options(self, kwargs))  # type: ignore[misc, no-any-return]
+        return with_own_ids(await super()._agenerate(given, *args, **_options(self, kwargs)))  # type: ignore[misc]
 
 
 class _Streams:
-    """A mixin for a provider that streams to synchronous callers. It returns the stream itself: no work per token."""
+    """A mixin for a provider that streams to synchronous callers."""
 
     def _stream(self, messages: Messages, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
-        return super()._stream(_given(self, messages), *args, **_options(self, kwargs))  # type: ignore[misc, no-any-return]
+        given = _given(self, messages)
+        return stream_with_own_ids(super()._stream(given, *args, **_options(self, kwargs)))  # type: ignore[misc]
 
 
 class _AsyncStreams:
     """A mixin for a provider that streams to asynchronous callers."""
 
     def _astream(self, messages: Messages, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        return super()._astream(_given(self, messages), *args, **_options(self, kwargs))  # type: ignore[misc, no-any-return]
+        given = _given(self, messages)
+        return astream_with_own_ids(super()._astream(given, *args, **_options(self, kwargs)))  # type: ignore[misc]
 
 
 def _options(model: object, options: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from agentic_backend.client.decisions import Answer, decided
-from agentic_backend.client.errors import Closed
+from agentic_backend.client.errors import ChatError, Closed
 from agentic_backend.client.exchange import Exchange
 from agentic_backend.client.followers import Followers
 from agentic_backend.client.line import Line
@@ -117,7 +117,12 @@ class Chat:
     def _ask(self, ask: Ask) -> Exchange:
         exchange = self._exchange(ask=ask)
         self._followers.add(exchange)
-        self._line.send(ask)
+        try:
+            self._line.send(ask)
+        except (ChatError, ValueError):
+            # A later connection would send it.
+            self._followers.remove(exchange)
+            raise
         return exchange
 
     def _exchange(self, *, ask: Ask | None = None, exchange_id: str | None = None) -> Exchange:

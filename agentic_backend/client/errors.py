@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, Final, FrameRefused
 
 if TYPE_CHECKING:
@@ -87,3 +89,8 @@ class PersonNeeded(ChatError):
         super().__init__(waiting.payload.title or "The agent waits for a person's decision.")
         self.exchange = exchange
         self.waiting = waiting
+
+
+def rule_broken(error: ValueError) -> str:
+    """Why something can't be sent: the rule that a value breaks, without the value, in one line."""
+    return error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error).splitlines()[0]

@@ -147,4 +147,7 @@ class Exchange:
             async with asyncio.timeout(self._patience_s):
                 await self._heard.wait()
         except TimeoutError:
-            raise Unreachable("The server did not begin the exchange in time.") from None
+            error = Unreachable("The server did not begin the exchange in time.")
+            # A later connection would begin what nobody waits for.
+            self.fail(error)
+            raise error from None

@@ -25,6 +25,8 @@ from agentic_backend.protocol.parts import text_of
 
 Reader = TypeVar("Reader", Exchange, SessionFeed)
 
+_MOST_TOLD = 10_000
+
 
 class Followers:
     def __init__(self) -> None:
@@ -35,6 +37,8 @@ class Followers:
         self._feeds: dict[str, set[SessionFeed]] = {}
         """By session id."""
         self._lists: set[SessionList] = set()
+        self._told: dict[str, None] = {}
+        """The exchanges of which an event has come, the latest ones last."""
 
     def add(self, exchange: Exchange) -> None:
         if exchange.exchange_id is not None:
@@ -139,6 +143,10 @@ class Followers:
 
     def _readers_of(self, event: ExchangeEvent) -> list[Exchange]:
         asked = self._answered_by(event)
+        self._told.pop(event.exchange_id, None)
+        self._told[event.exchange_id] = None
+        if len(self._told) > _MOST_TOLD:
+            del self._told[next(iter(self._told))]
         if asked is not None:
             self.remove(asked)
             asked.exchange_id = event.exchange_id
@@ -149,16 +157,18 @@ class Followers:
         """The ask that the event answers first.
 
         `started` names it. Of the exchange of an ask that was sent again there may be only a `reset` or the `final`,
-        which don't: then the text of the user's message tells.
+        which don't: then the text of the user's message tells, if nothing was told of that exchange before.
         """
         if isinstance(event, Started):
             return self._asked.get(event.client_exchange_id or "")
-        if event.exchange_id in self._named or not isinstance(event, Reset | Final):
+        if event.exchange_id in self._told or event.exchange_id in self._named or not isinstance(event, Reset | Final):
             return None
+        # An ask without a session begins one, which nobody follows yet.
+        sessions = {event.session_id} if self.has_feed(event.session_id or "") else {None, event.session_id}
         said = [text_of(message.parts) for message in event.messages if message.role is Role.USER]
         for exchange in self._asked.values():
             assert exchange.ask is not None
-            if exchange.ask.message in said and exchange.ask.session_id in (None, event.session_id):
+            if exchange.ask.message in said and exchange.ask.session_id in sessions:
                 return exchange
         return None
 

@@ -53,6 +53,8 @@ class _Request:
     """A frame whose sender waits until the server has taken it."""
 
     frame: ClientFrame
+    data: str
+    """The frame as it is sent."""
     taken: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     sendings: int = 0
     put_off: bool = False
@@ -71,7 +73,7 @@ class Line:
         self._patience_s = patience_s
         self._ssl = ssl_context or (True if url.startswith("wss:") else None)
         self._socket: ClientConnection | None = None
-        self._outgoing: asyncio.Queue[ClientFrame] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[str] = asyncio.Queue()
         self._requests: dict[_Request, None] = {}
         """Those that the server has not taken, in order."""
         self._pongs: deque[_Request | None] = deque()
@@ -109,20 +111,24 @@ class Line:
         self._opened.set()
 
     def send(self, frame: ClientFrame) -> None:
-        """Send a frame, if a socket is open. Raises the error that has ended the line."""
+        """Send a frame, if a socket is open.
+
+        Raises the error that has ended the line, and ValueError if a value in the frame is not one of JSON.
+        """
         if self.error is not None:
             raise self.error
+        data = frame.model_dump_json()
         if self._socket is not None:
-            self._outgoing.put_nowait(frame)
+            self._outgoing.put_nowait(data)
 
     async def request(self, frame: ClientFrame) -> None:
         """Send a frame, again on the next socket if need be, and wait until the server has taken it.
 
-        Raises Refused, or Unreachable if that takes too long.
+        Raises Refused, or Unreachable if that takes too long, and ValueError if a value in it is not one of JSON.
         """
         if self.error is not None:
             raise self.error
-        request = _Request(frame)
+        request = _Request(frame, frame.model_dump_json())
         self._requests[request] = None
         if self._socket is not None:
             self._send_request(request)
@@ -230,18 +236,18 @@ class Line:
         """Send what a new socket needs: first a ping, whose pong shows that the server has taken the socket."""
         self._ping(None)
         for frame in self._followers.frames():
-            self._outgoing.put_nowait(frame)
+            self._outgoing.put_nowait(frame.model_dump_json())
         for request in self._requests:
             request.put_off = False
             self._send_request(request)
 
     def _send_request(self, request: _Request) -> None:
         request.sendings += 1
-        self._outgoing.put_nowait(request.frame)
+        self._outgoing.put_nowait(request.data)
         self._ping(request)
 
     def _ping(self, after: _Request | None) -> None:
-        self._outgoing.put_nowait(Ping())
+        self._outgoing.put_nowait(Ping().model_dump_json())
         self._pongs.append(after)
 
     def _take(self, data: str | bytes) -> None:
@@ -287,7 +293,7 @@ class Line:
         outgoing = self._outgoing
         try:
             while True:
-                data = (await outgoing.get()).model_dump_json()
+                data = await outgoing.get()
                 async with asyncio.timeout(_SEND_TIMEOUT_S):
                     await socket.send(data)
         except ConnectionClosed:

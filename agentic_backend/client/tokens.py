@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import os
 import time
 from base64 import urlsafe_b64decode
 from collections.abc import Awaitable, Callable
@@ -11,8 +12,15 @@ from pydantic_core import from_json
 TokenSource = str | Callable[[], str | Awaitable[str]] | None
 """A token, a function (also an asynchronous one) that gets one, or None where the server asks for none."""
 
+TOKEN_VARIABLE = "CHAT_TOKEN"
+"""The environment variable with the token for a running server, for the commands that use the client."""
 _SOURCE_TIMEOUT_S = 30
 _SOONEST_RENEWAL_S = 1.0
+
+
+def token_of_environment() -> str | None:
+    """The token in the environment, if there is one."""
+    return os.environ.get(TOKEN_VARIABLE, "").strip() or None
 
 
 class Tokens:

@@ -22,7 +22,9 @@ MAX_DEPTH = 64
 _QUOTED_NAME = re.compile(r" '(?!<)[^']{3,}'")
 
 _TAG = "tag:yaml.org,2002:"
-_SCALAR_TAGS = {_TAG + name for name in ("str", "int", "float", "bool", "null", "timestamp", "binary", "value")}
+_SCALAR_TAGS = {_TAG + name for name in ("str", "int", "float", "bool", "null", "timestamp", "value")}
+# Python refuses to write longer ones, and PyYAML takes quadratic time to read them.
+_LONGEST_NUMBER = 400
 
 
 @dataclass(frozen=True)
@@ -97,13 +99,17 @@ def read_yaml(path: Path) -> LocatedYaml:
 
     Raises ConfigError if the file can't be read, is not UTF-8, not YAML, not a mapping, or expands beyond bounds.
     """
-    file = str(path)
-    node = _compose(file, _read_text(path))
+    return yaml_in(str(path), _read_text(path))
+
+
+def yaml_in(file: str, text: str, max_nodes: int = MAX_NODES) -> LocatedYaml:
+    """The same for a `text`, which problems call `file`, of at most `max_nodes` values."""
+    node = _compose(file, text)
     if node is None or node.tag == _TAG + "null":
         return LocatedYaml(file, {}, {(): Place(None, Position(1, 1))})
     if not isinstance(node, yaml.MappingNode):
         raise ConfigError([_problem(file, _position(node.start_mark), "expected a mapping of keys to values")])
-    reader = _NodeReader(file)
+    reader = _NodeReader(file, max_nodes)
     values = reader.read(node, ())
     return LocatedYaml(file, values if isinstance(values, dict) else {}, reader.places, reader.flaws)
 
@@ -157,12 +163,13 @@ def _compose(file: str, text: str) -> yaml.Node | None:
 class _NodeReader:
     """Turns composed nodes into plain values; reads an alias again at each of its places."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, max_nodes: int) -> None:
         # The place of each value in the file.
         self.places: dict[KeyPath, Place] = {}
         # Problems that leave the rest of the file readable, each with its path.
         self.flaws: list[tuple[KeyPath, ConfigProblem]] = []
         self._file = file
+        self._max_nodes = max_nodes
         # Turns scalars into numbers, booleans, dates and texts.
         self._scalars = yaml.constructor.SafeConstructor()
         # The number of nodes read, and the present depth: both are bounded.
@@ -172,8 +179,8 @@ class _NodeReader:
     def read(self, node: yaml.Node, path: KeyPath, key: Position | None = None) -> Any:
         position = _position(node.start_mark)
         self._nodes += 1
-        if self._nodes > MAX_NODES or self._depth > MAX_DEPTH:
-            message = f"more than {MAX_NODES} values or {MAX_DEPTH} levels, with what the aliases stand for"
+        if self._nodes > self._max_nodes or self._depth > MAX_DEPTH:
+            message = f"more than {self._max_nodes} values or {MAX_DEPTH} levels, with what the aliases stand for"
             raise ConfigError([_problem(self._file, position, message)])
         self.places[path] = Place(key, position)
         self._depth += 1
@@ -194,6 +201,9 @@ class _NodeReader:
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
         if node.tag == _TAG + "value":  # the YAML 1.1 type of a plain "="
             return node.value
+        if node.tag in (_TAG + "int", _TAG + "float") and len(node.value) > _LONGEST_NUMBER:
+            self._flaw(path, _position(node.start_mark), f"a number may have no more than {_LONGEST_NUMBER} characters")
+            return None
         try:
             return self._scalars.construct_object(node)
         # PyYAML doesn't catch the errors of its conversions.

@@ -9,9 +9,11 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from agentic_backend.config.apis import ApiSettings
 from agentic_backend.config.chat_profiles import ChatProfilesSettings
+from agentic_backend.config.database_agents import DatabaseAgentsSettings
 from agentic_backend.config.health import HealthSettings
 from agentic_backend.config.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.mcp_servers import McpServerSettings
@@ -43,6 +45,7 @@ from agentic_backend.config.setting_types import (
 from agentic_backend.config.sharing import SharingSettings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.config.tracing import TracingSettings
+from agentic_backend.config.usable_cores import MOST_WORKERS, as_workers
 from agentic_backend.config.usage import BudgetsSettings, PriceSettings
 from agentic_backend.config.validation_problems import rule_broken
 from agentic_backend.protocol.scopes import ScopeName
@@ -77,10 +80,10 @@ class ServerSettings(Section):
     grace_s: Annotated[float, Field(ge=0, le=3600)] = Field(
         60, description="How long running exchanges may go on when the server is told to stop, in seconds."
     )
-    workers: Annotated[int, Field(ge=1, le=64)] = Field(
+    workers: Annotated[int, BeforeValidator(as_workers), Field(ge=1, le=MOST_WORKERS)] = Field(
         1,
         description="Processes that serve the one port, each an instance of its own; the internal listener tells of "
-        "all together. More than one needs `broadcast.url`, and MongoDB.",
+        "all together. `auto` is one for each core that the server may use.",
     )
 
     @property
@@ -235,6 +238,9 @@ class AgentsSettings(Section):
         description="How long code may block the event loop, in seconds, before the log and the metrics tell of it; "
         "`null` switches this off.",
     )
+    database: DatabaseAgentsSettings = Field(
+        DatabaseAgentsSettings(), description="The agents that are kept in the database."
+    )
 
 
 class BroadcastSettings(Section):
@@ -242,7 +248,7 @@ class BroadcastSettings(Section):
         None,
         repr=False,
         description="The Redis by which several instances on one database show each other what they run, such as "
-        "`redis://host/0`, or `rediss://` with TLS; `null` is for an instance that is the only one.",
+        "`redis://host/0`, or `rediss://` with TLS; `null` is for one server, whose workers need none.",
     )
 
     @field_validator("url")
@@ -303,8 +309,16 @@ class Settings(Section):
     models: dict[ModelName, ModelSettings] = Field(
         {}, validate_default=True, description="Chat models by name; `default` is always there."
     )
+    fast_streams: bool = Field(
+        True,
+        description="Whether streams of OpenAI's and Anthropic's packages are read in a faster way with equal results; "
+        "a check at the start decides whether the installed releases allow it.",
+    )
     mcp_servers: dict[McpServerId, McpServerSettings] = Field(
         {}, description="MCP servers by id, whose tools agents of the catalog may use."
+    )
+    apis: dict[McpServerId, ApiSettings] = Field(
+        {}, description="HTTP APIs by id, whose operations agents of the catalog may use."
     )
     agents: AgentsSettings = Field(AgentsSettings(), description="The agents in memory.")
     limits: LimitsSettings = Field(LimitsSettings(), description="Bounds on what clients, agents and models may take.")
@@ -357,17 +371,6 @@ class Settings(Section):
     def _titles_have_a_model(self) -> Self:
         if self.titles.model is not None and self.titles.model not in self.models:
             raise rule_broken(f"there is no model {self.titles.model!r} in models", "titles", "model")
-        return self
-
-    @model_validator(mode="after")
-    def _workers_have_what_they_share(self) -> Self:
-        workers, url = self.server.workers, self.store.url
-        if workers > 1 and (self.broadcast.url is None or url is None or not url.startswith(MONGODB_SCHEMES)):
-            message = (
-                f"{workers} workers need broadcast.url, a redis:// URL by which they show each other what they run, "
-                "and store.url, a mongodb:// URL, for SQLite serves one process"
-            )
-            raise rule_broken(message, "server", "workers")
         return self
 
     @model_validator(mode="after")

@@ -89,6 +89,12 @@ def _child(schema: Schema, part: str | int, root: Schema) -> Schema | None:
     return None
 
 
+def _keys(schema: Schema, root: Schema) -> Schema:
+    """The named keys of a mapping that `schema` allows."""
+    options = (_resolved(option, root) for option in schema.get("anyOf", [schema]))
+    return next((found for option in options if (found := option.get("properties"))), {})
+
+
 def _any_key(schema: Schema) -> Schema | None:
     """The schema of the values in a mapping with free keys."""
     for found in schema.get("patternProperties", {}).values():
@@ -110,13 +116,17 @@ def _problem(details: ErrorDetails, schema: Schema, problem_at: ProblemAt, base:
         path = (*path[:-1], cast(str, details["input"]))
     match details["type"]:
         case "extra_forbidden":
-            known = (schema_at(schema, location[:-1]) or {}).get("properties", {})
+            known = _keys(schema_at(schema, location[:-1]) or {}, schema)
             hint = near_miss(str(path[-1]), known) or f"; the keys here are {', '.join(known)}"
             return problem_at(path, f"unknown key {path[-1]!r}{hint}", at_key=True)
         case "missing":
             return problem_at(path, f"the key {path[-1]!r} is required", at_key=True)
         case "rule_broken":
             return problem_at(path + context["at"], context["message"])
+        case "too_long":
+            return problem_at(path, f"expected at most {context['max_length']} values")
+        case "too_short":
+            return problem_at(path, f"expected at least {context['min_length']} value(s)")
         case "value_error":
             return problem_at(path, str(context["error"]))
         case kind if kind == "invalid_key" or (is_key and not isinstance(path[-1], str)):

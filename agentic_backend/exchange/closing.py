@@ -5,8 +5,11 @@ instance see the end at once; readers on other instances get it from the store.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
 from uuid import uuid4
 
+from agentic_backend.errors import StoreUnavailable
 from agentic_backend.exchange.boundary_events import final_of, show_end
 from agentic_backend.exchange.ending import Progress, closing_of_stored, ending_of
 from agentic_backend.exchange.life import BLOCKED, Outcome
@@ -82,18 +85,17 @@ class Closing:
         )
         ending, token = ending_of(record, outcome, progress), uuid4().hex
         drafts = [draft.message for draft in ending.drafts]
-        checkpoint = None
-        if outcome.status is not ExchangeStatus.INTERRUPTED:
-            # Nothing resumes from it, so its state is dropped.
-            kind = CheckpointKind.FINAL_RESULT
-            last = CheckpointRecord(kind=kind, at=now, exchange_id=record.id, request_id=record.request_id)
-            checkpoint = Checkpoint(last, None)
+        checkpoint = _last_checkpoint(record, outcome.status, now)
         trail += ToolCalls(record, messages, self._store.now).add(drafts)
         written = await until_stored(
             lambda: self._store.append(fence, drafts, ending.end, checkpoint, trail=trail, token=token),
             for_seconds(_TRIES_FOR_S),
             self._kpi.dependencies.store_retried,
         )
+        if partial:
+            # Left behind, they would go with the session.
+            with suppress(StoreUnavailable):
+                await self._store.forget_pieces([record.id])
         self._kpi.exchanges.closed(record.agent_id, outcome.status, outcome.error.code if outcome.error else None)
         turn_added(written.session, record.id, outcome.status)
         resumable = await is_resumable(self._store, record.id, outcome.status)
@@ -125,6 +127,14 @@ class Closing:
         else:
             place = Place(session_id=record.session_id, exchange_id=record.id, seq=end.last_seq)
             log.end_with(final_of(place, end, shown_messages, written.session, resumable))
+
+
+def _last_checkpoint(record: ExchangeRecord, status: ExchangeStatus, now: datetime) -> Checkpoint | None:
+    """What replaces the exchange's checkpoint at its end; None if it is kept, to resume from."""
+    if status is ExchangeStatus.INTERRUPTED:
+        return None
+    kind = CheckpointKind.FINAL_RESULT
+    return Checkpoint(CheckpointRecord(kind=kind, at=now, exchange_id=record.id, request_id=record.request_id), None)
 
 
 async def _passed(

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from datetime import timedelta
+from itertools import chain
 
 from agentic_backend.errors import (
     AgenticError,
@@ -101,6 +102,10 @@ class Exchange:
     @property
     def client_exchange_id(self) -> str | None:
         return self._start.record.client_exchange_id
+
+    @property
+    def has_spoken(self) -> bool:
+        return self._kpis.first_token_ms is not None
 
     @property
     def model_calls_begun_at(self) -> list[float]:
@@ -320,7 +325,7 @@ class Exchange:
         if isinstance(boundary, ToolCallPart):
             return await self._checkpoint(CheckpointKind.TOOL_CALL, boundary.name)
         # The call may be in the same batch as its result.
-        messages = [*self._outbox.stored, *self._outbox.unwritten]
+        messages = chain(reversed(self._outbox.unwritten), reversed(self._outbox.stored))
         parts = (part for message in messages for part in message.parts if isinstance(part, ToolCallPart))
         name = next((part.name for part in parts if part.call_id == boundary.call_id), None)
         return await self._checkpoint(CheckpointKind.TOOL_COMPLETION, name)

@@ -9,10 +9,11 @@ import contextlib
 import logging
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained, GraphRecursionError, is_invalid_resume
 from langgraph.runtime import RunControl
@@ -25,35 +26,32 @@ from agentic_backend.agents.at_work import AtWork, at_work
 from agentic_backend.agents.call_limits import CallLimits, Spent, steps_exceeded
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.runtime_context import RuntimeContext
-from agentic_backend.agents.tool_guard import withheld_tools
-from agentic_backend.errors import AgenticError, ContextTooLong, Internal, LimitReached
-from agentic_backend.exchange.background_reports import background_reports
-from agentic_backend.exchange.context_assembly import ContextAssembly
+from agentic_backend.errors import AgenticError, Internal, LimitReached
 from agentic_backend.exchange.ending import left_open
-from agentic_backend.exchange.given_history import GivenHistory
-from agentic_backend.exchange.graph_input import Given, from_opening, from_resume_point, paused_graph
+from agentic_backend.exchange.graph_input import Given, paused_graph
 from agentic_backend.exchange.outbox import Outbox
 from agentic_backend.exchange.recall import Memory
-from agentic_backend.exchange.run_images import RunImages
+from agentic_backend.exchange.run_preparation import RunPreparation
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.known_secrets import SHORTEST_SECRET
-from agentic_backend.policy.prompt_assembly import tokens_by_section
-from agentic_backend.policy.session_log import compaction_of
 from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.stores.trail import PromptRecord, SummaryRecord, ToolCallRecord
+from agentic_backend.relay.pacing import text_interval_s
 from agentic_backend.streaming.activities import activity_of
-from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft
+from agentic_backend.streaming.drafts import CompleteDraft
 from agentic_backend.streaming.model_calls import ModelCall
 from agentic_backend.streaming.run_callback import RunCallback
 from agentic_backend.streaming.said import Said
 from agentic_backend.streaming.stream_transcoder import StreamTranscoder
+from agentic_backend.streaming.text_gathering import TextGathering
 from agentic_backend.tracing.spans import agent_span, error_type
 
 log = logging.getLogger(__name__)
 
+# The shortest interval at which a door sends text, in seconds.
+_LEAST_TEXT_INTERVAL_S = 0.05
 # How LangGraph tells of a pause without an interrupt.
 _AT_BREAKPOINT: StreamPart = ((), "updates", {"__interrupt__": ()})
 
@@ -73,6 +71,8 @@ class StartedRun:
     """The graph's checkpoints."""
     transcoder: StreamTranscoder
     """Turns the graph's stream into drafts."""
+    stream: TextGathering
+    """What the graph's stream goes through before."""
     call_limits: CallLimits
     """Counts its calls and tokens."""
     model_stream: RunCallback
@@ -82,6 +82,8 @@ class StartedRun:
 
     def closing(self, status: ExchangeStatus, now: float) -> Sequence[CompleteDraft]:
         """The messages that complete open texts and calls if the run ends with `status`."""
+        # A tool may ignore its cancellation, and text may have gathered.
+        self.stream.flush()
         last = (
             self.transcoder.finish(now)
             if status is ExchangeStatus.OK
@@ -98,20 +100,16 @@ class GraphRun:
         self._first_tokens = (context.access_token, context.refresh_token)
         """The user's tokens at the start; during a run, newer ones come."""
         self._services = services
-        self._images = RunImages(services.store, start, services.limits.attachment_request_bytes)
         self._control = RunControl()
         """Asks the graph to stop between two steps."""
         self._clock = asyncio.get_running_loop().time
+        self._preparation = RunPreparation(start, context, services, self._clock)
         self.last_sign = self._clock()
         """Time of the graph's last sign of life."""
         self.started: StartedRun | None = None
         """None until the agent is leased."""
-        self.is_compacted = False
-        """Whether the history has become shorter since the session's last turn."""
         self.refused_answer: str | None = None
         """Why the graph has refused an answer that it was resumed with, and asks again."""
-        self.prompt_tokens: Mapping[str, int] = {}
-        """The size of the answering agent's system prompt by section, once it is assembled."""
 
     async def run(self, outbox: Outbox, on_exceeded: Callable[[LimitReached], None] = lambda error: None) -> StartedRun:
         """Run the graph from the user's message or from its checkpoint, until it ends or pauses.
@@ -189,6 +187,16 @@ class GraphRun:
         return [*self.started.model_stream.ended, *self.started.model_stream.unended] if self.started else []
 
     @property
+    def is_compacted(self) -> bool:
+        """Whether the history has become shorter since the session's last turn."""
+        return self._preparation.is_compacted
+
+    @property
+    def prompt_tokens(self) -> Mapping[str, int]:
+        """The size of the answering agent's system prompt by section, once it is assembled."""
+        return self._preparation.prompt_tokens
+
+    @property
     def agent_name(self) -> str:
         """The name of its agent in the catalog."""
         return self._start.agent.settings.name
@@ -230,93 +238,25 @@ class GraphRun:
         checkpoints: ExchangeCheckpoints | None,
         on_exceeded: Callable[[LimitReached], None],
     ) -> StartedRun:
-        start = self._start
-        if start.session is not None:
-            self._services.compactor.abandon(start.session.id)
-        summary = await self._services.compactor.summary_of(start.session)
-        reports = await background_reports(self._services.store, start)
-        assembled = partial(ContextAssembly, start, warm, self._services, reports=reports)
-        self._context.withheld_tools = withheld_tools(warm.agents, self._context.permissions)
-        if start.resume_point is None or checkpoints is None:
-            assembly, memory, history = await self._fitting(assembled, summary, outbox)
-            if history.lacks_room and (shorter := await self._compacted()) is not None:
-                summary = shorter
-                assembly, memory, history = await self._fitting(assembled, shorter, outbox)
-            self._tell_of(summary, outbox)
-            run_id, graphs = self._context.run_id, memory.kept.graphs
-            given = [*history.left, *history.unseen, assembly.question]
-            self._context.images = await self._images.of(given, graphs)
-            graph_input = await from_opening(
-                start, warm, history, assembly.question, graphs=graphs, run_id=run_id, now=self._clock()
-            )
-        else:
-            assembly = assembled(summary=summary)
-            memory = await assembly.memory()
-            self._context.images = await self._images.of((), start.resume_point.state)
-            graph_input = await from_resume_point(start, start.resume_point, warm, checkpoints, now=self._clock())
-            outbox.accept(graph_input.transcoder.announce_anew(self._clock()))
-        await self._take_prompt(assembly, outbox)
+        memory, graph_input = await self._preparation.prepare(warm, checkpoints, outbox)
         checkpoints, transcoder = graph_input.checkpoints, graph_input.transcoder
         call_limits = self._call_limits(checkpoints, on_exceeded)
-        model_stream = self._model_stream(transcoder, outbox, call_limits)
-        self.started = StartedRun(warm, memory, checkpoints, transcoder, call_limits, model_stream, self._clock())
+        stream = TextGathering(lambda part: self._take(part, transcoder, outbox), self._text_interval_s)
+        model_stream = self._model_stream(stream, outbox, call_limits)
+        self.started = StartedRun(
+            warm, memory, checkpoints, transcoder, stream, call_limits, model_stream, self._clock()
+        )
         if graph_input.not_passed:
-            self._ask(graph_input.not_passed, transcoder, outbox)
+            _ask(graph_input.not_passed, stream)
         else:
-            await self._pump(self.started, graph_input.given, outbox)
+            await self._pump(self.started, graph_input.given)
         if call_limits.exceeded is not None:
             raise call_limits.exceeded
         return self.started
 
-    async def _fitting(
-        self, assembled: Callable[..., ContextAssembly], summary: SummaryRecord | None, outbox: Outbox
-    ) -> tuple[ContextAssembly, Memory, GivenHistory]:
-        """What a new run is given, `assembled` with `summary`.
-
-        Raises ContextTooLong, and then keeps the prompt that has left the message no room.
-        """
-        assembly = assembled(summary=summary)
-        try:
-            return assembly, *await assembly.history()
-        except ContextTooLong:
-            if summary is not None and summary.text:
-                # In the system prompt, a summary may take the room of the message.
-                return await self._fitting(assembled, replace(summary, text=""), outbox)
-            # Not the calls that it reports: no model has seen them.
-            outbox.record([one for one in await self._records(assembly) if isinstance(one, PromptRecord)])
-            raise
-
-    async def _compacted(self) -> SummaryRecord | None:
-        """Compact a history that does not fit into the model's window; None if it can't be shorter."""
-        start = self._start
-        if start.session is None:
-            return None
-        try:
-            return await self._services.compactor.compact(
-                start.session, start.chat_profile, Payer.of(start.record), must=True
-            )
-        except AgenticError as error:
-            # The newest turns, which fit, serve.
-            log.warning("history not compacted", extra={**start.log_fields, "code": error.code})
-            return None
-
-    def _tell_of(self, summary: SummaryRecord | None, outbox: Outbox) -> None:
-        """Show a summary that is new to clients: it was made after the session's last turn."""
-        session = self._start.session
-        if summary is not None and session is not None and summary.turn_number == session.turn_count - 1:
-            self.is_compacted = True
-            outbox.accept([ActivityDraft("compacted", compaction_of(summary))])
-
-    async def _take_prompt(self, assembly: ContextAssembly, outbox: Outbox) -> None:
-        """Give the agents the prompts of this run, and record these with the exchange."""
-        records, prompt = await self._records(assembly), assembly.prompt
-        self._context.system_prompts, self._context.prompt_messages = prompt.system_prompts, prompt.prompt_messages
-        outbox.record(records)
-
-    async def _records(self, assembly: ContextAssembly) -> Sequence[PromptRecord | ToolCallRecord]:
-        sections = await assembly.sections()
-        self.prompt_tokens = tokens_by_section(sections.get(self._start.agent.settings.id, ()))
-        return assembly.records(sections)
+    def _text_interval_s(self) -> float:
+        """How long text gathers on its way to the log: half of what it gathers there at least."""
+        return text_interval_s(_LEAST_TEXT_INTERVAL_S, self._services.relay.running_count) / 2
 
     def _call_limits(self, checkpoints: ExchangeCheckpoints, on_exceeded: Callable[[LimitReached], None]) -> CallLimits:
         loop = asyncio.get_running_loop()
@@ -326,20 +266,27 @@ class GraphRun:
             lambda error: _call_soon(loop, on_exceeded, error),
         )
 
-    def _model_stream(self, transcoder: StreamTranscoder, outbox: Outbox, call_limits: CallLimits) -> RunCallback:
+    def _model_stream(self, stream: TextGathering, outbox: Outbox, call_limits: CallLimits) -> RunCallback:
         limits, ledger, payer = self._services.limits, self._services.ledger, Payer.of(self._start.record)
         said = Said(limits.model_call_bytes, limits.model_run_bytes)
         return RunCallback(
-            lambda part: self._take(part, transcoder, outbox),
+            stream.take,
             said,
             call_limits,
             self._clock,
             lambda call: outbox.record([ledger.record_of(call, payer)]),
             outbox.note_allowed,
+            self._services.turns,
         )
 
-    async def _pump(self, started: StartedRun, given: Given, outbox: Outbox) -> None:
-        config = RunnableConfig(configurable=self._context.configurable, callbacks=[started.model_stream])
+    async def _pump(self, started: StartedRun, given: Given) -> None:
+        callbacks: list[BaseCallbackHandler] = [started.model_stream]
+        if (trace := self._services.traces.begin(self._start, self._services.relay.running_count)) is not None:
+            trace.secrets = self.secrets
+            # First: LangChain tells those behind a callback that raises nothing, as the stream does at a limit.
+            callbacks.insert(0, trace)
+            started.checkpoints.on_step = trace.keep_state
+        config = RunnableConfig(configurable=self._context.configurable, callbacks=callbacks)
         if (steps := self._start.agent.settings.limits.steps) is not None:
             config["recursion_limit"] = steps
         self.last_sign = self._clock()
@@ -350,7 +297,7 @@ class GraphRun:
                 at_breakpoint |= part == _AT_BREAKPOINT
                 if part[1] == "custom":
                     started.model_stream.in_flight.progress(self._clock())
-                self._take(part, started.transcoder, outbox)
+                started.stream.take(part)
         except GraphDrained as error:
             raise Drained from error
         except ValidationError as error:
@@ -358,19 +305,24 @@ class GraphRun:
             if not is_invalid_resume(error):
                 raise
             self.refused_answer = first_problem(error, "answer")
-            self._ask(started.checkpoints.interrupts, started.transcoder, outbox)
+            _ask(started.checkpoints.interrupts, started.stream)
         finally:
             started.model_stream.cut()
+            started.stream.flush()
+            if trace is not None:
+                trace.cut()
+                self._services.traces.keep_within_bounds()
         if at_breakpoint or started.transcoder.is_paused:
             paused = paused_graph(self._start, started.warm, started.checkpoints)
-            self._ask(await paused.breakpoints(has_paused=at_breakpoint), started.transcoder, outbox)
-
-    def _ask(self, interrupts: Sequence[Interrupt], transcoder: StreamTranscoder, outbox: Outbox) -> None:
-        self._take(((), "updates", {"__interrupt__": tuple(interrupts)}), transcoder, outbox)
+            _ask(await paused.breakpoints(has_paused=at_breakpoint), started.stream)
 
     def _take(self, part: StreamPart, transcoder: StreamTranscoder, outbox: Outbox) -> None:
         self.last_sign = self._clock()
         outbox.accept(transcoder.feed(part, self.last_sign))
+
+
+def _ask(interrupts: Sequence[Interrupt], stream: TextGathering) -> None:
+    stream.take(((), "updates", {"__interrupt__": tuple(interrupts)}))
 
 
 def _call_soon(

@@ -12,6 +12,7 @@ from agentic_backend.exchange.background_calls import BackgroundCalls
 from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.recall import Recall
+from agentic_backend.exchange.run_traces import RunTraces
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.writer import ExchangeWriter, QueryWriter, StoreWriter
 from agentic_backend.kpi import Kpi
@@ -23,6 +24,7 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
+from agentic_backend.streaming.stream_turns import StreamTurns
 from agentic_backend.tracing.tracing import Tracing
 
 OnAnswered = Callable[[SessionRecord, MessageRecord, ExchangeRecord, ExchangeStatus], None]
@@ -52,7 +54,11 @@ class ExchangeServices:
     """Shows in a log the end or the pause that is stored; returns False if the store has no such exchange."""
     on_answered: OnAnswered
     """Called for each exchange of a session when its end or its pause is stored."""
+    traces: RunTraces = field(default_factory=RunTraces)
+    """The steps of the last runs that authors asked for."""
     tracing: Tracing = field(default_factory=Tracing)
+    turns: StreamTurns = field(default_factory=StreamTurns)
+    """What the streams of all models share the event loop by."""
 
     @property
     def recall(self) -> Recall:

@@ -1,4 +1,4 @@
-"""The Redis between the instances: how long it takes, what waits for it, and what got lost."""
+"""What instances tell each other, by Redis or as workers: how long it takes, what waits for it, and what got lost."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ class BroadcastMetrics:
         self._command = metrics.histogram(
             "chat_broadcast_command_seconds", "Round trips to Redis.", "command", "outcome", buckets=SHORT
         )
-        self._backlog = metrics.gauge("chat_broadcast_backlog", "What waits to be sent to Redis.", "what")
+        self._backlog = metrics.gauge("chat_broadcast_backlog", "What waits to be sent to other instances.", "what")
         self._lost = metrics.counter("chat_broadcast_lost", "What did not reach another instance by itself.", "what")
 
     @contextmanager
@@ -34,5 +34,5 @@ class BroadcastMetrics:
         self._backlog.labels(what).set_function(count)
 
     def lost(self, what: Lost) -> None:
-        """`message`, `deletion`: fell out of a full queue; `gap`: a stream lacks entries; `unreadable`: no message."""
+        """`message`, `deletion`: fell out of a full queue; `gap`: some did not come; `unreadable`: no message."""
         self._lost.labels(what).inc()

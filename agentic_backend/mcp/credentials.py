@@ -252,8 +252,13 @@ def unasked(error: Unauthenticated | TokenExpired | AuthUnavailable) -> str:
 
 def fixed_credentials(settings: McpServerSettings) -> Credentials:
     """The credentials from the server's settings, the same for every session."""
-    value = os.environ.get(settings.auth.environment or "", "")
+    value = header_value(settings.auth)
     return Credentials([*of_header(value), *of_url(settings.url or ""), *of_environment(settings.env)])
+
+
+def header_value(settings: McpAuthSettings) -> str:
+    """The value of the header that each request carries; empty if there is none."""
+    return os.environ.get(settings.environment or "", "")
 
 
 def fixed_headers(settings: McpAuthSettings) -> dict[str, str]:
@@ -263,7 +268,7 @@ def fixed_headers(settings: McpAuthSettings) -> dict[str, str]:
     assert settings.header is not None and settings.environment is not None, "the settings are validated"
     value = os.environ.get(settings.environment)
     if not value:
-        log.error("environment variable of an MCP server not set", extra={"variable": settings.environment})
+        log.error("environment variable of a header not set", extra={"variable": settings.environment})
         raise AgentUnavailable(f"The environment variable {settings.environment} is not set.")
     return {settings.header: value}
 

@@ -97,6 +97,8 @@ class _Client(httpx.AsyncClient):
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         is_sent = False
         if request.method == "POST":
+            # After a redirect the request has only a stream.
+            await request.aread()
             _send_on_ids(request)
         try:
             response = await self._sent(request, **options)

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agentic_backend.modules.plain_text import INVISIBLE
 from agentic_backend.normal_form import normal_form
+from agentic_backend.plain_text import INVISIBLE
 
 # Accents that form no letter with what they stand on: they strike it through, or are piled up.
 _ACCENTS = range(0x300, 0x370)

@@ -10,9 +10,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from agentic_backend.modules.pii_detectors import PII_TYPES, Found, PiiType, find_pii
 from agentic_backend.modules.placeholders import has_placeholder, placeholder, restore
 from agentic_backend.modules.texts import search, with_texts
+from agentic_backend.pii_detectors import PII_TYPES, Found, PiiType, find_pii
 from agentic_backend.policy.chat_module import ChatModule, ModuleServices, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import CONTINUE, Audit, Extraction, HookResult, Modifications, blocked

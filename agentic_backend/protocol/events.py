@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentic_backend.errors import AgenticError, Whose, whose_fault
+from agentic_backend.errors import AgenticError, AgentInvalid, Whose, whose_fault
 from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Session, Timestamp, TokenUsage
 from agentic_backend.protocol.parts import Value, absent
 
@@ -73,6 +73,17 @@ class ErrorDetail(Value):
     """
 
 
+class Problem(Value):
+    """What is wrong at one place of a text; lines and columns count from 1."""
+
+    message: str
+    """What is wrong, in words."""
+    line: int | None = absent()
+    """The line, if it is known."""
+    column: int | None = absent()
+    """The column, if it is known."""
+
+
 class ErrorInfo(Value):
     """An error in words for the client."""
 
@@ -85,6 +96,8 @@ class ErrorInfo(Value):
     """How long to wait before, in seconds."""
     detail: ErrorDetail | None = absent()
     """For developers and admins only."""
+    problems: list[Problem] | None = absent()
+    """Of a refused agent's entry: each at its place."""
 
     @classmethod
     def of(cls, error: AgenticError, request_id: str, detail: ErrorDetail | None = None) -> Self:
@@ -96,6 +109,9 @@ class ErrorInfo(Value):
             request_id=request_id,
             retry_after_s=error.retry_after_s,
             detail=detail,
+            problems=[Problem(message=message, line=line, column=column) for message, line, column in error.problems]
+            if isinstance(error, AgentInvalid)
+            else None,
         )
 
 

@@ -33,10 +33,15 @@ class ChatProfileView(Value):
 
 
 class AgentsView(Value):
-    """The agents that the caller may use, and the chat profiles that may be named."""
+    """The agents that the caller may use, and the chat profiles that may be named.
+
+    `reload_problems` say what kept the latest reload from being served, each with its place, and only to developers and
+    admins.
+    """
 
     agents: list[AgentView]
     chat_profiles: list[ChatProfileView]
+    reload_problems: list[str] | None = absent()
 
 
 class ListedSession(Session):

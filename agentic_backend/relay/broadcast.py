@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 from agentic_backend.protocol.messages import ExchangeStatus, Session
+from agentic_backend.relay.control_messages import AgentsChanged, Changed, News, StartedHere, StopWanted, Told
 from agentic_backend.relay.exchange_log import ExchangeLog
 
 
@@ -28,6 +29,10 @@ class Listener(Protocol):
 
     def news_elsewhere(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
         """Anything of the session has changed (see Relay.session_news)."""
+        ...
+
+    def agents_changed_elsewhere(self) -> None:
+        """The agents of the database have changed."""
         ...
 
     def may_have_missed(self) -> None:
@@ -55,10 +60,8 @@ class Broadcast(Protocol):
         """Tell the other instances that the exchange runs here."""
         ...
 
-    def changed(self, session: Session) -> None: ...
-
-    def news(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
-        """Tell the other instances that anything of the session has changed."""
+    def tell(self, told: Told) -> None:
+        """Tell the other instances of what is no event of an exchange."""
         ...
 
     def stop(self, exchange_id: str) -> None:
@@ -82,10 +85,23 @@ class Alone:
 
     def started(self, log: ExchangeLog) -> None: ...
 
-    def changed(self, session: Session) -> None: ...
-
-    def news(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None: ...
+    def tell(self, told: Told) -> None: ...
 
     def stop(self, exchange_id: str) -> None: ...
 
     def forget(self, exchange_ids: Collection[str]) -> None: ...
+
+
+def pass_on(told: Told, listener: Listener) -> None:
+    """Tell the listener; what concerns the broadcast itself is nothing to it."""
+    match told:
+        case StopWanted(exchange_id=exchange_id):
+            listener.stop_here(exchange_id)
+        case StartedHere(session_id=session_id, exchange_id=exchange_id, user_id=user_id):
+            listener.started_elsewhere(session_id, exchange_id, user_id)
+        case Changed(session=session):
+            listener.changed_elsewhere(session)
+        case News(user_id=user_id, session_id=session_id, ended=ended):
+            listener.news_elsewhere(user_id, session_id, ended)
+        case AgentsChanged():
+            listener.agents_changed_elsewhere()

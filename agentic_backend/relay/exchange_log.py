@@ -9,7 +9,7 @@ A place inside merged text can't be read from: its reader gets a `reset`, never 
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from sys import getsizeof
 from typing import Literal
 
@@ -28,6 +28,7 @@ from agentic_backend.protocol.events import (
 from agentic_backend.protocol.messages import Channel, ChatMessage
 from agentic_backend.protocol.seq import epoch_of, is_beginning
 from agentic_backend.relay.log_entries import Entry, LeftOut, TextRun, merged, seq_of
+from agentic_backend.relay.open_texts import OpenTexts
 from agentic_backend.relay.unread_progress import UnreadProgress
 
 Replay = Literal["live", "reset", "replayed"]
@@ -93,6 +94,7 @@ class ExchangeLog:
         """Set with `final`."""
         self._entries: list[Entry] = []
         """The events by seq; deltas are kept as runs of text."""
+        self._open_texts = OpenTexts()
         self._before: list[ChatMessage] = []
         """The messages before the first entry, if the log was restarted."""
         self._begins_after = 0
@@ -182,6 +184,7 @@ class ExchangeLog:
             last.seq = seq
         else:
             self._add(TextRun(first_seq, seq, block, channel, GrowingText(text)))
+        self._open_texts.add(block, text)
         for cursor in self._cursors:
             cursor.wake_for_text()
 
@@ -205,6 +208,7 @@ class ExchangeLog:
         self.last_seq = self._read_up_to = seq
         self._unread_progress.clear()
         self._entries = [TextRun(seq, seq, text.block, text.channel, GrowingText(text.text)) for text in partial]
+        self._open_texts.begin_anew(partial)
         self.filled()
 
     def filled(self) -> None:
@@ -234,7 +238,9 @@ class ExchangeLog:
 
     def _append(self, event: ExchangeEvent) -> None:
         self._add(event)
-        if isinstance(event, Final):
+        if isinstance(event, Stream):
+            self._open_texts.complete(event.block)
+        elif isinstance(event, Final):
             self.final = event
             self._ended.set()
         for cursor in self._cursors:
@@ -283,17 +289,16 @@ class ExchangeLog:
     @property
     def partial(self) -> list[PartialText]:
         """The text of the messages that are not complete yet, by block."""
-        texts: dict[int, list[str]] = {}
-        channels: dict[int, Channel] = {}
-        for entry in self._entries:
-            if isinstance(entry, TextRun):
-                texts.setdefault(entry.block, []).append(entry.text.joined())
-                channels[entry.block] = entry.channel
-            elif isinstance(entry, Stream) and entry.block is not None:
-                texts.pop(entry.block, None)
-        return [
-            PartialText(block=block, channel=channels[block], text="".join(pieces)) for block, pieces in texts.items()
-        ]
+        return self.partial_after({})
+
+    @property
+    def partial_lengths(self) -> dict[int, int]:
+        """How many characters that text has, by block."""
+        return self._open_texts.lengths
+
+    def partial_after(self, lengths: Mapping[int, int]) -> list[PartialText]:
+        """What that text has behind so many characters, by block."""
+        return self._open_texts.after(self._entries, lengths)
 
     def _is_beyond(self, after_seq: int) -> bool:
         """Whether the place lies beyond the end, and the log will not reach it."""

@@ -7,6 +7,8 @@ network. The more exchanges run, the longer text gathers, so that frames take a 
 import asyncio
 from collections.abc import Callable
 
+from agentic_backend.relay.light_event import LightEvent
+
 _FRAMES_PER_S = 400
 _LONGEST_S = 0.25
 
@@ -19,11 +21,13 @@ def text_interval_s(least_s: float, running: int) -> float:
 class Pacer:
     """Owned by one feed, which awaits `due` and then takes everything new."""
 
+    __slots__ = ("_due", "_interval_s", "_loop", "_next_text_at", "_text_waits", "_timer")
+
     def __init__(self, interval_s: Callable[[], float]) -> None:
         """`interval_s` returns how long text gathers, in seconds."""
         self._interval_s = interval_s
         self._loop = asyncio.get_running_loop()
-        self._due = asyncio.Event()
+        self._due = LightEvent()
         """Set when the feed's next round is due."""
         self._text_waits = False
         """Whether there is text that the feed has not taken."""

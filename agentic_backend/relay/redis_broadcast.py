@@ -19,20 +19,10 @@ from redis.exceptions import RedisError
 from agentic_backend.backoff import backoff
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.broadcast import BroadcastMetrics
-from agentic_backend.protocol.messages import ExchangeStatus, Session
-from agentic_backend.relay.broadcast import Listener
+from agentic_backend.relay.broadcast import Listener, pass_on
+from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, StartedHere, Told, decode_control
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.relay.redis_messages import (
-    Changed,
-    Joined,
-    News,
-    NotUnderstood,
-    ResetWanted,
-    StartedHere,
-    StopWanted,
-    control_channel_of,
-    decode_control,
-)
+from agentic_backend.relay.redis_messages import control_channel_of
 from agentic_backend.relay.redis_mirrors import RedisMirrors
 from agentic_backend.relay.redis_publisher import RedisPublisher
 
@@ -79,11 +69,8 @@ class RedisBroadcast:
             told = StartedHere(session_id=log.session_id, exchange_id=log.exchange_id, user_id=log.user_id)
             self._publisher.tell(told)
 
-    def changed(self, session: Session) -> None:
-        self._publisher.tell(Changed(session=session))
-
-    def news(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
-        self._publisher.tell(News(user_id=user_id, session_id=session_id, ended=ended))
+    def tell(self, told: Told) -> None:
+        self._publisher.tell(told)
 
     def stop(self, exchange_id: str) -> None:
         self._publisher.stop(exchange_id)
@@ -159,16 +146,10 @@ class RedisBroadcast:
             match message.told:
                 case Joined():
                     self._publisher.tell_again()
-                case StopWanted(exchange_id=exchange_id):
-                    self._listener.stop_here(exchange_id)
-                case StartedHere(session_id=session_id, exchange_id=exchange_id, user_id=user_id):
-                    self._listener.started_elsewhere(session_id, exchange_id, user_id)
-                case Changed(session=session):
-                    self._listener.changed_elsewhere(session)
-                case News(user_id=user_id, session_id=session_id, ended=ended):
-                    self._listener.news_elsewhere(user_id, session_id, ended)
                 case ResetWanted(exchange_id=exchange_id):
                     self._publisher.begin_anew(exchange_id)
+                case told:
+                    pass_on(told, self._listener)
         except NotUnderstood:
             self._not_understood()
         except Exception as error:

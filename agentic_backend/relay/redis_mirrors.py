@@ -5,7 +5,6 @@ over entries that continue at its end, or a `reset`. If an entry is missing, the
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -14,15 +13,13 @@ from redis.asyncio.client import PubSub
 
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.broadcast import BroadcastMetrics
-from agentic_backend.protocol.events import Reset
+from agentic_backend.relay.control_messages import NotUnderstood
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.relay.redis_messages import NotUnderstood, decode_entry, stream_of
+from agentic_backend.relay.mirror import Mirror, MirrorLosses
+from agentic_backend.relay.redis_messages import decode_entry, stream_of
 from agentic_backend.relay.redis_timing import timed
 
-log = logging.getLogger(__name__)
-
 _READ_EVERY_S = 1.0
-UNFOLLOWED_S = 30.0
 # Wake-ups within this time are handled by one read.
 _PACE_S = 0.01
 _STREAMS_PER_READ, _ENTRIES_PER_READ = 50, 200
@@ -30,26 +27,20 @@ _STREAMS_PER_READ, _ENTRIES_PER_READ = 50, 200
 _Entries = Sequence[tuple[bytes, object]]
 
 
-class _Mirror:
-    """A log that is filled from a stream."""
+class _Mirror(Mirror):
+    """It is filled from a stream."""
 
     def __init__(self, mirrored: ExchangeLog, now: float) -> None:
-        self.log = mirrored
+        super().__init__(mirrored, now)
         self.stream = stream_of(mirrored.exchange_id)
         """The key of the stream in Redis."""
-        self.followed_at = now
-        """When the log was last seen to have a reader."""
-        self.asked_at = 0.0
-        """When the owner was last asked for a `reset`."""
-        self.has_told = False
-        """Whether an unreadable entry was logged already."""
 
 
 class RedisMirrors:
     """`ask_reset` is called with the id of an exchange whose stream does not continue at the end of its log."""
 
     def __init__(self, ask_reset: Callable[[str], None], metrics: BroadcastMetrics) -> None:
-        self._ask_reset = ask_reset
+        self._losses = MirrorLosses(ask_reset, metrics)
         self._metrics = metrics
         self._mirrors: dict[str, _Mirror] = {}
         """The mirrors, by the key of their stream."""
@@ -84,9 +75,7 @@ class RedisMirrors:
         """Remove mirrors of ended exchanges, and of logs without a reader for a while."""
         now = _now()
         for stream, mirror in list(self._mirrors.items()):
-            if mirror.log.is_followed:
-                mirror.followed_at = now
-            if mirror.log.final is not None or now - mirror.followed_at > UNFOLLOWED_S:
+            if mirror.is_over(now):
                 del self._mirrors[stream]
 
     async def run(self, redis: Redis, channels: PubSub) -> None:
@@ -148,26 +137,11 @@ class RedisMirrors:
                 if event.exchange_id != mirrored.exchange_id:
                     raise NotUnderstood
             except NotUnderstood:
-                self._tell(mirror)
+                self._losses.unreadable(mirror)
                 continue
-            if event.seq <= mirrored.last_seq:
-                continue
-            if not isinstance(event, Reset) and after != mirrored.last_seq:
-                self._miss(mirror)
+            if not mirror.take(event, after):
+                self._losses.missing(mirror, _now())
                 return
-            mirrored.take_over(event)
-
-    def _miss(self, mirror: _Mirror) -> None:
-        if _now() - mirror.asked_at >= _READ_EVERY_S:
-            mirror.asked_at = _now()
-            self._metrics.lost("gap")
-            self._ask_reset(mirror.log.exchange_id)
-
-    def _tell(self, mirror: _Mirror) -> None:
-        self._metrics.lost("unreadable")
-        if not mirror.has_told:
-            mirror.has_told = True
-            log.warning("broadcast entry not understood", extra={"exchange_id": mirror.log.exchange_id})
 
 
 def _now() -> float:

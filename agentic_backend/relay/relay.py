@@ -7,18 +7,21 @@ the logs of exchanges on other instances. The relay also holds the logs (`Exchan
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from agentic_backend.errors import AgenticError, RateLimited, ShuttingDown, TooManyRuns
 from agentic_backend.protocol.messages import ExchangeStatus, Session, SessionState
 from agentic_backend.relay.broadcast import Broadcast
+from agentic_backend.relay.control_messages import AgentsChanged, Changed, News
 from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.exchange_logs import ExchangeLogs
 from agentic_backend.relay.list_followers import ListFollowers
+from agentic_backend.relay.running_exchange import RunningExchange
 from agentic_backend.relay.watchers import Watchers
 from agentic_backend.tracing.spans import context_of_call
 
@@ -30,40 +33,9 @@ Result = TypeVar("Result")
 # messages, cancelled tasks, and the close of connections. Together they fit into the two seconds that a server has.
 _DRAIN_S, _LAST_WORDS_S, _CANCEL_S, _LEAVE_S = 0.3, 0.7, 0.1, 0.3
 _NAMES = 10_000
+# After this time an exchange without a token waits for its model or a tool, not for this process, in seconds.
+_STARTS_WITHIN_S = 2.0
 _LEAVING_S = 60
-
-
-class RunningExchange(Protocol):
-    @property
-    def log(self) -> ExchangeLog: ...
-
-    @property
-    def client_exchange_id(self) -> str | None:
-        """The client's id for the exchange, unique per user."""
-
-    @property
-    def settled(self) -> asyncio.Event:
-        """Set when it has ended or paused and stores nothing more; a tool that ignores this may still run."""
-
-    @property
-    def began_at(self) -> float:
-        """When this run began, in seconds of the monotonic clock."""
-
-    @property
-    def model_calls_begun_at(self) -> list[float]:
-        """The same of its model calls that have not ended."""
-
-    async def run(self) -> None:
-        """Run until the exchange ends or waits for a person. Never raises: an error becomes the exchange's end."""
-
-    def stop(self) -> None:
-        """End it as stopped, soon."""
-
-    def drain(self) -> None:
-        """End it as interrupted after its current step, from where it can be resumed: the process shuts down."""
-
-    def interrupt(self) -> None:
-        """End it as interrupted, soon."""
 
 
 class Relay:
@@ -111,6 +83,8 @@ class Relay:
         """Called with the id of a session that was completed here or elsewhere."""
         self.on_news: Callable[[str, str, ExchangeStatus | None], None] | None = None
         """Called as `session_news` is, here or elsewhere."""
+        self.on_agents_changed: Callable[[], None] | None = None
+        """Called if another instance has changed agents of the database, or may have."""
         self.drain = drain or Drain()
         """Each open connection registers here, and gets a notice to close when the server stops."""
         broadcast.listen(self)
@@ -129,6 +103,15 @@ class Relay:
     def model_calls_begun_at(self) -> list[float]:
         """The same of their model calls that have not ended."""
         return [at for exchange in list(self._running.values()) for at in exchange.model_calls_begun_at]
+
+    @property
+    def awaits_first_token(self) -> bool:
+        """Whether an exchange is being admitted, or has begun to run and has not said anything yet."""
+        begun_after = time.monotonic() - _STARTS_WITHIN_S
+        return bool(self._admissions) or any(
+            exchange.began_at > begun_after and not exchange.has_spoken and not exchange.settled.is_set()
+            for exchange in self._running.values()
+        )
 
     @property
     def running_logs(self) -> list[ExchangeLog]:
@@ -280,7 +263,7 @@ class Relay:
     def session_changed(self, session: Session) -> None:
         """Tell those who watch the session, or follow all of its user's, on every instance."""
         self.changed_elsewhere(session)
-        self._broadcast.changed(session)
+        self._broadcast.tell(Changed(session=session))
         self.session_news(session.user_id, session.id)
 
     def session_news(self, user_id: str, session_id: str, ended: ExchangeStatus | None = None) -> None:
@@ -289,7 +272,11 @@ class Relay:
         It has begun, changed or gone. `ended` is how an exchange of it has just ended.
         """
         self.news_elsewhere(user_id, session_id, ended)
-        self._broadcast.news(user_id, session_id, ended)
+        self._broadcast.tell(News(user_id=user_id, session_id=session_id, ended=ended))
+
+    def tell_agents_changed(self) -> None:
+        """Tell the other instances that agents of the database have changed."""
+        self._broadcast.tell(AgentsChanged())
 
     def stop_here(self, exchange_id: str) -> None:
         running = self.running(exchange_id)
@@ -309,7 +296,12 @@ class Relay:
         if self.on_news is not None:
             self.on_news(user_id, session_id, ended)
 
+    def agents_changed_elsewhere(self) -> None:
+        if self.on_agents_changed is not None:
+            self.on_agents_changed()
+
     def may_have_missed(self) -> None:
+        self.agents_changed_elsewhere()
         self.list_followers.missed()
 
     async def aclose(self) -> None:

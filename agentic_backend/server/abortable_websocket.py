@@ -2,18 +2,26 @@
 
 It parses input in slices (`SlicedInput`), one message at a time (`BoundedFrames`), at a bounded pace (`MessagePace`).
 Until the application admits the client, messages must be small, and the second one waits. If a client doesn't read,
-`close` blocks like `send`, and an ASGI scope has no transport. So the scope's state holds `abort` and `admit`.
+`close` blocks like `send`, so there is `abort`.
+
+Most sockets are idle, so each holds little. What an application leaves in its scope's state as `serve` is called with
+the socket after the application has returned, so that no middleware's frame stays meanwhile. With `admit` the handshake
+is forgotten.
 """
 
 import asyncio
 from asyncio.transports import BaseTransport
 from typing import Any
 
-from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
+from uvicorn._types import ASGIReceiveCallable, ASGIReceiveEvent, ASGISendCallable, ASGISendEvent, Scope
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
 from websockets.http11 import Request
 
+from agentic_backend.relay.light_event import LightEvent
 from agentic_backend.server.bounded_frames import BoundedFrames
+from agentic_backend.server.inbox import Inbox
 from agentic_backend.server.message_pace import LargeMessages, MessagePace
 from agentic_backend.server.sliced_input import SlicedInput
 
@@ -28,6 +36,11 @@ class AbortableWebSocket(WebSocketsSansIOProtocol):
 
     def __init__(self, *args: Any, large_messages: LargeMessages, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.app = self._serve
+        # The messages for the application, and whether the client reads what it is sent: lighter than uvicorn's.
+        self.queue: Inbox = Inbox()  # type: ignore[assignment]
+        self.writable: LightEvent = LightEvent()  # type: ignore[assignment]
+        self.writable.set()
         # Spaces the large messages of all sockets.
         self._large_messages = large_messages
         # The parser. Until the client is admitted, messages must be small.
@@ -56,11 +69,11 @@ class AbortableWebSocket(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         self._input.take(data)
 
-    def handle_connect(self, event: Request) -> None:
-        super().handle_connect(event)
-        # A refused handshake has no scope. The task of an accepted one starts after this call.
-        if self.response.status_code == 101:
-            self.scope["state"] |= {"abort": self.transport.abort, "admit": self._admit}
+    async def _serve(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        await self.config.loaded_app(scope, receive, send)
+        if "serve" in self.scope["state"]:
+            # Not in a variable, which would keep what only the first steps need.
+            await self.scope["state"].pop("serve")(self)
 
     def handle_ping(self) -> None:
         pong = b"".join(self.conn.data_to_send())
@@ -94,6 +107,9 @@ class AbortableWebSocket(WebSocketsSansIOProtocol):
         return message
 
     async def send(self, message: ASGISendEvent) -> None:
+        if message["type"] == "websocket.send" and (message.get("more") or self.conn.expect_continuation_frame):
+            await self._send_fragment(message["text"] or "", is_last=not message.get("more"))
+            return
         await super().send(message)
         if message["type"] == "websocket.http.response.body":
             # uvicorn otherwise logs an error: it does not count a refusal with a response as a handshake's end.
@@ -102,8 +118,30 @@ class AbortableWebSocket(WebSocketsSansIOProtocol):
             # Parsing starts after `accept`. After `close` the pace no longer matters.
             self._input.go_on()
 
-    def _admit(self) -> None:
+    async def _send_fragment(self, text: str, *, is_last: bool) -> None:
+        """Send a fragment of a message (RFC 6455 §5.4); between two of them there may be control frames.
+
+        Raises ClientDisconnected.
+        """
+        await self.writable.wait()
+        if self.disconnected or self.close_sent:
+            raise ClientDisconnected
+        try:
+            if self.conn.expect_continuation_frame:
+                self.conn.send_continuation(text.encode(), fin=is_last)
+            else:
+                self.conn.send_text(text.encode(), fin=is_last)
+        except InvalidState as error:
+            raise ClientDisconnected from error
+        self.transport.write(b"".join(self.conn.data_to_send()))
+
+    def admit(self) -> None:
+        """Read messages of any size that the settings allow, one after the other, and forget the handshake."""
         self._is_admitted = True
+        # With the client's headers and query, also for others who hold the lists and the scope.
+        self.scope["headers"] = []
+        self.scope.clear()  # type: ignore[attr-defined]
+        del self.request, self.response
         self.conn.max_message_size = self.config.ws_max_size
         self._input.go_on()
 
@@ -117,6 +155,10 @@ class AbortableWebSocket(WebSocketsSansIOProtocol):
         if self.conn.left:
             self._input.put_back(self.conn.left)
             self.conn.left = b""
+
+    def abort(self) -> None:
+        """Drop the client without a word, also while it doesn't read."""
+        self.transport.abort()
 
     def send_receive_event_to_app(self) -> None:
         self._has_spoken = True

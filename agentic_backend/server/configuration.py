@@ -2,14 +2,17 @@
 
 import hashlib
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.agents.authors_modules import AuthorsModules, PutAside
+from agentic_backend.agents.authors_modules import AuthorsModules, PutAside, Stamp, stamp_of
+from agentic_backend.agents.database_entries import is_of_database
 from agentic_backend.agents.models import ChatModels, load_models
 from agentic_backend.config.loading import (
     default_catalog,
@@ -18,11 +21,13 @@ from agentic_backend.config.loading import (
     load_settings,
     modules_file,
 )
+from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.page import load_logo
 from agentic_backend.config.settings import Settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.policy.modules_file import module_names, read_modules
 from agentic_backend.policy.policies_file import Policies, load_policies
+from agentic_backend.server.named_files import NamedFiles
 
 # Python files beside the authors' modules and the catalog that are looked at: a module that can't be imported yet is
 # among them.
@@ -42,7 +47,7 @@ class Configuration:
     @property
     def models(self) -> set[str]:
         """The models that entries of the catalog and policies name."""
-        return {agent.settings.model for agent in self.agents.served() if agent.settings.model} | self.policies.models
+        return self.policies.models.union(*(agent.models for agent in self.agents.served()))
 
     def needing_a_restart(self, other: "Configuration") -> list[str]:
         """The names of settings, and the files, that differ from `other` and that a reload does not apply."""
@@ -80,9 +85,15 @@ class ConfigurationFiles:
         self._settings_file = settings_file
         self._overrides = overrides
         self._modules = AuthorsModules()
+        # What the catalog names, and the stamp of the catalog that was read for it. Only `files` uses them.
+        self._named = NamedFiles()
+        self._named_in: Stamp = None
+        self.read_at_ns = 0
+        """When `read` began, in nanoseconds since 1970."""
 
     def read(self, settings: Settings) -> Configuration:
         """Blocks during the imports. Raises ConfigError if anything but an entry of the catalog is wrong."""
+        self.read_at_ns = time.time_ns()
         configuration = self._read(settings, settings)
         self._modules.noted()
         return configuration
@@ -98,12 +109,15 @@ class ConfigurationFiles:
         writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         try:
             settings = running.settings
-            configuration = self._read(self.settings(), settings)
+            configuration = self._beside_database(self._read(self.settings(), settings), running)
             known = {problem.message for problem in running.agents.problems}
-            problems = [problem for problem in configuration.agents.problems if problem.message not in known]
+            # An agent of the database that leads one that goes is not served; that is no mistake in the files.
+            own = [problem for problem in configuration.agents.problems if not is_of_database(problem)]
+            problems = [problem for problem in own if problem.message not in known]
             if problems:
                 raise CatalogRefused(problems)
-            more = load_models({}, settings.openai_model, models.missing(configuration.models))
+            missing = models.missing(configuration.models)
+            more = load_models({}, settings.openai_model, missing, fast_streams=settings.fast_streams)
             if problems_of_models := [problem for problem in more.problems if problem not in models.problems]:
                 raise CatalogRefused(problems_of_models)
         except BaseException:
@@ -113,8 +127,17 @@ class ConfigurationFiles:
             sys.dont_write_bytecode = writes
         return Reread(configuration, more, aside)
 
+    @staticmethod
+    def _beside_database(read: Configuration, running: Configuration) -> Configuration:
+        """What was read, with the agents of the database that are served."""
+        sources = running.agents.sources
+        return replace(read, agents=read.agents.with_database(sources.database, sources.wins))
+
     def files(self, running: Configuration) -> set[Path]:
-        """The files that a reload reads, and the Python files beside those of the authors' modules."""
+        """The files that a reload reads, and the Python files beside those of the authors' modules.
+
+        Also those that the catalog names and that are not there yet. Blocks; always from the same thread.
+        """
         settings = running.settings
         catalog = settings.catalog or default_catalog()
         named = [
@@ -124,10 +147,19 @@ class ConfigurationFiles:
             modules_file(settings),
             settings.policies.path,
         ]
-        files = {path for path in named if path is not None} | self._modules.files
-        folders = {catalog.parent, *(file.parent for file in self._modules.files)}
+        self._read_named(catalog)
+        documents = {Path(api.document) for api in settings.apis.values() if not api.is_fetched}
+        files = {path for path in named if path is not None} | self._modules.files | self._named.prompts | documents
+        folders = {catalog.parent, *(file.parent for file in self._modules.files), *self._named.folders}
         beside = chain.from_iterable(folder.glob("*.py") for folder in folders)
         return files | set(islice(beside, _MOST_BESIDE))
+
+    def _read_named(self, catalog: Path) -> None:
+        """As it was, if the catalog is the same or is half saved."""
+        if (stamp := stamp_of(catalog)) != self._named_in:
+            self._named_in = stamp
+            with suppress(ConfigError):
+                self._named = NamedFiles.of(catalog)
 
     def settings(self) -> Settings:
         """Raises ConfigError."""
@@ -138,7 +170,15 @@ class ConfigurationFiles:
         load_logo(settings.page)
         profiles = load_chat_profiles(applying)
         servers = {OPERATIONS, *applying.mcp_servers}
-        agents = AgentManager.load(applying.catalog or default_catalog(), applying.models.keys(), servers, profiles)
+        catalog = applying.catalog or default_catalog()
+        agents = AgentManager.load(
+            catalog,
+            applying.models.keys(),
+            servers,
+            profiles,
+            applying.apis,
+            may_be_empty=applying.agents.database.enabled,
+        )
         modules = modules_file(applying)
         policies = load_policies(applying, profiles, module_names(modules))
         read_modules(modules, agents.known_ids, policies.modules_on)

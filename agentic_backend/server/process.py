@@ -10,6 +10,7 @@ import logging
 import math
 import signal
 import socket
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,11 +24,12 @@ from starlette.types import ASGIApp
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models import ChatModels
-from agentic_backend.app import open_application
+from agentic_backend.app import Application, open_application
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.settings import Settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
 from agentic_backend.relay.drain import LONGEST_S, Drain
+from agentic_backend.relay.peers import Peers
 from agentic_backend.server.abortable_websocket import AbortableWebSocket
 from agentic_backend.server.accepted_connections import (
     AcceptedConnections,
@@ -36,6 +38,7 @@ from agentic_backend.server.accepted_connections import (
 )
 from agentic_backend.server.bounded_http import BoundedHttp
 from agentic_backend.server.internal_listener import InternalListener
+from agentic_backend.server.large_blocks import give_back_large_blocks
 from agentic_backend.server.memory_watch import watched_memory
 from agentic_backend.server.message_pace import LargeMessages
 from agentic_backend.server.process_end import StopOrder, end_in_time, leave_now
@@ -55,6 +58,9 @@ _CLOSING_S = 0.3
 # The prefix of the names of the threads for blocking code.
 _THREADS = "blocking"
 _LOOPBACK = "127.0.0.1"
+# How long the busy event loop may keep Python's lock from a thread that wants it, in seconds. SQLite's thread gives the
+# lock back at each statement; with Python's 5 ms, an exchange that starts waits for it for longer than for its model.
+_LOCK_S = 0.0001
 
 
 class Listener(uvicorn.Server):
@@ -175,12 +181,13 @@ async def running(
     drain: Drain | None = None,
     reloads: Reloads | None = None,
     joint: Joint | None = None,
+    peers: Peers | None = None,
 ) -> AsyncIterator[Addresses]:
     """Run the server while the context is open; leaving it waits for running exchanges, unless `drain` is cut short.
 
     `bound` is the public listener's socket if it is shared with other workers; `joint` is their internal listener, if
-    they have one. Raises OSError if an address can't be bound, CannotOpenStore, and StoreUnavailable if the store fails
-    right after it is opened.
+    they have one, and `peers` is where they hear each other, if they need that. Raises OSError if an address can't be
+    bound, CannotOpenStore, and StoreUnavailable if the store fails right after it is opened.
     """
     drain = drain or Drain()
     async with contextlib.AsyncExitStack() as stack:
@@ -197,13 +204,12 @@ async def running(
         servers = {OPERATIONS: operations_settings(addresses.internal)} | settings.mcp_servers
         settings = settings.model_copy(update={"mcp_servers": servers})
         application = await stack.enter_async_context(
-            open_application(settings, agents, models, public.getsockname()[1], drain)
+            open_application(settings, agents, models, public.getsockname()[1], drain, peers)
         )
         listening_to = partial(Listener, limits=settings.limits, dropped=application.kpi.connections.dropped)
         # Only the public listener: health and metrics may use the reserved descriptors.
         listener = listening_to(application.public, public, reserve_from=reserved_descriptors())
         inside = None if internal is None else InternalListener(listening_to(application.internal, internal))
-        listeners: list[Listener | InternalListener] = [listener] if inside is None else [listener, inside]
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(listener.listen())
             reloading = None if reloads is None else tasks.create_task(reloads.run(application))
@@ -214,27 +220,40 @@ async def running(
             try:
                 yield addresses
             finally:
-                # 1. The public listener stops accepting: proxies and clients go to another server at once. The
-                #    internal listener stays open, so that probes and scrapers see the server end.
-                listener.refuse()
-                # 2. Exchanges end within the grace period while sockets are still open: clients see the ends, and each
-                #    client is sent elsewhere as soon as it follows nothing here.
-                await application.relay.aclose()
-                if reloading is not None:
-                    reloading.cancel()
-                # 3. Both listeners start to close the open connections.
-                for each in listeners:
-                    each.close()
-                # 4. Clients get a moment to answer the close. Wait here, because on an exception the task group cancels
-                #    the listeners before their sockets are closed.
-                await drain.wait(lambda: sum(each.open_count for each in listeners), _CLOSING_S)
-                # 5. Drop the remaining sockets: if a client doesn't read, its socket never closes.
-                for each in listeners:
-                    each.force_close()
-                # 6. The listeners end. Then the stack closes the application, and finally the bound sockets.
-                await asyncio.wait({listening})
-                if inside is not None:
-                    await inside.ended()
+                await _end_in_order(application, drain, listener, inside, listening, reloading)
+
+
+async def _end_in_order(
+    application: Application,
+    drain: Drain,
+    listener: Listener,
+    inside: InternalListener | None,
+    listening: asyncio.Task[None],
+    reloading: asyncio.Task[None] | None,
+) -> None:
+    """`listener` serves in the task `listening`, `inside` in one of its own."""
+    listeners: list[Listener | InternalListener] = [listener] if inside is None else [listener, inside]
+    # 1. The public listener stops accepting: proxies and clients go to another server at once. The
+    #    internal listener stays open, so that probes and scrapers see the server end.
+    listener.refuse()
+    # 2. Exchanges end within the grace period while sockets are still open: clients see the ends, and each
+    #    client is sent elsewhere as soon as it follows nothing here.
+    await application.relay.aclose()
+    if reloading is not None:
+        reloading.cancel()
+    # 3. Both listeners start to close the open connections.
+    for each in listeners:
+        each.close()
+    # 4. Clients get a moment to answer the close. Wait here, because on an exception the task group cancels
+    #    the listeners before their sockets are closed.
+    await drain.wait(lambda: sum(each.open_count for each in listeners), _CLOSING_S)
+    # 5. Drop the remaining sockets: if a client doesn't read, its socket never closes.
+    for each in listeners:
+        each.force_close()
+    # 6. The listeners end. Then the stack closes the application, and finally the bound sockets.
+    await asyncio.wait({listening})
+    if inside is not None:
+        await inside.ended()
 
 
 def run(
@@ -245,15 +264,20 @@ def run(
     reloads: Reloads,
     bound: socket.socket | None = None,
     joint: Joint | None = None,
+    peers: Peers | None = None,
 ) -> None:
-    """Serve on a new event loop until a stop signal; see `running` for `bound` and `joint`.
+    """Serve on a new event loop until a stop signal; see `running` for `bound`, `joint` and `peers`.
 
     Raises what `running` raises, and OSError if another server uses the directory of the SQLite file.
     """
     raise_descriptor_limit()
-    with _alone(settings), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    sys.setswitchinterval(_LOCK_S)
+    give_back_large_blocks()
+    # A worker's parent holds it for all of them.
+    alone = sole_server(settings) if bound is None else contextlib.nullcontext()
+    with alone, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         loop = runner.get_loop()
-        serving = loop.create_task(serve(settings, agents, models, supervisor, reloads, bound, joint))
+        serving = loop.create_task(serve(settings, agents, models, supervisor, reloads, bound, joint, peers))
         while not serving.done():
             # If an agent's code raises one of these, asyncio stops the loop; run it again for the other exchanges.
             try:
@@ -267,7 +291,7 @@ def run(
         serving.result()
 
 
-def _alone(settings: Settings) -> contextlib.AbstractContextManager[None]:
+def sole_server(settings: Settings) -> contextlib.AbstractContextManager[None]:
     """Hold the directory of a SQLite file for this server alone, and create it if needed. Raises OSError."""
     file = sqlite_file(settings.store.url, settings.data.directory)
     if file is None:
@@ -286,6 +310,7 @@ async def serve(
     reloads: Reloads,
     bound: socket.socket | None = None,
     joint: Joint | None = None,
+    peers: Peers | None = None,
 ) -> None:
     """Serve until a stop signal. Raises what `running` raises."""
     loop, drain = asyncio.get_running_loop(), Drain()
@@ -295,7 +320,7 @@ async def serve(
     # Agents' blocking code runs in threads. With two cores, asyncio's default is six threads for all exchanges.
     threads = ThreadPoolExecutor(settings.limits.max_running, thread_name_prefix=_THREADS)
     loop.set_default_executor(threads)
-    running_here = running(settings, agents, models, bound, drain, reloads, joint)
+    running_here = running(settings, agents, models, bound, drain, reloads, joint, peers)
     async with told_alive(supervisor), running_here as addresses:
         inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
         # One write, so that the lines of several workers don't mix.

@@ -7,12 +7,12 @@ loop swaps it in one step, or keeps what it has. Exchanges that run keep the age
 import asyncio
 import contextlib
 import logging
-import threading
 from collections.abc import Callable, Sequence
 
 from agentic_backend.agents.models import ChatModels, ModelUnavailable
 from agentic_backend.app import Application
 from agentic_backend.config.located_yaml import ConfigError
+from agentic_backend.errors import AgentUnavailable
 from agentic_backend.exception_detail import type_of
 from agentic_backend.server.configuration import CatalogRefused, Configuration, ConfigurationFiles, Reread
 from agentic_backend.server.hangups import Hangups
@@ -22,13 +22,7 @@ from agentic_backend.telemetry import know_secrets, set_log_level
 
 log = logging.getLogger(__name__)
 
-# Authors' code runs while it is imported.
-_LONGEST_S = 120.0
 _MOST_TOLD = 50
-
-
-class _NotRead(Exception):
-    """Nothing could be read; the text says why."""
 
 
 class Reloads:
@@ -54,8 +48,6 @@ class Reloads:
         self._followed = 0
         # Told of each reload; set by the process that serves.
         self.supervisor: Supervisor = ServiceNotify()
-        # The thread of the latest reading.
-        self._thread: threading.Thread | None = None
 
     def catch_up(self) -> None:
         """Follow the signals that came before the server starts: in a worker, also those since its parent has read."""
@@ -93,58 +85,37 @@ class Reloads:
 
     async def _reload(self, application: Application) -> None:
         reloads = application.kpi.reloads
+        outdated: Sequence[str] = ()
         try:
-            removed = self._take(await self._read())
+            outdated = self._take(await self._read())
         except Exception as error:
             self._refuse(error)
             reloads.ended("failed")
         else:
             reloads.ended("ok")
             reloads.loaded()
-            await application.factory.teardown_agents(removed)
+            # Their modules may have changed too.
+            await application.database_agents.refresh_if_possible(anew=True)
+        if self._on_save:
+            # The pages of an author read the agents again; after a SIGHUP, many would read at once.
+            application.relay.list_followers.missed()
+        await application.factory.teardown_agents(outdated)
 
     async def _read(self) -> Reread:
-        """Read in a thread. Raises what `reread` raises, and _NotRead if it does not end."""
-        if self._thread is not None and self._thread.is_alive():
-            raise _NotRead("code of an agent's module still runs, from an import of an earlier reload")
-        loop = asyncio.get_running_loop()
-        result: asyncio.Future[Reread] = loop.create_future()
-
-        def answer(reread: Reread | None, error: BaseException | None) -> None:
-            if result.done():
-                # Too late: nobody takes it.
-                if reread is not None:
-                    reread.aside.put_back()
-            elif error is not None:
-                result.set_exception(error)
-            elif reread is not None:
-                result.set_result(reread)
-
-        def read() -> None:
-            reread, problem = None, None
-            try:
-                reread = self._files.reread(self._started_with, self._models)
-            except Exception as error:
-                problem = error
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(answer, reread, problem)
-
-        # A daemon: an author's import that never ends must not keep the process.
-        self._thread = threading.Thread(target=read, name="reload", daemon=True)
-        self._thread.start()
-        try:
-            async with asyncio.timeout(_LONGEST_S):
-                return await result
-        except TimeoutError:
-            raise _NotRead(f"the imports have not ended within {_LONGEST_S:g} s") from None
+        """Read in a thread. Raises what `reread` raises, and AgentUnavailable if it does not end."""
+        return await self._started_with.agents.imports.run(
+            lambda: self._files.reread(self._started_with, self._models), lambda reread: reread.aside.put_back()
+        )
 
     def _take(self, reread: Reread) -> Sequence[str]:
-        """Serve what was read from now on; return the ids of the removed agents."""
+        """Serve what was read from now on; return the ids of the agents that are no more what they were."""
         settings = reread.configuration.settings
         # Before anything of it is built, and could be quoted.
         know_secrets(reread.configuration.agents.secrets)
         self._models.add(reread.models)
-        change = self._started_with.agents.become(reread.configuration.agents)
+        agents = self._started_with.agents
+        change = agents.become(reread.configuration.agents)
+        agents.reload_ended()
         reread.aside.forget()
         set_log_level(settings.log.level, self._started_with.settings.log.packages)
         needs_restart = self._started_with.needing_a_restart(reread.configuration)
@@ -159,14 +130,15 @@ class Reloads:
         )
         changes = {**told, "needs a restart:": needs_restart}
         self._say("; ".join(f"{name} {', '.join(ids)}" for name, ids in changes.items() if ids), heading="Reloaded: ")
-        return change.removed
+        return [*change.changed, *change.removed]
 
     def _refuse(self, error: Exception) -> None:
-        is_told = isinstance(error, ConfigError | CatalogRefused | ModelUnavailable | _NotRead)
+        is_told = isinstance(error, ConfigError | CatalogRefused | ModelUnavailable | AgentUnavailable)
         problems = _problems_of(error) if is_told else [type_of(error)]
         log.error(
             "catalog not reloaded", exc_info=None if is_told else error, extra={"problems": problems[:_MOST_TOLD]}
         )
+        self._started_with.agents.reload_ended(problems[:_MOST_TOLD])
         self._say("\n".join(problems), heading="Not reloaded; what was there goes on:\n")
 
     def _say(self, text: str, heading: str) -> None:
@@ -179,7 +151,7 @@ class Reloads:
     def _saved_files_watched(self, want: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
         if not self._on_save:
             return contextlib.nullcontext()
-        return SavedFiles(lambda: self._files.files(self._started_with), want).watched()
+        return SavedFiles(lambda: self._files.files(self._started_with), want, self._files.read_at_ns).watched()
 
 
 def _problems_of(error: Exception) -> list[str]:

@@ -45,8 +45,10 @@ _HANGUP = b"h"
 _SIGNALS = (*STOP_SIGNALS, PASSED_ON)
 _BLOCKED = (*_SIGNALS, signal.SIGHUP)
 
-Work = Callable[[socket.socket, Joint | None, Supervisor], int]
-"""Serves on the socket until a signal, and tells the parent of it; returns the exit status."""
+Work = Callable[[socket.socket, Joint | None, int, Supervisor], int]
+"""Serves on the socket as the worker of this number until a signal, and tells the parent of it; returns the exit
+status.
+"""
 
 
 class _Worker:
@@ -271,7 +273,7 @@ class Workers:
             joint = Joint(address_of(self._internal), partial(self._ports.tell, number))
             self._internal.close()
         parent = WorkerPipe(end, self._service.silent_at_most_s)
-        raise SystemExit(self._work(self._bound, joint, parent))
+        raise SystemExit(self._work(self._bound, joint, number, parent))
 
     def _serve_jointly(self, internal: socket.socket) -> None:
         """Run the joint listener, in its own process. It ends with the parent only, after all workers."""

@@ -30,8 +30,8 @@ _MOST_STEPS = 100_000
 _steps_left: ContextVar[int] = ContextVar("_steps_left", default=_MOST_STEPS)
 
 
-class _TooManySteps(Exception):
-    pass
+class TooManySteps(Exception):
+    """The check was given up."""
 
 
 def flaw(value: Any, schema: Mapping[str, Any]) -> str | None:
@@ -39,16 +39,26 @@ def flaw(value: Any, schema: Mapping[str, Any]) -> str | None:
 
     It may take a second; call it in a thread.
     """
-    _steps_left.set(_MOST_STEPS)
     try:
-        # An empty registry: the library's default one fetches references.
-        error = best_match(_Validator(schema, registry=Registry(), format_checker=_formats).iter_errors(value))
+        error = mismatch(value, schema, _formats)
         return None if error is None else f"{_place(error)}: {_expected(error)}"
-    except _TooManySteps:
+    except TooManySteps:
         return ": takes too long to check against its schema"
     except Exception:
         # An invalid schema can raise almost anything.
         return None
+
+
+def mismatch(value: Any, schema: Mapping[str, Any], formats: FormatChecker | None = None) -> ValidationError | None:
+    """The mismatch that tells most, None if `value` is valid; `formats`: those that are checked.
+
+    Raises TooManySteps, and what jsonschema raises for a schema that can't be followed.
+    """
+    _steps_left.set(_MOST_STEPS)
+    # The library searches for these patterns itself where it looks for unevaluated properties.
+    kind = _WithoutUnevaluated if "patternProperties" in repr(schema) else _Validator
+    # An empty registry: the library's default one fetches references.
+    return best_match(kind(schema, registry=Registry(), format_checker=formats).iter_errors(value))
 
 
 def _place(error: ValidationError) -> str:
@@ -66,16 +76,41 @@ def _expected(error: ValidationError) -> str:
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
     """Check `pattern` with an engine of linear time; patterns that it does not support are not checked."""
-    if isinstance(instance, str) and not _matches(pattern, instance):
-        yield ValidationError("does not match the pattern")
+    if isinstance(instance, str) and _matches(pattern, instance) is False:
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: Mapping[str, Any], instance: Any, schema: Any
+) -> Iterator[ValidationError]:
+    if isinstance(instance, dict):
+        for pattern, each in patterns.items():
+            for name in [name for name in instance if _matches(pattern, name)]:
+                yield from validator.descend(instance[name], each, path=name, schema_path=pattern)
+
+
+def _additional_properties(
+    validator: Any, allowed: Any, instance: Any, schema: Mapping[str, Any]
+) -> Iterator[ValidationError]:
+    """A name is additional only where it is known that no pattern matches it."""
+    if isinstance(instance, dict):
+        patterns = schema.get("patternProperties", {})
+        others = {
+            name: value
+            for name, value in instance.items()
+            if all(_matches(pattern, name) is False for pattern in patterns)
+        }
+        told = {"properties": schema.get("properties", {})}
+        yield from Draft202012Validator.VALIDATORS["additionalProperties"](validator, allowed, others, told)
 
 
 def _unique_items(validator: Any, unique: bool, instance: Any, schema: Any) -> Iterator[ValidationError]:
     """In one pass; the library compares each item with each other if they are objects."""
     if unique and isinstance(instance, list):
+        _take_steps(len(instance))
         seen = {json.dumps(_told_apart(item), sort_keys=True) for item in instance}
         if len(seen) < len(instance):
-            yield ValidationError("has non-unique elements")
+            yield ValidationError(f"{instance!r} has non-unique elements")
 
 
 def _told_apart(value: Any) -> Any:
@@ -91,22 +126,29 @@ def _counted(check: _Check) -> _Check:
     """`check` as one of the steps."""
 
     def counted(*given: Any) -> Iterator[ValidationError] | None:
-        left = _steps_left.get() - 1
-        if left < 0:
-            raise _TooManySteps
-        _steps_left.set(left)
+        _take_steps(1)
         return check(*given)
 
     return counted
 
 
-def _matches(pattern: str, text: str) -> bool:
+def _take_steps(count: int) -> None:
+    """Raises TooManySteps."""
+    left = _steps_left.get() - count
+    if left < 0:
+        raise TooManySteps
+    _steps_left.set(left)
+
+
+def _matches(pattern: str, text: str) -> bool | None:
+    """Whether it is found in `text`; None if the engine of linear time does not support it."""
     with contextlib.suppress(SchemaError):
         try:
             _expression(pattern).validate_python(text)
         except NoMatch:
             return False
-    return True
+        return True
+    return None
 
 
 @lru_cache(maxsize=256)
@@ -123,6 +165,13 @@ def _format_checker() -> FormatChecker:
     return formats
 
 
-_CHECKS = {**Draft202012Validator.VALIDATORS, "pattern": _pattern, "uniqueItems": _unique_items}
+_CHECKS = {
+    **Draft202012Validator.VALIDATORS,
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+    "additionalProperties": _additional_properties,
+    "uniqueItems": _unique_items,
+}
 _Validator = extend(Draft202012Validator, {name: _counted(check) for name, check in _CHECKS.items()})
+_WithoutUnevaluated = extend(_Validator, {"unevaluatedProperties": lambda *_: None})
 _formats = _format_checker()

@@ -8,8 +8,9 @@ and compare clocks. Each continues however often the store fails.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
+from contextlib import suppress
 
-from agentic_backend.errors import AgenticError
+from agentic_backend.errors import AgenticError, StoreUnavailable
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.exchange.boundary_events import show_deletion
 from agentic_backend.exchange.instance import Instance
@@ -18,6 +19,7 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.census import Census
 from agentic_backend.sessions.exchange_views import ExchangeViews
+from agentic_backend.sessions.partial_texts import PartialTexts
 from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import Store
@@ -28,8 +30,6 @@ log = logging.getLogger(__name__)
 # A crash loses the text since the last write of partials: this interval plus the time of two writes. It may not lose
 # more than a second, so each write may take 0.3 s.
 _PARTIALS_EVERY_S = 0.4
-# Small batches: each text is read just before its write, and other writes get their turn in between.
-_PARTIALS_AT_ONCE = 50
 _LOOK_EVERY_S = 1.0
 # Logs of waiting exchanges are refreshed less often: nothing is urgent while a person decides.
 _LOOKS_PER_LOOK_AT_WAITING = 15
@@ -67,14 +67,18 @@ class Maintenance:
         """The other instances that were not dead at the last look."""
         self._looks = 0
         self._is_skewed = False
-        self._kept: dict[str, int] = {}
-        """The seq up to which the text of each running exchange is stored, by exchange id."""
+        self._partial_texts = PartialTexts(instance.id, store, relay)
+
+    async def aclose(self) -> None:
+        """Look at the unfinished texts once more, when all exchanges have ended. If the store is away, it is left."""
+        with suppress(StoreUnavailable):
+            await self._partial_texts.keep()
 
     async def run(self) -> None:
         """Run the loops until cancelled."""
         async with asyncio.TaskGroup() as loops:
             loops.create_task(_forever("give up what is lost", self._instance.lease_s / 3, self._give_up_lost))
-            loops.create_task(_forever("keep partial texts", _PARTIALS_EVERY_S, self._keep_partials))
+            loops.create_task(_forever("keep partial texts", _PARTIALS_EVERY_S, self._partial_texts.keep))
             loops.create_task(_forever("end what is left", self._look_every_s, self._end_left))
             loops.create_task(_forever("look after exchanges", self._look_every_s, self._look_after))
             loops.create_task(_forever("forget users", _LOOK_AT_DELETIONS_EVERY_S, self._look_at_deletions))
@@ -82,12 +86,16 @@ class Maintenance:
             loops.create_task(_forever("compare clocks", COMPARE_CLOCKS_EVERY_S, self._compare_clocks))
 
     async def recover_all(self) -> None:
-        """End every exchange that the store says is running: no other instance uses it. Raises StoreUnavailable."""
+        """End every exchange that the store says is running, and whose owner has no beat, as all instances have that
+        may use it. Raises StoreUnavailable.
+        """
         recovered = True
         while recovered:
             left = await self._store.running_exchanges()
+            # After the exchanges: the owner of each of these has written its first beat by then.
+            beats = await self._store.beats()
             # An exchange that was resumed by the recovery runs here already.
-            running = [one for one in left if self._relay.is_left(one.id)]
+            running = [one for one in left if one.owner not in beats and self._relay.is_left(one.id)]
             recovered = any([await self._recovery.recover(record) for record in running])
 
     def _held(self) -> list[str]:
@@ -115,16 +123,6 @@ class Maintenance:
         if record is None:
             return False
         return record.status is ExchangeStatus.AWAITING_HUMAN or record.owner == self._instance.id
-
-    async def _keep_partials(self) -> None:
-        logs = [log for log in self._relay.running_logs if log.session_id is not None]
-        self._kept = {log.exchange_id: self._kept.get(log.exchange_id, 0) for log in logs}
-        changed = [log for log in logs if self._kept[log.exchange_id] != log.last_seq]
-        for start in range(0, len(changed), _PARTIALS_AT_ONCE):
-            some = changed[start : start + _PARTIALS_AT_ONCE]
-            kept = {log.exchange_id: log.last_seq for log in some}
-            await self._store.keep_partials(self._instance.id, {log.exchange_id: log.partial for log in some})
-            self._kept |= kept
 
     async def _end_left(self) -> None:
         """End the exchanges of dead instances, and exchanges of this instance that it does not run.

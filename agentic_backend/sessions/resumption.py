@@ -82,7 +82,7 @@ class Resumption:
             raise SessionNotFound
         if checkpoint is None or checkpoint.state is None or old.status is not ExchangeStatus.INTERRUPTED:
             raise CheckpointMissing
-        new = self._exchange_after(old, session, request_id)
+        new = self.exchange_after(old, session, request_id)
         asked_again = MessageDraft(
             role=Role.USER,
             channel=Channel.FINAL,
@@ -91,12 +91,26 @@ class Resumption:
             metadata=MessageMetadata(extras={"resumes": old.id}),
         )
         begun = Checkpoint(_begun(new, checkpoint.record), checkpoint.state)
+        return await self.go_on(new, asked_again, begun, entry, tokens, for_author=for_author)
+
+    async def go_on(
+        self,
+        new: ExchangeRecord,
+        asked_again: MessageDraft,
+        begun: Checkpoint,
+        entry: AgentInScope,
+        tokens: Tokens | None,
+        *,
+        for_author: bool,
+    ) -> ExchangeLog:
+        """Begin `new` with the message that it repeats, from the checkpoint `begun`; return its log."""
+        assert begun.state is not None, "it goes on from a state"
         with self._relay.claiming(new.id):
             written = await self._begin(new, asked_again, begun)
             [opening] = written.messages
             resume_point = ResumePoint(
-                state=checkpoint.state,
-                decisions=old.decisions or None,
+                state=begun.state,
+                decisions=new.decisions or None,
                 stored=[opening],
                 first_block=0,
                 usage=TokenUsage(),
@@ -123,7 +137,7 @@ class Resumption:
                 raise
             return Written(session, messages)
 
-    def _exchange_after(self, old: ExchangeRecord, session: SessionRecord, request_id: str) -> ExchangeRecord:
+    def exchange_after(self, old: ExchangeRecord, session: SessionRecord, request_id: str) -> ExchangeRecord:
         """The exchange that continues `old`. It keeps the decisions, because approved calls may not have run yet."""
         return ExchangeRecord(
             id=uuid4().hex,

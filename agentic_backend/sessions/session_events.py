@@ -14,6 +14,7 @@ from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.asked_sessions import AskedSessions
 from agentic_backend.sessions.farewell import asks_to_quit
 from agentic_backend.sessions.session_ends import OnEnded
 from agentic_backend.sessions.titles import Titles
@@ -28,6 +29,7 @@ class SessionEvents:
         agents: AgentsInScope,
         modules: ModuleSupervisor,
         titles: Titles,
+        asked: AskedSessions,
         on_ended: OnEnded,
     ) -> None:
         self._relay = relay
@@ -35,6 +37,7 @@ class SessionEvents:
         self._agents = agents
         self._modules = modules
         self._titles = titles
+        self._asked = asked
         self._on_ended = on_ended
 
     def answered(
@@ -42,6 +45,7 @@ class SessionEvents:
     ) -> None:
         """An exchange is answered, or waits for a person (see ExchangeServices.on_answered)."""
         self._relay.session_news(session.user_id, session.id, status if status.ended else None)
+        self._asked.answered(session)
         if not asks_to_quit(opening.parts):
             self._titles.name_after(session, opening, exchange)
         if session.state is SessionState.COMPLETED:

@@ -14,6 +14,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.config.chat_profiles import ChatProfiles, CurrentProfiles
 from agentic_backend.errors import Internal, SessionNotFound
 from agentic_backend.exchange.compactor import Compactor
+from agentic_backend.exchange.run_traces import RunTraces
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.policy.hook_context import Point
@@ -61,6 +62,7 @@ class SessionService:
         modules: ModuleSupervisor,
         kpi: Kpi,
         attachments: Attachments,
+        traces: RunTraces,
     ) -> None:
         self._store = store
         self._agents = agents
@@ -73,6 +75,7 @@ class SessionService:
         self._modules = modules
         self._kpi = kpi
         self._attachments = attachments
+        self._traces = traces
         self._profiles = profiles
         content = "Too many of your searches go on; wait until some are answered."
         self._searches = Bulkhead(per_user=_SEARCHES_PER_USER, in_all=_SEARCHES, wait_s=_SEARCH_WAIT_S, content=content)
@@ -215,6 +218,7 @@ class SessionService:
                 gone[late] = []
         for each, exchange_ids in gone.items():
             self._compactor.forget_session(each)
+            self._traces.forget_exchanges(exchange_ids)
             self._relay.evict_session(each, exchange_ids)
             self._relay.session_news(user_id, each)
 
@@ -239,6 +243,9 @@ class SessionService:
         stopped = await self._orchestrator.stop(user, session_id, None)
         if not isinstance(stopped, ExchangeLog):
             return False
+        if stopped.final is None and self._relay.running(stopped.exchange_id) is None:
+            # A deletion of the user's data may have removed the log before it had a reader: it would hear of no end.
+            stopped = self._relay.mirror(session_id, stopped.exchange_id, user.id)
         # As a reader: what runs elsewhere is looked up in the store for readers only.
         reader = stopped.follow(stopped.last_seq, lambda: None)
         try:

@@ -1,8 +1,9 @@
 """Titles: names sessions with a model, in the background, once their exchanges are answered.
 
-Naming takes what answers leave: it waits in a bounded queue, and begins only while fewer titles than a tenth of the
-running model calls are asked for (one may always be). What is lost, with the queue, the process or a failure of the
-model, is named after the session's next exchange, on whichever instance: the store knows which sessions have no name.
+Naming takes what answers leave: it waits in a bounded queue, and begins only in a lull (no exchange waits for its first
+token), while fewer titles than a tenth of the running model calls are asked for (one may always be). What is lost, with
+the queue, the process or a failure of the model, is named after the session's next exchange, on whichever instance: the
+store knows which sessions have no name.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.usage_ledger import Payer, UsageLedger
 from agentic_backend.protocol.parts import TextPart, text_of
+from agentic_backend.relay.lull import wait_for_lull
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
@@ -37,6 +39,8 @@ _LONGEST_QUESTION = 2_000
 # Titles must not take the provider's capacity from answers: one for so many running model calls.
 _MODEL_CALLS_PER_TITLE = 10
 _WAITING_AT_MOST = 1_000
+# How long a title waits at most for a moment in which no exchange starts, in seconds.
+_LULL_S = 10.0
 
 
 def provisional_title(message: str) -> str:
@@ -132,6 +136,7 @@ class Titles:
     async def _name(self, session_id: str, opening: _Opening) -> None:
         outcome = "failed"
         try:
+            await wait_for_lull(self._relay, _LULL_S)
             async with asyncio.timeout(self._timeout_s):
                 outcome = await self._rename(session_id, opening)
         except AgenticError as error:

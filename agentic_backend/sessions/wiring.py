@@ -1,64 +1,46 @@
 """Builds this package's parts: the services for transports, and the maintenance that runs beside them."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 
-from agentic_backend.agents.agent_factory import AgentFactory
-from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.agents.models import ChatModels
-from agentic_backend.auth.user_tokens import TokenCache
-from agentic_backend.config.chat_profiles import ChatProfiles
-from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.config.settings import Settings
+from agentic_backend.agents.allowed_code import AllowedCode
+from agentic_backend.agents.database_entries import DatabaseEntries
 from agentic_backend.event_loop import running
 from agentic_backend.exchange.background_calls import BackgroundCalls
-from agentic_backend.exchange.closing import Closing
 from agentic_backend.exchange.compactor import Compactor
-from agentic_backend.exchange.instance import Instance
-from agentic_backend.exchange.launcher import ExchangeLauncher
-from agentic_backend.exchange.services import ExchangeServices
-from agentic_backend.kpi import Kpi
+from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.policy.admin_reads import AdminReads
-from agentic_backend.policy.agents_in_scope import AgentsInScope
-from agentic_backend.policy.cascade import Cascade
-from agentic_backend.policy.module_supervisor import ModuleSupervisor
-from agentic_backend.policy.policies_file import Policies
-from agentic_backend.policy.scopes import Scopes
-from agentic_backend.policy.token_counts import TokenCounts
-from agentic_backend.policy.usage_ledger import UsageLedger
-from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.agent_admin import AgentAdmin
 from agentic_backend.sessions.attachments import Attachments
 from agentic_backend.sessions.branches import Branches
+from agentic_backend.sessions.database_agents import DatabaseAgents
 from agentic_backend.sessions.exchange_pages import ExchangePages
-from agentic_backend.sessions.exchange_views import ExchangeViews
-from agentic_backend.sessions.farewell import Farewell
+from agentic_backend.sessions.exchange_wiring import WiredExchanges, wire_exchanges
 from agentic_backend.sessions.feedback import FeedbackService
 from agentic_backend.sessions.housekeeping import Chore, Housekeeping, inactivity
 from agentic_backend.sessions.kpi_report import KpiReports
 from agentic_backend.sessions.maintenance import Maintenance
-from agentic_backend.sessions.recovery import Recovery
-from agentic_backend.sessions.resumption import Resumption
+from agentic_backend.sessions.reruns import Reruns
 from agentic_backend.sessions.retention import Retention
+from agentic_backend.sessions.run_views import RunViews
 from agentic_backend.sessions.runs import Runs
-from agentic_backend.sessions.session_ends import OnEnded, SessionEnds
-from agentic_backend.sessions.session_events import SessionEvents
+from agentic_backend.sessions.server_parts import ServerParts
+from agentic_backend.sessions.session_ends import OnEnded
 from agentic_backend.sessions.session_export import SessionExport
 from agentic_backend.sessions.session_news import SessionNews
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.sharing import SharingService
-from agentic_backend.sessions.titles import Titles
 from agentic_backend.sessions.trust_reports import TrustReports
 from agentic_backend.sessions.upgrading import Upgrading
 from agentic_backend.sessions.usage_reports import UsageReports
 from agentic_backend.sessions.user_deletions import UserDeletions
 from agentic_backend.sessions.user_export import UserExport
-from agentic_backend.sessions.user_limits import UserLimits
-from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
-from agentic_backend.stores.base import Store
-from agentic_backend.tracing.tracing import Tracing
+
+# The start waits no longer for imports of agents in the database.
+_LONGEST_IMPORTS_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +50,12 @@ class WiredSessions:
     orchestrator: SessionOrchestrator
     service: SessionService
     branches: Branches
+    run_views: RunViews
+    reruns: Reruns
     reports: KpiReports
     admin_reads: AdminReads
+    database_agents: DatabaseAgents
+    agent_admin: AgentAdmin
     usage: UsageReports
     trust: TrustReports
     feedback: FeedbackService
@@ -86,174 +72,163 @@ class WiredSessions:
     news: SessionNews
 
 
-def wire_sessions(
-    instance: Instance,
-    store: Store,
-    relay: Relay,
-    *,
-    settings: Settings,
-    agents: AgentManager,
-    factory: AgentFactory,
-    models: ChatModels,
-    kpi: Kpi,
-    tokens: TokenCache,
-    ledger: UsageLedger,
-    policies: Policies,
-    modules: ModuleSupervisor,
-    tracing: Tracing,
-    on_ended: OnEnded = lambda session, user: None,
-) -> WiredSessions:
-    limits, in_scope = settings.limits, agents_in_scope(agents, policies, settings.limits)
-
-    def profiles() -> ChatProfiles:
-        return agents.chat_profiles
-
-    titles = Titles(models, store, relay, kpi, ledger, settings.titles, limits.titles_timeout_s)
-    events = SessionEvents(relay, factory, in_scope, modules, titles, on_ended)
-    relay.on_completed = events.close_agents
-    news = SessionNews(store, relay.list_followers)
-    relay.on_news = news.heard
-    kpi.connections.list_followers(lambda: len(relay.list_followers))
-    kpi.exchanges.at_most(limits.max_running)
-    kpi.exchanges.at_work(lambda: relay.began_at)
-    kpi.models.at_work(lambda: relay.model_calls_begun_at)
-    ends = SessionEnds(store, relay, factory, kpi, events.ended)
-    views, closing = ExchangeViews(instance, store, relay), Closing(store, relay, kpi, events.answered, events.gate)
-    counts, summary_timeout_s = TokenCounts(), settings.chat_profiles.summary_timeout_s
-    compactor = Compactor(store, relay, models, ledger, kpi, counts, profiles, summary_timeout_s)
-    background = BackgroundCalls(instance, store, relay, limits, kpi)
-    services = ExchangeServices(
-        instance=instance,
-        store=store,
-        relay=relay,
-        factory=factory,
-        kpi=kpi,
-        limits=limits,
-        tokens=tokens,
-        ledger=ledger,
-        modules=modules,
-        profiles=profiles,
-        token_counts=counts,
-        compactor=compactor,
-        background=background,
-        show_stored=views.refresh,
-        on_answered=events.answered,
-        tracing=tracing,
-    )
-    attachments = Attachments(store, models, limits)
-    launcher = ExchangeLauncher(services, settings.permissions)
-    waiting = WaitingExchanges(services, in_scope, launcher, views, closing)
-    resumption = Resumption(services, in_scope, launcher)
-    user_limits = UserLimits(store, limits)
-    recovery = Recovery(closing, resumption.resume_by_itself, ends.finish_quit)
-    orchestrator = SessionOrchestrator(
-        services,
-        in_scope,
-        launcher=launcher,
-        views=views,
-        waiting=waiting,
-        resumption=resumption,
-        recovery=recovery,
-        user_limits=user_limits,
-        ends=ends,
-        farewell=Farewell(settings.sessions.farewell),
-        attachments=attachments,
-    )
-    service = SessionService(
-        store, in_scope, factory, ends, relay, orchestrator, user_limits, compactor, profiles, modules, kpi, attachments
-    )
+def wire_sessions(parts: ServerParts, on_ended: OnEnded = lambda session, user: None) -> WiredSessions:
+    store, kpi = parts.store, parts.kpi
+    _count_work(parts)
+    exchanges = wire_exchanges(parts, on_ended)
+    services = exchanges.services
+    service = _session_service(parts, exchanges)
+    branches = Branches(store, exchanges.in_scope, parts.relay, exchanges.user_limits, parts.modules, kpi)
     exchange_pages = ExchangePages(store)
-    sharing = SharingService(store, settings.sharing, kpi)
-    forgetting = titles.forget, compactor.forget, background.forget
-    deletions = UserDeletions(store, relay, factory, service, attachments, forgetting)
+    sharing = SharingService(store, parts.settings.sharing, kpi)
+    admin_reads = AdminReads(store, lambda: parts.modules.health)
+    database_agents = _database_agents(parts)
+    deletions = _user_deletions(parts, exchanges, service)
     return WiredSessions(
-        attachments=attachments,
-        background=background,
-        orchestrator=orchestrator,
+        attachments=exchanges.attachments,
+        background=services.background,
+        orchestrator=exchanges.orchestrator,
         service=service,
-        branches=Branches(store, in_scope, relay, user_limits, modules, kpi),
+        branches=branches,
+        run_views=RunViews(store, services.traces, parts.factory, parts.agents, parts.tokens),
+        reruns=Reruns(services, exchanges.in_scope, branches, exchanges.resumption, exchanges.orchestrator),
         reports=KpiReports(store),
-        admin_reads=AdminReads(store, lambda: modules.health),
-        usage=UsageReports(store, ledger.prices),
+        admin_reads=admin_reads,
+        database_agents=database_agents,
+        agent_admin=AgentAdmin(store, parts.agents, database_agents, admin_reads),
+        usage=UsageReports(store, parts.ledger.prices),
         trust=TrustReports(store),
         feedback=FeedbackService(store, kpi),
         exchange_pages=exchange_pages,
         sharing=sharing,
-        session_export=SessionExport(store, exchange_pages, agents),
+        session_export=SessionExport(store, exchange_pages, parts.agents),
         runs=Runs(store),
         user_export=UserExport(store),
         user_deletions=deletions,
-        maintenance=Maintenance(
-            instance,
-            store,
-            relay,
-            recovery=recovery,
-            waiting=waiting,
-            views=views,
-            kpi=kpi,
-            look_at_deletions=deletions.look,
-        ),
-        housekeeping=Housekeeping(
-            instance,
-            store,
-            kpi,
-            Chore("expired_shares", sharing.delete_expired),
-            *_chores(store, settings, ends, service, deletions, background, attachments),
-        ),
-        upgrading=Upgrading(instance, store, kpi),
-        compactor=compactor,
-        news=news,
+        maintenance=_maintenance(parts, exchanges, deletions),
+        housekeeping=_housekeeping(parts, exchanges, service, sharing, deletions),
+        upgrading=Upgrading(parts.instance, store, kpi),
+        compactor=services.compactor,
+        news=_session_news(parts),
     )
 
 
-def _chores(
-    store: Store,
-    settings: Settings,
-    ends: SessionEnds,
+def _count_work(parts: ServerParts) -> None:
+    """Let the metrics count what is at work in the relay."""
+    relay, kpi = parts.relay, parts.kpi
+    kpi.connections.list_followers(lambda: len(relay.list_followers))
+    kpi.exchanges.at_most(parts.settings.limits.max_running)
+    kpi.exchanges.at_work(lambda: relay.began_at)
+    kpi.models.at_work(lambda: relay.model_calls_begun_at)
+
+
+def _session_service(parts: ServerParts, exchanges: WiredExchanges) -> SessionService:
+    return SessionService(
+        parts.store,
+        exchanges.in_scope,
+        parts.factory,
+        exchanges.ends,
+        parts.relay,
+        exchanges.orchestrator,
+        exchanges.user_limits,
+        exchanges.services.compactor,
+        parts.profiles,
+        parts.modules,
+        parts.kpi,
+        exchanges.attachments,
+        exchanges.services.traces,
+    )
+
+
+def _user_deletions(parts: ServerParts, exchanges: WiredExchanges, service: SessionService) -> UserDeletions:
+    services = exchanges.services
+    forgetting = (
+        exchanges.titles.forget,
+        services.compactor.forget,
+        services.background.forget,
+        services.traces.forget,
+    )
+    return UserDeletions(parts.store, parts.relay, parts.factory, service, exchanges.attachments, forgetting)
+
+
+def _session_news(parts: ServerParts) -> SessionNews:
+    news = SessionNews(parts.store, parts.relay.list_followers)
+    parts.relay.on_news = news.heard
+    return news
+
+
+def _database_agents(parts: ServerParts) -> DatabaseAgents:
+    settings = parts.settings
+    database = settings.agents.database
+    # The server's own is not among them: its log is for those whom the YAML catalog says.
+    servers = settings.mcp_servers.keys() - {OPERATIONS}
+    entries = DatabaseEntries(AllowedCode(database.classes), settings.models.keys(), servers, settings.apis)
+    teardown, tell = parts.factory.teardown_agents, parts.relay.tell_agents_changed
+    found = DatabaseAgents(parts.store, parts.agents, entries, database, teardown, tell)
+    parts.relay.on_agents_changed = found.look
+    return found
+
+
+def _maintenance(parts: ServerParts, exchanges: WiredExchanges, deletions: UserDeletions) -> Maintenance:
+    return Maintenance(
+        parts.instance,
+        parts.store,
+        parts.relay,
+        recovery=exchanges.recovery,
+        waiting=exchanges.waiting,
+        views=exchanges.views,
+        kpi=parts.kpi,
+        look_at_deletions=deletions.look,
+    )
+
+
+def _housekeeping(
+    parts: ServerParts,
+    exchanges: WiredExchanges,
     service: SessionService,
+    sharing: SharingService,
     deletions: UserDeletions,
-    background: BackgroundCalls,
-    attachments: Attachments,
-) -> list[Chore]:
+) -> Housekeeping:
+    store, settings, ends = parts.store, parts.settings, exchanges.ends
     inactive_h = settings.sessions.inactive_h
-    return [
+    return Housekeeping(
+        parts.instance,
+        store,
+        parts.kpi,
+        Chore("expired_shares", sharing.delete_expired),
         *([] if inactive_h is None else [inactivity(store, ends, inactive_h)]),
         Chore("user_deletions", deletions.finish),
-        Chore("background_calls", background.close_left),
-        Chore("attachments", attachments.remove_stale),
+        Chore("background_calls", exchanges.services.background.close_left),
+        Chore("attachments", exchanges.attachments.remove_stale),
+        Chore("text_index", store.index_texts),
         *Retention(store, ends, service, settings.retention).chores(),
-    ]
-
-
-def agents_in_scope(agents: AgentManager, policies: Policies, limits: LimitsSettings) -> AgentsInScope:
-    """The agents, with the settings of the server where nothing else says otherwise."""
-
-    def defaults() -> Mapping[str, Any]:
-        return {
-            "model": "default",
-            "chat_profile": agents.chat_profiles.default_name,
-            "limits.run_s": limits.run_timeout_s,
-        }
-
-    return AgentsInScope(agents, Scopes(policies), Cascade(policies, defaults))
+    )
 
 
 @asynccontextmanager
-async def open_sessions(services: WiredSessions, *, alone: bool) -> AsyncIterator[None]:
+async def open_sessions(services: WiredSessions, *, alone: bool, sole_server: bool = False) -> AsyncIterator[None]:
     """Run the maintenance, the housekeeping and the upgrade while the context is open.
 
-    An instance that is `alone` on its store first ends all exchanges left in it. Raises StoreUnavailable.
+    An instance that is `alone` on its store first ends all exchanges and uploads left in it; a worker of the
+    `sole_server` on it ends the exchanges that no worker has. Raises StoreUnavailable.
     """
-    if alone:
+    if alone or sole_server:
         await services.maintenance.recover_all()
+    # What takes longer is served as soon as it is imported.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LONGEST_IMPORTS_S):
+            await services.database_agents.refresh_if_possible()
+    if alone:
         await services.attachments.remove_unfinished()
     async with (
         running(services.maintenance.run()),
         running(services.housekeeping.run()),
         running(services.upgrading.run()),
         running(services.news.run()),
+        running(services.database_agents.run()),
     ):
         try:
             yield
         finally:
             await services.background.aclose()
+            await services.maintenance.aclose()

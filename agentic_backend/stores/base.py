@@ -11,14 +11,15 @@ which the store keeps. A writer may repeat a write with its token: if the write 
 nothing and returns the same answer, until the exchange's next write counts. A write without a token can't be repeated.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, Self
 
 from agentic_backend.errors import RateLimited
-from agentic_backend.protocol.events import ErrorInfo, HumanRequests, PartialText
+from agentic_backend.protocol.events import ErrorInfo, HumanRequests
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState, TokenUsage
+from agentic_backend.stores.agent_versions import AgentVersionStore
 from agentic_backend.stores.attachments import AttachmentStore
 from agentic_backend.stores.branches import BranchStore
 from agentic_backend.stores.chores import ChoreStore
@@ -29,6 +30,7 @@ from agentic_backend.stores.items import ItemStore
 from agentic_backend.stores.kpi_figures import KpiStore
 from agentic_backend.stores.message_search import MessageSearchStore
 from agentic_backend.stores.messages import MessageStore
+from agentic_backend.stores.partials import PartialStore
 from agentic_backend.stores.records import (
     CheckpointRecord,
     ExchangeRecord,
@@ -46,9 +48,6 @@ from agentic_backend.stores.user_rows import UserStore
 
 STATES_KEPT = 20
 """The number of states that a session keeps of its graphs; a newer one replaces the oldest."""
-
-PROOF_BYTES = 32_768
-"""The number of bytes that `prove_write` writes: about the size of the rows of a short ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +115,8 @@ class Written:
 
     session: SessionRecord
     messages: list[MessageRecord] = field(default_factory=list)
+    was_archived: bool = False
+    """Whether this has taken the session out of the archive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +202,11 @@ class Store(
     TrailStore,
     UsageStore,
     KpiStore,
+    PartialStore,
     ChoreStore,
     UserStore,
     BranchStore,
+    AgentVersionStore,
     SchemaStore,
     Protocol,
 ):
@@ -330,14 +333,6 @@ class Store(
         ApprovalNotFound, without having written anything, if it no longer waits or has got another decision. After
         StoreUnavailable, the decisions may be stored, and it may count as running until its owner sees otherwise.
         """
-        ...
-
-    async def keep_partials(self, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
-        """Store the unfinished texts, by exchange id, of those exchanges that `owner` still runs."""
-        ...
-
-    async def partial(self, exchange_id: str) -> list[PartialText]:
-        """The unfinished text that was stored last, without blocks that have been stored as messages since."""
         ...
 
     async def running_exchanges(

@@ -42,3 +42,9 @@ class ChoreStore(Protocol):
     async def delete_old(self, table: Table[Any], before: datetime, limit: int) -> int:
         """Delete at most `limit` rows of a table that has a `time`, the oldest first, if they are older; how many."""
         ...
+
+    async def index_texts(self, limit: int) -> int:
+        """Do at most `limit` small writes on an index of messages' texts that searches use; how many. What isn't in it
+        is found all the same. A database that has no such index does nothing.
+        """
+        ...

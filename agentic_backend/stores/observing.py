@@ -23,8 +23,10 @@ answered."""
 # The operations of all stores that may change something; the others only read.
 _WRITES = frozenset(
     {
+        "add_agent_versions",
         "add_chunk",
         "add_file",
+        "add_partials",
         "add_trail",
         "append",
         "attach",
@@ -50,8 +52,12 @@ _WRITES = frozenset(
         "drop_contents",
         "end_deletion",
         "erase",
+        "finish_ends",
+        "forget_agent",
         "forget_instance",
+        "forget_pieces",
         "fork_session",
+        "index_texts",
         "keep_attachment",
         "keep_deletion",
         "keep_partials",

@@ -41,17 +41,23 @@ async def open_store(settings: Settings, observe: Observer, suspect: Callable[[]
     """The store that the settings name; a SQLite one calls `suspect` at damaged pages. Raises CannotOpenStore."""
     file = sqlite_file(settings.store.url, settings.data.directory)
     if file is not None:
-        return await open_sqlite(file, settings.store.timeout_s, observe, suspect)
+        timeout_s, shared = settings.store.timeout_s, settings.server.workers > 1
+        return await open_sqlite(file, timeout_s, observe, suspect, shared=shared)
     assert settings.store.url is not None
     return await open_mongodb(settings.store.url, settings.store.driver, settings.store.timeout_s, observe)
 
 
 async def open_sqlite(
-    file: Path, timeout_s: float, observe: Observer | None = None, suspect: Callable[[], None] = ignore
+    file: Path,
+    timeout_s: float,
+    observe: Observer | None = None,
+    suspect: Callable[[], None] = ignore,
+    *,
+    shared: bool = False,
 ) -> SqliteStore:
-    """Raises CannotOpenStore."""
+    """`shared` with other workers. Raises CannotOpenStore."""
     try:
-        return await SqliteStore.open(file, timeout_s=timeout_s, observe=observe, suspect=suspect)
+        return await SqliteStore.open(file, timeout_s=timeout_s, shared=shared, observe=observe, suspect=suspect)
     except (StoreUnavailable, SchemaTooNew) as error:
         raise CannotOpenStore(f"{file.parent}: {error.__cause__ or error}") from error
 

@@ -17,6 +17,9 @@ R = TypeVar("R", bound=Mapping[str, Any])
 _TIMESTAMP: TypeAdapter[datetime] = TypeAdapter(Timestamp)
 _PARTIALS: TypeAdapter[list[PartialText]] = TypeAdapter(list[PartialText])
 
+PROOF_BYTES = 32_768
+"""The number of bytes that a proof of writing has: about the size of the rows of a short ask."""
+
 
 def rfc3339(at: datetime) -> str:
     """`at` in the protocol's format; such texts sort chronologically."""
@@ -46,7 +49,7 @@ def unstored(partial: Sequence[PartialText], stored_blocks: Collection[int | Non
 
 def row_bytes(row: Mapping[str, Any]) -> int:
     """The approximate size of a stored message: its JSON texts, in bytes of UTF-8."""
-    return len(row["parts"].encode()) + len(row["metadata"].encode())
+    return sum(len(text) if text.isascii() else len(text.encode()) for text in (row["parts"], row["metadata"]))
 
 
 def message_bytes(message: MessageRecord) -> int:

@@ -14,7 +14,9 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter
 
 from agentic_backend.protocol.parts import text_of
+from agentic_backend.stores.agent_versions import AgentVersionRecord
 from agentic_backend.stores.columns import Column, columns_of
+from agentic_backend.stores.partials import PartialPiece
 from agentic_backend.stores.records import (
     AttachmentRecord,
     ExchangeRecord,
@@ -40,6 +42,9 @@ from agentic_backend.stores.trail import (
 )
 
 R = TypeVar("R")
+
+SEARCHED_CHARACTERS = 1_000_000
+"""A search looks at so many characters of a message, the first ones."""
 
 
 class Table(Generic[R]):
@@ -127,6 +132,11 @@ class WholeTable(Table[R]):
         return self._adapter.validate_json(row["record"])
 
 
+def _searched(text: str) -> str:
+    # It repeats the text, also in memory while it is written; of a document's 16 MB it takes at most 4, in UTF-8.
+    return folded(text[:SEARCHED_CHARACTERS])[:SEARCHED_CHARACTERS]
+
+
 def _with_marks(message: MessageRecord) -> MessageRecord:
     """Move the marks of a message's reach, which older servers kept in its metadata, to their own fields."""
     extras = message.metadata.extras
@@ -171,7 +181,7 @@ MESSAGES = Table(
     of_session=True,
     key=("session_id", "rank"),
     indexes={"by_exchange": ("exchange_id", "rank")},
-    searched=lambda message: {"search_text": folded(text_of(message.parts))},
+    searched=lambda message: {"search_text": _searched(text_of(message.parts))},
     modern=_with_marks,
 )
 KPI_RECORDS = WholeTable(
@@ -208,6 +218,14 @@ ATTACHMENTS = Table(
         "by_session": ("session_id", "id"),
         "stale": ("state", "session_id", "created_at"),
     },
+)
+
+PARTIAL_PIECES = Table(
+    "partial_pieces",
+    PartialPiece,
+    of_session=True,
+    label="pieces of unfinished texts",
+    indexes={"by_exchange": ("exchange_id", "owner", "number")},
 )
 
 _Indexes = dict[str, tuple[str, ...]]
@@ -302,6 +320,13 @@ SHARES = Table(
     indexes=_OF_SESSION | {"by_expiry": ("expires_at", "-at", "-id")},
 )
 
+AGENT_VERSIONS = Table(
+    "agent_versions",
+    AgentVersionRecord,
+    of_session=False,
+    label="versions of agents",
+    indexes={"by_agent": ("agent_id", "-version")},
+)
 DELETIONS = Table("user_deletions", UserDeletion, of_session=False, label="deletions of users", key=("user_id",))
 
 TRAIL: dict[type[Any], Table[Any]] = {
@@ -322,12 +347,23 @@ TRAIL: dict[type[Any], Table[Any]] = {
 }
 """The tables of the trail, by their record."""
 
-TABLES: list[Table[Any]] = [SESSIONS, EXCHANGES, MESSAGES, KPI_RECORDS, ITEMS, ATTACHMENTS, *TRAIL.values(), DELETIONS]
+TABLES: list[Table[Any]] = [
+    SESSIONS,
+    EXCHANGES,
+    MESSAGES,
+    KPI_RECORDS,
+    ITEMS,
+    ATTACHMENTS,
+    PARTIAL_PIECES,
+    *TRAIL.values(),
+    AGENT_VERSIONS,
+    DELETIONS,
+]
 """All tables, in the order of reports."""
 
 
-OUTLIVE_USERS = (MODULE_ERRORS, ADMIN_READS, DELETIONS)
-"""The tables whose rows stay when a user's data are deleted: they hold no text of the user."""
+OUTLIVE_USERS = (MODULE_ERRORS, ADMIN_READS, AGENT_VERSIONS, DELETIONS)
+"""The tables whose rows stay when a user's data are deleted: they hold nothing that was said in a session."""
 
 
 def session_tables() -> list[Table[Any]]:

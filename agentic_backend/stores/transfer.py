@@ -17,6 +17,7 @@ from agentic_backend.stores.tables import (
     ATTACHMENTS,
     DELETIONS,
     EXCHANGES,
+    PARTIAL_PIECES,
     SESSIONS,
     TABLES,
     Table,
@@ -29,7 +30,7 @@ Place = str | int
 """A row's place in the pages: its value in the table's `order` column."""
 
 SESSIONS_PER_PAGE, ROWS_PER_PAGE = 50, 200
-_RARE = (ATTACHMENTS, DELETIONS)
+_RARE = (ATTACHMENTS, PARTIAL_PIECES, DELETIONS)
 """Told of in reports only where there are some."""
 
 

@@ -66,6 +66,11 @@ def bounded(text: str, most: int = LONGEST_RESULT) -> str:
     return f"{text[:most]}\n[cut: {left_out} more characters left out]" if left_out > 0 else text
 
 
+def text_in(message: BaseMessage) -> str:
+    """The text of a message, as LangChain's `text` is; not a copy, as that is at each access, if it is all content."""
+    return message.content if isinstance(message.content, str) else str(message.text)
+
+
 def delta_of(chunk: AIMessage) -> tuple[str, str]:
     """The new (thought, text) of a chunk; a refusal is a text too."""
     content = chunk.content
@@ -81,6 +86,19 @@ def delta_of(chunk: AIMessage) -> tuple[str, str]:
         else:
             texts.append(_refusal(block))
     return "".join(thoughts), "".join(texts)
+
+
+def is_only_text(message: AIMessage) -> bool:
+    """Whether a message is a chunk with a text and nothing beside it, except an id and metadata of its response."""
+    return (
+        type(message) is AIMessageChunk
+        and type(message.content) is str
+        and message.content != ""
+        and not message.tool_call_chunks
+        and not message.additional_kwargs
+        and message.usage_metadata is None
+        and message.chunk_position is None
+    )
 
 
 def _refusal(block: Mapping[str, Any]) -> str:

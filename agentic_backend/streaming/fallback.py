@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from agentic_backend.normal_form import clean
 from agentic_backend.protocol.messages import FinishReason
 from agentic_backend.protocol.parts import Part, TextPart, text_of
-from agentic_backend.streaming.content import bounded, parts_of, result_of
+from agentic_backend.streaming.content import bounded, parts_of, result_of, text_in
 from agentic_backend.streaming.drafts import CompleteDraft, HeldText, MessageDrafts
 from agentic_backend.streaming.structured_output import structured_part, with_structured
 
@@ -66,7 +66,7 @@ class Fallback:
         if not isinstance(message, HumanMessage):
             return isinstance(message, SystemMessage)
         # LangGraph's agents report to each other in human messages with their names.
-        return not message.name or message.text in self._asked or "lc_source" in message.additional_kwargs
+        return not message.name or text_in(message) in self._asked or "lc_source" in message.additional_kwargs
 
     def answered_in_json(self, values: Iterable[Any], *, is_root: bool) -> None:
         """A node has written these structured responses of its graph, or None, in this order."""
@@ -121,5 +121,5 @@ class Fallback:
 def _said(message: BaseMessage) -> list[Part]:
     if isinstance(message, AIMessage):
         return parts_of(message)
-    text = result_of(message, None).content if isinstance(message, ToolMessage) else clean(bounded(message.text))
+    text = result_of(message, None).content if isinstance(message, ToolMessage) else clean(bounded(text_in(message)))
     return [TextPart(text=text)] if text else []

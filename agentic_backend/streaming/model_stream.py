@@ -7,7 +7,6 @@ and lets other tasks run however fast the tokens come.
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
@@ -20,6 +19,7 @@ from agentic_backend.event_loop import is_cancelled
 from agentic_backend.streaming.chunk_folding import ChunkFolding
 from agentic_backend.streaming.model_calls import ModelCall, ModelCalls, is_hidden, is_shown, message_of
 from agentic_backend.streaming.said import Said, SaidByCall
+from agentic_backend.streaming.stream_turns import StreamTurns
 
 Output = TypeVar("Output")
 _Call = tuple[tuple[str, ...], dict[str, Any]]
@@ -27,22 +27,28 @@ _Call = tuple[tuple[str, ...], dict[str, Any]]
 IS_HIDDEN = "is_hidden"
 """The key by which the metadata of such a call says so."""
 
-# How long the tokens of a model that never waits may occupy the event loop, in seconds.
-_SLICE_S = 0.005
+# So many chunks of a call don't wait for other streams: its first text is to be seen at once, and the first chunk of
+# some providers has none.
+_PASS = 2
 
 
 class _Streamed:
     """A call that streams."""
 
-    __slots__ = ("call", "folding", "said")
+    __slots__ = ("call", "checked_in", "folding", "passed", "run_id", "said")
 
-    def __init__(self, call: _Call | None, said: Said) -> None:
+    def __init__(self, run_id: UUID, call: _Call | None, said: Said) -> None:
+        self.run_id = run_id
         # Its graph's namespace and its metadata; None if it is hidden.
         self.call = call
         # Folds the chunks that LangChain collects.
         self.folding = ChunkFolding()
+        # How many of its chunks have not waited for other streams.
+        self.passed = 0
         # Counts its output.
         self.said = SaidByCall(said)
+        # The turn of the streams in which its task was last known not to be cancelled.
+        self.checked_in = 0
 
 
 class ModelStream(ModelCalls):
@@ -59,8 +65,9 @@ class ModelStream(ModelCalls):
         sink: Callable[[StreamPart], None],
         said: Said | None = None,
         on_call: Callable[[ModelCall], None] = lambda call: None,
+        turns: StreamTurns | None = None,
     ) -> None:
-        """See ModelCalls for `on_call`."""
+        """See ModelCalls for `on_call`. `turns` are those of the process's streams; None: this run shares none."""
         super().__init__(on_call)
         self._sink = sink
         # Limits the output of the run's models.
@@ -69,9 +76,9 @@ class ModelStream(ModelCalls):
         self._calls: dict[UUID, _Call] = {}
         # The calls that have sent a token.
         self._streamed: dict[UUID, _Streamed] = {}
-        # When tokens began to occupy the event loop, and the callback that resets this once other tasks have run.
-        self._slice_began = 0.0
-        self._slice_ends: asyncio.Handle | None = None
+        # The call that has sent the newest token.
+        self._newest: _Streamed | None = None
+        self._turns = turns or StreamTurns()
 
     def cut(self) -> None:
         """End the run. A model in a thread, which can't be cancelled, ends at its next token or call."""
@@ -106,48 +113,71 @@ class ModelStream(ModelCalls):
 
     @property
     def on_llm_new_token(self) -> Callable[..., Any]:
-        """A coroutine function in the event loop's thread, else a plain one: awaiting in another thread is slow."""
-        return self._token if threading.get_ident() == self._thread else self._token_in_thread
+        """What takes the next token: a plain function, because a coroutine function costs more, unless the tokens have
+        occupied the event loop for too long, and other tasks have to run.
+        """
+        if threading.get_ident() != self._thread:
+            return self._token_in_thread
+        return self._token_and_pause if self._turns.used_up() else self._token
 
-    async def _token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
+    def _token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
+        streamed = self._newest
+        if streamed is None or streamed.run_id is not run_id or streamed.checked_in != self._turns.number:
+            # Within a turn, no other task has run that could have cancelled this one.
+            self._check_cancelled(run_id)
+        if (part := self._taken(chunk, run_id)) is not None:
+            self._sink(part)
+
+    def _check_cancelled(self, run_id: UUID) -> None:
         if is_cancelled():
             # OpenAI's package reads chunks with `asyncio.wait_for`, which swallows some cancellations: without this, a
             # stopped model would go on to its end.
             raise asyncio.CancelledError
-        if self._slice_ends is None:
-            self._slice_began = time.monotonic()
-            self._slice_ends = self._loop.call_soon(self._end_slice)
-        self._take(chunk, run_id)
-        if time.monotonic() - self._slice_began > _SLICE_S:
-            await asyncio.sleep(0)
+        if (streamed := self._streamed.get(run_id)) is not None:
+            streamed.checked_in = self._turns.number
 
-    def _end_slice(self) -> None:
-        self._slice_ends = None
+    async def _token_and_pause(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
+        self._token(token, chunk=chunk, run_id=run_id)
+        streamed = self._streamed.get(run_id)
+        if streamed is not None and streamed.passed < _PASS:
+            streamed.passed += 1
+        else:
+            await self._turns.wait()
 
     def _token_in_thread(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
-        self._take(chunk, run_id)
+        if (part := self._taken(chunk, run_id)) is not None:
+            self._give(part)
 
-    def _take(self, chunk: object, run_id: UUID) -> None:
+    def _taken(self, chunk: object, run_id: UUID) -> StreamPart | None:
+        """The part to deliver for a chunk, once it is counted; None for a hidden call."""
         if self._is_cut:
             self._end_thread()
         if not isinstance(chunk, ChatGenerationChunk):
-            return
+            return None
+        streamed = self._newest
+        # All tokens of a call come with the same object, and to hash it is slow.
+        if streamed is None or streamed.run_id is not run_id:
+            streamed = self._newest = self._streaming(run_id)
+        message = chunk.message
+        if isinstance(message, AIMessage):
+            # A hidden call takes memory too.
+            streamed.said.add(message)
+        streamed.folding.add(chunk)
+        call = streamed.call
+        return (call[0], "messages", (message, call[1])) if call is not None else None
+
+    def _streaming(self, run_id: UUID) -> _Streamed:
         streamed = self._streamed.get(run_id)
         if streamed is None:
             self.note_chunk(run_id)
-            streamed = self._streamed[run_id] = _Streamed(self._calls.get(run_id), self._said)
-        if isinstance(chunk.message, AIMessage):
-            # A hidden call takes memory too.
-            streamed.said.add(chunk.message)
-        streamed.folding.add(chunk)
-        if (call := streamed.call) is not None:
-            self._give((call[0], "messages", (chunk.message, call[1])))
+            streamed = self._streamed[run_id] = _Streamed(run_id, self._calls.get(run_id), self._said)
+        return streamed
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         """A call has ended; if it did not stream, its message is delivered as a whole."""
         call, message = self._calls.pop(run_id, None), message_of(response)
         super().on_llm_end(response, run_id=run_id)
-        if self._streamed.pop(run_id, None) is not None:
+        if self._forget(run_id):
             return
         if isinstance(message, AIMessage):
             SaidByCall(self._said).add(message)
@@ -158,7 +188,14 @@ class ModelStream(ModelCalls):
         super().on_llm_error(error, run_id=run_id, **kwargs)
         if run_id is not None:
             self._calls.pop(run_id, None)
-            self._streamed.pop(run_id, None)
+            self._forget(run_id)
+
+    def _forget(self, run_id: UUID) -> bool:
+        """Forget a call that has ended; return whether it has streamed."""
+        streamed = self._streamed.pop(run_id, None)
+        if streamed is not None and self._newest is streamed:
+            self._newest = None
+        return streamed is not None
 
     def _end_thread(self) -> None:
         if threading.get_ident() != self._thread:

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart, text_of
 from agentic_backend.stores.records import MessageRecord
+from agentic_backend.streaming.content import text_in
 
 Marks = dict[str, Any]
 """The fields `inner` and `reached` of a row (see MessageDraft), if it has them."""
@@ -63,7 +64,9 @@ def keys_of(message: AIMessage, *, by_text: bool = False) -> list[object]:
     keys: list[object] = [call["id"] for call in message.tool_calls]
     if message.id is not None:
         keys.insert(0, message.id)
-    return [*keys, message.text] if by_text and message.text and not message.tool_calls else keys
+    if by_text and not message.tool_calls and (text := text_in(message)):
+        return [*keys, text]
+    return keys
 
 
 def rows_that_reached(rows: Sequence[MessageRecord]) -> list[MessageRecord]:

@@ -3,7 +3,7 @@ token: it delivers tokens (ModelStream), counts calls (CallLimits) and knows wha
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -18,11 +18,13 @@ from agentic_backend.streaming.call_spans import end_tool, fail_tool, tool_span
 from agentic_backend.streaming.in_flight import InFlight, Kind
 from agentic_backend.streaming.model_calls import ModelCall
 from agentic_backend.streaming.model_stream import ModelStream
+from agentic_backend.streaming.run_observer import RunObserver, tool_name
 from agentic_backend.streaming.said import Said
+from agentic_backend.streaming.stream_turns import StreamTurns
 from agentic_backend.tracing.spans import OpenSpan
 
 
-class RunCallback(ModelStream):
+class RunCallback(ModelStream, RunObserver):
     """Owned by one run; `sink` gets the parts of models' messages (see ModelStream)."""
 
     def __init__(
@@ -33,9 +35,10 @@ class RunCallback(ModelStream):
         clock: Callable[[], float],
         on_call: Callable[[ModelCall], None] = lambda call: None,
         on_allowed: Callable[[str, Allowance], None] = lambda call_id, allowance: None,
+        turns: StreamTurns | None = None,
     ) -> None:
         """`on_allowed` is told, maybe in a thread, of each call of a tool that starts, and why it may."""
-        super().__init__(sink, said, on_call)
+        super().__init__(sink, said, on_call, turns)
         self._call_limits = call_limits
         self._clock = clock
         self._on_allowed = on_allowed
@@ -98,11 +101,12 @@ class RunCallback(ModelStream):
         metadata: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        name = str((serialized or {}).get("name", ""))
+        name = tool_name(serialized)
         # A node may call a tool without a ToolNode, whose guard gives the model a failed result instead.
         allowance = allowance_of(name, metadata)
         self._call_limits.on_tool_start(serialized, input_str, run_id=run_id, tool_call_id=tool_call_id)
-        self._begin(run_id, parent_run_id, Kind.TOOL, name, is_called=tool_call_id is not None)
+        is_called = tool_call_id is not None
+        self.in_flight.begin(run_id, parent_run_id, Kind.TOOL, name, self._clock(), is_called=is_called)
         self._tool_spans[run_id] = tool_span(name, tool_call_id, input_str)
         if tool_call_id is not None and allowance is not None:
             self._on_allowed(tool_call_id, allowance)
@@ -117,47 +121,20 @@ class RunCallback(ModelStream):
         self._end(run_id)
         self._call_limits.on_tool_error(error, run_id=run_id)
 
-    def on_chain_start(
+    def _begin(
         self,
-        serialized: dict[str, Any] | None,
-        inputs: Any,
-        *,
         run_id: UUID,
-        parent_run_id: UUID | None = None,
-        tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
-        **_: Any,
-    ) -> None:
-        # LangGraph tags the run of a node with its step.
-        is_node = any(tag.startswith("graph:step:") for tag in tags or ())
-        name = str((metadata or {}).get("langgraph_node", ""))
-        self._begin(run_id, parent_run_id, Kind.NODE if is_node else Kind.OTHER, name)
-
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
-        self._end(run_id)
-
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self._end(run_id)
-
-    def on_retriever_start(
-        self,
-        serialized: dict[str, Any] | None,
-        query: str,
+        parent: UUID | None,
+        kind: Kind,
+        name: str = "",
         *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **_: Any,
+        given: Any = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        self._begin(run_id, parent_run_id, Kind.OTHER)
+        self.in_flight.begin(run_id, parent, kind, name, self._clock())
 
-    def on_retriever_end(self, documents: Any, *, run_id: UUID, **_: Any) -> None:
-        self._end(run_id)
-
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self._end(run_id)
-
-    def _begin(self, run_id: UUID, parent: UUID | None, kind: Kind, name: str = "", *, is_called: bool = False) -> None:
-        self.in_flight.begin(run_id, parent, kind, name, self._clock(), is_called=is_called)
-
-    def _end(self, run_id: UUID) -> None:
+    def _end(self, run_id: UUID, output: Any = None) -> None:
         self.in_flight.end(run_id, self._clock())
+
+    def _fail(self, run_id: UUID, error: BaseException) -> None:
+        self._end(run_id)

@@ -7,7 +7,7 @@ fails at that chunk; its earlier output stays.
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from agentic_backend.errors import LimitReached, ModelError
-from agentic_backend.streaming.content import delta_of
+from agentic_backend.streaming.content import delta_of, is_only_text
 
 MOST_CALLS = 128
 """The most tool calls in one message."""
@@ -44,9 +44,15 @@ class SaidByCall:
 
     def add(self, message: AIMessage) -> None:
         """Count a chunk of the call's message, or all of it. Raises LimitReached or ModelError if it is too much."""
-        thought, text = delta_of(message)
-        size, calls = _bytes(text) + _bytes(thought) if thought else _bytes(text), 0
-        if has_calls := _has_calls(message):
+        calls, has_calls = 0, False
+        if is_only_text(message):
+            # Nearly all chunks of most models.
+            text = str(message.content)
+            size = len(text) if text.isascii() else _bytes(text)
+        else:
+            thought, text = delta_of(message)
+            size, has_calls = _bytes(text) + _bytes(thought), _has_calls(message)
+        if has_calls:
             arguments, calls = _arguments_of(message)
             size += arguments
             self._arguments += arguments

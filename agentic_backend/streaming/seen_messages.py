@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from agentic_backend.streaming.content import text_in
+
 
 class SeenMessages:
     """Owned by the exchange's StreamTranscoder."""
@@ -31,7 +33,7 @@ class SeenMessages:
 
     def repeats(self, message: AIMessage, namespace: tuple[str, ...]) -> bool:
         """Whether a parent returns its subgraph's message: a copy, or the message with the id that it got later."""
-        depth, signature = len(namespace), (message.text, *(str(call["id"]) for call in message.tool_calls))
+        depth, signature = len(namespace), (text_in(message), *(str(call["id"]) for call in message.tool_calls))
         before = self._depths.get(signature, -1)
         self._depths[signature] = depth
         if message.id is None:

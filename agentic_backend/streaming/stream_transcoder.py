@@ -354,7 +354,7 @@ class StreamTranscoder:
         held = self._texts.last
         if held is None or held.handed_over or message.tool_calls:
             return False
-        if held.text not in (clean(message.text), text_of(parts_of(message))):
+        if held.text not in (clean(delta_of(message)[1]), text_of(parts_of(message))):
             return False
         self._texts.replace(held, held._replace(message_id=message.id, handed_over=True))
         self._fallback.changed(message.id, held.draft.message.parts)

@@ -10,7 +10,7 @@ from langchain_core.messages.ai import UsageMetadata, add_usage
 from agentic_backend.growing_text import GrowingText
 from agentic_backend.normal_form import clean
 from agentic_backend.protocol.parts import Part, TextPart
-from agentic_backend.streaming.content import delta_of, parts_of
+from agentic_backend.streaming.content import delta_of, parts_of, text_in
 from agentic_backend.streaming.media import is_media
 
 # What is kept of a message beside its text, until its node returns it: blocks, and bytes of their data.
@@ -75,6 +75,13 @@ class Writing:
         if chunk.usage_metadata is not None:
             self._usage = add_usage(self._usage, chunk.usage_metadata)
 
+    def rest_of(self, text: str) -> str | None:
+        """What `text`, a complete one, adds to that of this message so far; None if it begins otherwise."""
+        if self._text.begins(text):
+            return text[self._text.length :]
+        streamed = clean(self.text)
+        return text[len(streamed) :] if text.startswith(streamed) else None
+
     @property
     def text(self) -> str:
         return self._text.joined()
@@ -112,7 +119,7 @@ class Writing:
 
     def copied_in(self, message: AIMessage, place: Place) -> bool:
         """Whether `message`, which the node at `place` returns, is a copy of this finished message."""
-        return self.ended and self.place == place and self.text in (message.text, delta_of(message)[1])
+        return self.ended and self.place == place and self.text in (text_in(message), delta_of(message)[1])
 
 
 def is_written(message: BaseMessage, writings: Iterable[Writing]) -> bool:
@@ -143,5 +150,4 @@ def rest_of_text(parts: Sequence[Part], writing: Writing | None) -> str:
     """What the text in `parts` adds to that which was streamed, such as a note of an image that can't be shown."""
     if writing is None or writing.text_block is None or not isinstance(parts[0], TextPart):
         return ""
-    streamed = clean(writing.text)
-    return parts[0].text[len(streamed) :] if parts[0].text.startswith(streamed) else ""
+    return writing.rest_of(parts[0].text) or ""

@@ -1,5 +1,6 @@
 """The REST calls of all doors."""
 
+from agentic_backend.transports.admin_agents_api import AdminAgentsApi
 from agentic_backend.transports.admin_api import AdminApi
 from agentic_backend.transports.attachments_api import AttachmentsApi
 from agentic_backend.transports.branches_api import BranchesApi
@@ -12,6 +13,7 @@ from agentic_backend.transports.feedback_api import FeedbackApi
 from agentic_backend.transports.info_api import InfoApi
 from agentic_backend.transports.metrics_api import MetricsApi
 from agentic_backend.transports.operation import Operation
+from agentic_backend.transports.playground_api import PlaygroundApi
 from agentic_backend.transports.query_api import QueryApi
 from agentic_backend.transports.rest import RestApi
 from agentic_backend.transports.search_api import SearchApi
@@ -42,12 +44,14 @@ def all_operations(services: DoorServices) -> list[Operation]:
         SessionConfigApi(services),
         UsageApi(services.usage),
         TrustApi(services.trust),
+        PlaygroundApi(services),
         SessionExportApi(services.sessions, services.session_export),
         SharingApi(services.sharing, services.agents),
         FeedbackApi(services.feedback, services.admin_reads),
         ChatRunsApi(services),
         UserDataApi(services),
         AdminApi(services.admin_reads),
+        AdminAgentsApi(services.agent_admin),
         SessionStreamApi(services),
         SignInApi(services),
     )

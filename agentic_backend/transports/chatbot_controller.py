@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import partial
 
+from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -12,7 +14,10 @@ from agentic_backend.errors import AgenticError, BadFrame, Unauthenticated
 from agentic_backend.protocol.close_codes import CONNECTION_LOST, closing_handshake
 from agentic_backend.protocol.frames import Authenticate
 from agentic_backend.relay.feed import open_feed
+from agentic_backend.telemetry.ids import log_ids, set_log_ids
+from agentic_backend.tracing.origin import Origin, current_origin, set_origin
 from agentic_backend.transports.classic import Classic
+from agentic_backend.transports.client_socket import SOCKET_IS_CLOSED, ClientSocket, Serving, closing_message
 from agentic_backend.transports.codecs import ChatV2, Codec
 from agentic_backend.transports.connection import Connection
 from agentic_backend.transports.credentials import token_of
@@ -21,7 +26,6 @@ from agentic_backend.transports.json_object import decode_object
 
 log = logging.getLogger(__name__)
 
-PATH = "/agentic/v1/chatbot/query/ws"
 SUBPROTOCOL = "chat.v2"
 
 
@@ -39,28 +43,43 @@ class ChatbotController:
         codec: Codec = ChatV2() if offered else Classic()
         await websocket.accept(SUBPROTOCOL if offered else None)
         self._door.kpi.connections.socket_opened(codec.name)
+        # The server serves the socket when all middlewares have returned: their frames take more memory than the rest.
+        serve: Serving = partial(self._serve, websocket, codec, current_origin(), log_ids())
+        websocket.scope["state"]["serve"] = serve
+
+    async def _serve(
+        self, handshake: HTTPConnection, codec: Codec, origin: Origin, ids: Mapping[str, object], socket: ClientSocket
+    ) -> None:
+        set_origin(origin)
+        set_log_ids(ids)
         code: int = CONNECTION_LOST
         try:
             with self._door.connections.unauthenticated():
-                user, tokens = await self._identify(websocket, codec)
-            with self._door.connections.one(), self._door.connections.of_user(user.id):
-                _admit(websocket)
+                user, tokens = await self._identify(handshake, socket, codec)
+            with self._door.connections.of_user(user.id):
+                socket.admit()
+                # Not to be kept while the socket is open.
+                del handshake, origin, ids
                 with open_feed(self._door.relay, codec.text_interval_s) as feed:
-                    connection = Connection(websocket, user, tokens, codec, feed, self._door)
+                    connection = Connection(socket, user, tokens, codec, feed, self._door)
+                    # It has the user's newest ones.
+                    del tokens
                     code = await connection.serve()
         except AgenticError as error:
             code = closing_handshake(error)
             self._door.kpi.connections.socket_refused(error.code)
             log.info("socket refused", extra={"code": error.code})
-            await self._close(websocket, code)
+            await self._close(socket, code)
         except WebSocketDisconnect:
             pass
         finally:
             self._door.kpi.connections.socket_closed(code)
 
-    async def _identify(self, websocket: WebSocket, codec: Codec) -> tuple[User, Tokens | None]:
+    async def _identify(
+        self, handshake: HTTPConnection, socket: ClientSocket, codec: Codec
+    ) -> tuple[User, Tokens | None]:
         """The user, from the header, the query string, the anonymous user, or the first frame; and the tokens."""
-        token = token_of(websocket, in_query=True)
+        token = token_of(handshake, in_query=True)
         if token is not None:
             user = await self._door.authenticator.authenticate(token)
             return user, Tokens(token, expires_at=user.expires_at)
@@ -68,7 +87,7 @@ class ChatbotController:
             return self._door.authenticator.anonymous, None
         try:
             async with asyncio.timeout(self._door.limits.authenticate_timeout_s):
-                frame = codec.read(decode_object(await websocket.receive_text()))
+                frame = codec.read(decode_object(await _first_text(socket)))
         except (TimeoutError, BadFrame, KeyError):
             raise Unauthenticated from None
         if not isinstance(frame, Authenticate):
@@ -76,17 +95,19 @@ class ChatbotController:
         user = await self._door.authenticator.authenticate(frame.access_token)
         return user, Tokens(frame.access_token, frame.refresh_token, user.expires_at)
 
-    async def _close(self, websocket: WebSocket, code: int) -> None:
+    async def _close(self, socket: ClientSocket, code: int) -> None:
         try:
             async with asyncio.timeout(self._door.limits.send_timeout_s):
-                await websocket.close(code)
-        except (TimeoutError, RuntimeError, WebSocketDisconnect):
-            # The client has disconnected, or doesn't read.
+                await socket.send(closing_message(code))
+        except SOCKET_IS_CLOSED:
+            # The client has disconnected, or doesn't read: a timeout is an OSError.
             pass
 
 
-def _admit(websocket: WebSocket) -> None:
-    """Raise the client's message limit to `limits.frame_bytes`."""
-    admit: Callable[[], None] | None = websocket.scope["state"].get("admit")
-    if admit is not None:
-        admit()
+async def _first_text(socket: ClientSocket) -> str:
+    """Raises WebSocketDisconnect, and KeyError if the message is bytes."""
+    message = await socket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect
+    text: str = message["text"]
+    return text

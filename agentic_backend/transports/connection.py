@@ -5,16 +5,14 @@ The controller's task reads, and a second task writes, so that the connection do
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
-
-from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import AgenticError, Forbidden, Internal
 from agentic_backend.protocol.close_codes import CONNECTION_LOST, CloseCode, closing
-from agentic_backend.protocol.events import FrameRefused, Pong
+from agentic_backend.protocol.events import Event, FrameRefused, Pong
 from agentic_backend.protocol.frames import (
     LONGEST_ID,
     Ask,
@@ -31,6 +29,7 @@ from agentic_backend.protocol.frames import (
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed
 from agentic_backend.tracing.origin import current_origin
+from agentic_backend.transports.client_socket import SOCKET_IS_CLOSED, ClientSocket, closing_message
 from agentic_backend.transports.codecs import Codec
 from agentic_backend.transports.credentials import seconds_left
 from agentic_backend.transports.door_services import DoorServices
@@ -42,9 +41,13 @@ from agentic_backend.transports.turns import turn_of
 
 log = logging.getLogger(__name__)
 
+PATH = "/agentic/v1/chatbot/query/ws"
+
 # The frames whose refusals are counted, with the metric's `call` label.
 _COUNTED = {"ask": "ask", "human_resume": "decision"}
 # Stands for a frame that is no JSON object. It has a type, because a frame without one is an ask.
+# The most characters that are sent at once.
+_FRAGMENT = 65_536
 _UNREADABLE: dict[str, Any] = {"type": False}
 
 
@@ -56,14 +59,14 @@ class Connection:
 
     def __init__(
         self,
-        websocket: WebSocket,
+        socket: ClientSocket,
         user: User,
         tokens: Tokens | None,
         codec: Codec,
         feed: Feed,
         services: DoorServices,
     ) -> None:
-        self._websocket = websocket
+        self._socket = socket
         self._user = user
         self._tokens = services.tokens.of(user.id)
         """The user's newest tokens."""
@@ -94,10 +97,7 @@ class Connection:
     async def _read(self) -> int:
         """Read until the client disconnects; return its close code, or CONNECTION_LOST."""
         while True:
-            try:
-                message = await self._websocket.receive()
-            except WebSocketDisconnect as gone:
-                return gone.code
+            message = await self._socket.receive()
             if message["type"] == "websocket.disconnect":
                 return int(message.get("code") or CONNECTION_LOST)
             if self._feed.close_code is not None:
@@ -129,9 +129,8 @@ class Connection:
         """The span of what the frame asks for, beneath which an exchange is that it begins."""
         if isinstance(frame, Ping) or not self._door.tracing.sends:
             return nullcontext()
-        path = self._websocket.scope["path"]
-        attributes = {"agentic.frame.type": frame.type, "network.protocol.name": "websocket", "url.path": path}
-        return self._door.tracing.call(f"{frame.type} {path}", attributes, failure)
+        attributes = {"agentic.frame.type": frame.type, "network.protocol.name": "websocket", "url.path": PATH}
+        return self._door.tracing.call(f"{frame.type} {PATH}", attributes, failure)
 
     async def _dispatch(self, frame: ClientFrame, request_id: str) -> None:
         first, self._may_sign_in = self._may_sign_in, False
@@ -248,31 +247,41 @@ class Connection:
         """`times` counts the refusals since the last log line; `request_id` belongs to the latest one."""
         log.info("frame refused", extra={"user_id": self._user.id, "code": code, "count": times, **more})
 
+    async def _show(self, event: Event) -> None:
+        # A codec may leave an event out.
+        for frame in self._codec.render(event):
+            await self._send(frame)
+
+    async def _send(self, frame: str) -> None:
+        """Send a frame; a long one in fragments, each once the client has read those before, so that no copies of it
+        pile up. Raises TimeoutError and SOCKET_IS_CLOSED.
+        """
+        for start in range(0, len(frame), _FRAGMENT):
+            is_last = start + _FRAGMENT >= len(frame)
+            text = frame[start : start + _FRAGMENT]
+            async with asyncio.timeout(self._door.limits.send_timeout_s):
+                await self._socket.send({"type": "websocket.send", "text": text, "more": not is_last})
+
     async def _write(self) -> None:
         try:
             async for event in self._feed:
-                for frame in self._codec.render(event):
-                    async with asyncio.timeout(self._door.limits.send_timeout_s):
-                        await self._websocket.send({"type": "websocket.send", "text": frame})
+                await self._show(event)
+                # Not to be kept while this waits for the next one.
+                del event
             async with asyncio.timeout(self._door.limits.send_timeout_s):
-                await self._websocket.close(self._feed.close_code or CloseCode.INTERNAL_ERROR)
+                await self._socket.send(closing_message(self._feed.close_code or CloseCode.INTERNAL_ERROR))
         except TimeoutError:
             # The client doesn't read, so a close frame would wait behind the unread data.
             log.info("client too slow", extra={"user_id": self._user.id})
             self._feed.end(CloseCode.TOO_SLOW)
-            self._abort()
-        except (WebSocketDisconnect, RuntimeError):
+            self._socket.abort()
+        except SOCKET_IS_CLOSED:
             # The socket closed during a send; the reader sees it too.
             pass
         except Exception as error:
             # If an event can't be sent, the socket must not stay open and silent.
             log.exception("socket failed", extra={"user_id": self._user.id}, exc_info=error)
-            self._abort()
+            self._socket.abort()
         finally:
             # The writer has ended: a reader that waits in `room` must continue.
             self._feed.end(CloseCode.INTERNAL_ERROR)
-
-    def _abort(self) -> None:
-        abort: Callable[[], None] | None = self._websocket.scope["state"].get("abort")
-        if abort is not None:
-            abort()

@@ -10,11 +10,14 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.agent_admin import AgentAdmin
 from agentic_backend.sessions.attachments import Attachments
 from agentic_backend.sessions.branches import Branches
 from agentic_backend.sessions.exchange_pages import ExchangePages
 from agentic_backend.sessions.feedback import FeedbackService
 from agentic_backend.sessions.kpi_report import KpiReports
+from agentic_backend.sessions.reruns import Reruns
+from agentic_backend.sessions.run_views import RunViews
 from agentic_backend.sessions.runs import Runs
 from agentic_backend.sessions.session_export import SessionExport
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
@@ -38,8 +41,11 @@ class DoorServices:
     attachments: Attachments
     sessions: SessionService
     branches: Branches
+    run_views: RunViews
+    reruns: Reruns
     reports: KpiReports
     admin_reads: AdminReads
+    agent_admin: AgentAdmin
     usage: UsageReports
     trust: TrustReports
     feedback: FeedbackService

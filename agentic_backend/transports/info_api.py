@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import date
 from functools import cached_property
 from importlib.metadata import version
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -43,6 +43,8 @@ FEATURES = (
     "usage",
 )
 """What a client may switch on because the server has it. docs/protocol.md says what each one means."""
+AUTHORS_FEATURES = ("playground",)
+"""Those that only developers and admins have."""
 
 
 class Versions(Value):
@@ -146,6 +148,8 @@ class ServerInfo(Value):
     deprecations: list[DeprecatedOperation]
     sharing: SharingView | None = absent()
     """Absent if sessions can't be shared."""
+    is_admin: Literal[True] | None = absent()
+    """Whether the caller may use the calls below `/admin`; absent for others."""
 
 
 class InfoApi:
@@ -159,7 +163,12 @@ class InfoApi:
 
     async def get_info(self, user: User) -> ServerInfo:
         """What this server is: its versions, doors, limits, features and deprecations."""
-        return self._info
+        info = self._info_of_authors if user.sees_details else self._info
+        return info.model_copy(update={"is_admin": True}) if user.is_admin else info
+
+    @cached_property
+    def _info_of_authors(self) -> ServerInfo:
+        return self._info.model_copy(update={"features": sorted([*self._info.features, *AUTHORS_FEATURES])})
 
     @cached_property
     def _info(self) -> ServerInfo:

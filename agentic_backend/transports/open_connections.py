@@ -34,32 +34,22 @@ class OpenConnections:
             self._unauthenticated -= 1
 
     @contextmanager
-    def one(self) -> Iterator[None]:
-        """Count a connection of the process. Raises RateLimited above the limit."""
-        with self._counted(None, self._at_most):
-            yield
-
-    @contextmanager
     def of_user(self, user_id: str) -> Iterator[None]:
-        """Count an open connection for its user. Raises RateLimited above the limit."""
-        with self._counted(user_id, self._of_user_at_most):
+        """Count an open connection of this user. Raises RateLimited above a limit."""
+        for key, at_most in ((None, self._at_most), (user_id, self._of_user_at_most)):
+            if at_most is not None and self._open[key] >= at_most:
+                raise RateLimited("Too many connections are open.", retry_after_s=_RETRY_AFTER_S)
+        self._open.update((None, user_id))
+        try:
             yield
+        finally:
+            self._open.subtract((None, user_id))
+            for key in (None, user_id):
+                if not self._open[key]:
+                    del self._open[key]
 
     def stream(self, user_id: str) -> ExitStack:
         """Count a stream of this user until the returned stack is closed. Raises RateLimited above a limit."""
         with ExitStack() as place:
-            place.enter_context(self.one())
             place.enter_context(self.of_user(user_id))
             return place.pop_all()
-
-    @contextmanager
-    def _counted(self, key: str | None, at_most: int | None) -> Iterator[None]:
-        if at_most is not None and self._open[key] >= at_most:
-            raise RateLimited("Too many connections are open.", retry_after_s=_RETRY_AFTER_S)
-        self._open[key] += 1
-        try:
-            yield
-        finally:
-            self._open[key] -= 1
-            if not self._open[key]:
-                del self._open[key]

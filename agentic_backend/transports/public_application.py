@@ -9,7 +9,8 @@ from starlette.types import ASGIApp
 from agentic_backend.kpi import Kpi
 from agentic_backend.transports.answer_counter import AnswerCounter
 from agentic_backend.transports.call_ids import CallIds
-from agentic_backend.transports.chatbot_controller import PATH, ChatbotController
+from agentic_backend.transports.chatbot_controller import ChatbotController
+from agentic_backend.transports.connection import PATH
 from agentic_backend.transports.documents import document_route
 from agentic_backend.transports.gate import Gate
 from agentic_backend.transports.page.page import Page

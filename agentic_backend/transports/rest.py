@@ -21,6 +21,7 @@ from agentic_backend.protocol.views import (
     MessagesView,
     SessionsView,
 )
+from agentic_backend.redaction import redact
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.stores.base import SessionChange, SessionQuery
 from agentic_backend.stores.records import SessionRecord
@@ -76,7 +77,12 @@ class RestApi:
         agents = self._door.agents.served_for(user)
         default = self._door.agents.get(None, user) if agents else None
         shown = [_agent_view(agent, agent is default) for agent in agents]
-        return AgentsView(agents=shown, chat_profiles=_profile_views(self._door.sessions.chat_profiles))
+        problems = [redact(problem, self._door.secrets) for problem in self._door.agents.reload_problems(user)]
+        return AgentsView(
+            agents=shown,
+            chat_profiles=_profile_views(self._door.sessions.chat_profiles),
+            reload_problems=problems or None,
+        )
 
     async def open_session(self, user: User, body: OpenSession) -> Session:
         """Open a session."""

@@ -1,8 +1,9 @@
 /**
  * The agents that the user may ask, which one a new conversation asks, and the user's favourites.
  *
- * Owns `state.agents`, `agentsError`, `chatProfiles`, `agentId` and `favourites`. The choice and the favourites are
- * remembered in this browser, by user.
+ * Owns `state.agents`, `agentsError`, `chatProfiles`, `reloadProblems`, `agentId` and `favourites`. The choice and the
+ * favourites are remembered in this browser, by user. `reloadProblems` are what keeps a changed catalog from being
+ * served; only authors and admins are told.
  */
 
 import { browserStorage } from "./browser-storage.js";
@@ -10,10 +11,19 @@ import { errorText } from "./error-words.js";
 
 const MOST_FAVOURITES = 100;
 
-export const noAgents = { agents: [], agentsError: null, chatProfiles: [], agentId: null, favourites: [] };
+export const noAgents = {
+  agents: [],
+  agentsError: null,
+  chatProfiles: [],
+  reloadProblems: [],
+  agentId: null,
+  favourites: [],
+};
 
 export class Agents {
   #owner;
+  /** The latest read: an earlier one may be answered later, and know less. */
+  #request = 0;
 
   constructor(api, store, owner) {
     Object.assign(this, { api, store });
@@ -22,12 +32,16 @@ export class Agents {
   }
 
   async read() {
+    const request = ++this.#request;
     try {
-      const { agents, chat_profiles: chatProfiles = [] } = await this.api.agents();
+      const read = await this.api.agents();
+      if (request !== this.#request) return;
+      const { agents, chat_profiles: chatProfiles = [], reload_problems: reloadProblems = [] } = read;
       const chosen = agents.find(({ id }) => id === this.store.state.agentId) ?? agents.find((agent) => agent.default);
       const agentId = (chosen ?? agents[0])?.id ?? null;
-      this.store.set({ agents, chatProfiles, agentsError: null, agentId });
+      this.store.set({ agents, chatProfiles, reloadProblems, agentsError: null, agentId });
     } catch (error) {
+      if (request !== this.#request) return;
       // Without a valid token the socket closes too, and the page says that.
       this.store.set({ agentsError: error.status === 401 ? null : errorText(error) });
     }

@@ -9,12 +9,20 @@ import { parseExactly } from "./client/exact-json.js";
 const TIMEOUT_MS = 20_000;
 
 export class ApiError extends Error {
-  constructor({ status = 0, code = "unreachable", content = "The server can't be reached.", requestId = null } = {}) {
+  /** `problems` are what is wrong with YAML that was refused, each at its place. */
+  constructor({
+    status = 0,
+    code = "unreachable",
+    content = "The server can't be reached.",
+    requestId = null,
+    problems = [],
+  } = {}) {
     super(content);
     this.status = status;
     this.code = code;
     this.content = content;
     this.requestId = requestId;
+    this.problems = problems;
   }
 }
 
@@ -153,6 +161,21 @@ export class Api {
     return this.#call("GET", `exchanges/${encodeURIComponent(exchangeId)}/trust`);
   }
 
+  /** The steps of a run: a RunView. */
+  steps(exchangeId) {
+    return this.#call("GET", `exchanges/${encodeURIComponent(exchangeId)}/steps`);
+  }
+
+  /** The graphs of an agent and its crew: a GraphsView. */
+  graph(agentId) {
+    return this.#call("GET", `agents/${encodeURIComponent(agentId)}/graph`);
+  }
+
+  /** Runs an exchange again from a step of its graph, in a branch: `{session_id, exchange_id}`. */
+  rerun(exchangeId, graphStep) {
+    return this.#call("POST", `exchanges/${encodeURIComponent(exchangeId)}/rerun`, { body: { graph_step: graphStep } });
+  }
+
   /** Uploads a file: the attachment. `onProgress` gets the part that was sent, from 0 to 1. */
   async upload(file, { onProgress, signal }) {
     const headers = await this.#headers();
@@ -184,6 +207,16 @@ export class Api {
   /** Deletes an attachment that was not sent. */
   removeAttachment(id) {
     return this.#call("DELETE", `attachments/${encodeURIComponent(id)}`);
+  }
+
+  /** Calls what has no method here: what is loaded later knows its own paths. Raises ApiError. */
+  call(method, path, options) {
+    return this.#call(method, path, options);
+  }
+
+  /** As `call`, for a GET of what is no JSON: a Blob. */
+  async file(path) {
+    return (await this.#fetched(path)).blob();
   }
 
   async #call(method, path, { query = {}, body, keepalive } = {}) {
@@ -247,7 +280,8 @@ function parsed(text) {
 function apiError(status, answer) {
   const error = answer?.error;
   if (error?.code) {
-    return new ApiError({ status, code: error.code, content: error.content, requestId: error.request_id });
+    const { code, content, request_id: requestId, problems } = error;
+    return new ApiError({ status, code, content, requestId, problems });
   }
   return new ApiError({ status, code: "internal", content: `The server answered with status ${status}.` });
 }

@@ -104,12 +104,12 @@ export class Asking {
     }
   }
 
-  /** An event of an exchange came: does it acknowledge an ask? */
-  acknowledge(event) {
+  /** An event of an exchange came: does it acknowledge an ask? `mayBegin`: it may be of a session that an ask began. */
+  acknowledge(event, { mayBegin }) {
     const open = this.state.now.sessionId;
     for (const { client_exchange_id: id, session_id: sessionId = null, message } of this.#asks.frames) {
       const isOfSession =
-        sessionId === event.session_id || (!sessionId && (open === null || event.session_id !== open));
+        sessionId === event.session_id || (!sessionId && mayBegin && (open === null || event.session_id !== open));
       if (isOfSession && begins({ clientExchangeId: id, asked: message }, event)) this.#asks.forget(id);
     }
   }

@@ -18,7 +18,6 @@ import { Gaps } from "./gaps.js";
 import { LEAP, PAGE, readHistory } from "./history.js";
 import { Queries } from "./queries.js";
 import { questionOf } from "./questions.js";
-import { sessionInAddress, showSessionInAddress, takeRankInAddress } from "./location.js";
 import { OpenState, nothingOpen } from "./open-state.js";
 import { isOngoing } from "./client/transcript-exchange.js";
 import { askedFiles, askedText } from "./timeline.js";
@@ -37,6 +36,7 @@ const FOLLOW_AGAIN_S = 2;
 
 export class Conversation {
   #state;
+  #address;
   #asking;
   #decisions;
   #gaps;
@@ -46,9 +46,10 @@ export class Conversation {
   #followedExchange = null;
   #followTimer = null;
 
-  /** `owner` names the user. */
-  constructor({ api, store, sessions, branches, drafts, feedback, owner }) {
+  /** `owner` names the user, `address` is where it shows what is open; see location.js. */
+  constructor({ api, store, sessions, branches, drafts, feedback, owner, address }) {
     Object.assign(this, { api, sessions, branches, drafts, feedback });
+    this.#address = address;
     /** Set once by the composition root: the connection needs this object's callbacks first. */
     this.connection = null;
     this.#state = new OpenState(store);
@@ -65,13 +66,13 @@ export class Conversation {
     this.#leave();
     if (this.drafts.of(null).mode) this.drafts.change(null, { mode: undefined });
     this.#set(nothingOpen);
-    showSessionInAddress(null, { replace });
+    this.#address.show(null, { replace });
   }
 
   /** Opens what the address names. */
   openAddressed() {
-    const id = sessionInAddress();
-    const rank = takeRankInAddress();
+    const id = this.#address.session();
+    const rank = this.#address.takeRank();
     if (id && id === this.#open.sessionId) return rank !== null && this.showRank(rank);
     if (id) this.open(id, { rank });
     else if (this.#open.sessionId) this.startNew();
@@ -83,7 +84,7 @@ export class Conversation {
     const { opening } = this.#state;
     const known = { session: this.sessions.find(sessionId), transcript: shown, loading: true };
     this.#set({ ...nothingOpen, ...how, ...known, sessionId });
-    showSessionInAddress(sessionId);
+    this.#address.show(sessionId);
     try {
       const session = await this.api.session(sessionId);
       const readFrom = Math.max(0, session.next_rank - PAGE);
@@ -211,6 +212,13 @@ export class Conversation {
     return this.api.trust(exchange.id);
   }
 
+  /** Runs the exchange again from a step of its graph, in a branch, and opens that. Raises ApiError. */
+  async rerun(exchange, graphStep) {
+    const { opening } = this.#state;
+    const { session_id: sessionId } = await this.api.rerun(exchange.id, graphStep);
+    if (opening === this.#state.opening) await this.open(sessionId);
+  }
+
   /** Ends the session for good, with what runs in it. Raises ApiError. */
   async end() {
     const { sessionId } = this.#open;
@@ -256,9 +264,11 @@ export class Conversation {
     if (event.session) this.#learn(event.session);
     if (event.type === "session_deleted") return this.#deleted(event.session_id);
     if (event.refused) return this.#frameRefused(event);
-    if (event.exchange_id) this.#asking.acknowledge(event);
+    // What still comes of a session that was left begins no new one, whatever was asked there.
+    const mayBegin = event.type === "started" || !this.#state.wasOpen(event.session_id);
+    if (event.exchange_id) this.#asking.acknowledge(event, { mayBegin });
     if (!event.session_id) return this.#queries.received(event);
-    if (this.#open.sessionId === null && answersAsk(this.#open.transcript, event)) this.#named(event);
+    if (this.#open.sessionId === null && mayBegin && answersAsk(this.#open.transcript, event)) this.#named(event);
     if (event.session_id === this.#open.sessionId) this.#open.loading || this.#apply(event);
     else if (event.type === "started") this.connection.send({ type: "unfollow", session_id: event.session_id });
   }
@@ -286,7 +296,7 @@ export class Conversation {
     this.#set({ sessionId, session });
     if (session) this.branches.begin(session);
     this.drafts.name(sessionId);
-    showSessionInAddress(sessionId, { replace: true });
+    this.#address.show(sessionId, { replace: true });
   }
 
   /** A session is gone, by whatever window. What is written in the open one is not. */
@@ -322,7 +332,7 @@ export class Conversation {
     this.#leave();
     this.drafts.move(from, session.id);
     this.#set({ ...nothingOpen, sessionId: session.id, session, transcript: below(transcript, rank) });
-    showSessionInAddress(session.id);
+    this.#address.show(session.id);
     this.sessions.learn(session);
     this.branches.show(session);
     return true;
@@ -334,7 +344,7 @@ export class Conversation {
     const other = this.#forking.giveUp();
     if (!other) return this.#follow();
     this.drafts.move(sessionId, other);
-    showSessionInAddress(other, { replace: true });
+    this.#address.show(other, { replace: true });
     this.open(other, { refusal });
   }
 
@@ -370,7 +380,7 @@ export class Conversation {
   }
 
   #leave() {
-    this.#state.opening += 1;
+    this.#state.leave();
     this.#decisions.leave();
     this.#gaps.leave();
     if (this.#open.sessionId) this.connection?.send({ type: "unfollow", session_id: this.#open.sessionId });

@@ -33,12 +33,12 @@ export class Drafts {
   #changed = new Set();
   #timer = null;
 
-  /** `owner` names the user. */
-  constructor(store, owner) {
+  /** `owner` names the user, `kind` is that of the rows. */
+  constructor(store, owner, kind = "drafts") {
     this.store = store;
     addEventListener("pagehide", () => this.flush());
     document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && this.flush());
-    this.#rows = new KeptRows("drafts", owner, BOUNDS, (id, draft) => this.#changedElsewhere(id, draft));
+    this.#rows = new KeptRows(kind, owner, BOUNDS, (id, draft) => this.#changedElsewhere(id, draft));
     const own = this.#rows.all().filter(([id]) => !id.startsWith(TAB));
     this.store.set({ drafts: Object.fromEntries(own.map(([id, draft]) => [id, draft])) });
     for (const [id] of own) this.#unqueueStale(id);

@@ -17,6 +17,8 @@ const SENTENCES = {
   session_not_found: "This conversation does not exist.",
   exchange_not_found: "This answer does not exist.",
   agent_not_found: "This agent does not exist.",
+  agent_conflict: "The agent has been changed meanwhile.",
+  agent_invalid: "The agent's entry is not accepted.",
   attachment_not_found: "This file does not exist.",
   attachment_sent: "This file was sent: it is deleted with its conversation.",
   not_found: "This does not exist.",

@@ -13,7 +13,7 @@ export const SENT_WITHIN_MS = 86_400_000;
 /** When a user has signed out here: their other tabs keep nothing any more. */
 const SIGNED_OUT = "chat.signed-out";
 
-const KINDS = { drafts: "chat.draft", asks: "chat.ask" };
+const KINDS = { drafts: "chat.draft", asks: "chat.ask", trials: "chat.trial", entries: "chat.entry" };
 
 const prefixOf = (kind, owner) => `${KINDS[kind]}/${encodeURIComponent(owner)}/`;
 

@@ -1,7 +1,7 @@
 /**
  * The address bar: `#s=<session id>` names the open conversation, `/<rank>` behind it a message in it, `#token=…`
  * brings a developer's token, and `#state=…&code=…` Keycloak's answer to a sign-in. `#share/…` is the secret of a link
- * to what somebody shares.
+ * to what somebody shares. `#admin/…` is a place of the administration; see admin/route.js.
  *
  * What proves who somebody is leaves the address at once. A developer's token is kept for this tab only (memory and
  * sessionStorage), a sign-in's answer not at all.
@@ -58,5 +58,14 @@ export const shareInAddress = () => /^#share\/([\w-]+)$/.exec(location.hash)?.[1
 
 /** Puts a link's secret back into the address. */
 export const showShareInAddress = (secret) => history.replaceState(null, "", address(`share/${secret}`));
+
+/** The place of the administration that the address names, or null. */
+export const adminInAddress = () => /^#admin\/(.+)$/.exec(location.hash)?.[1] ?? null;
+
+/** Puts a place of the administration back into the address. */
+export const showAdminInAddress = (place) => history.replaceState(null, "", address(`admin/${place}`));
+
+/** Where a conversation shows and finds what is open: in the address. */
+export const pageAddress = { session: sessionInAddress, takeRank: takeRankInAddress, show: showSessionInAddress };
 
 const address = (hash) => location.pathname + location.search + (hash ? `#${hash}` : "");

@@ -17,7 +17,7 @@ import { Entries } from "./entries.js";
 import { Feedback, noFeedback } from "./feedback.js";
 import { Drafts } from "./drafts.js";
 import { forgetRows } from "./kept-rows.js";
-import { sessionInAddress, shareInAddress } from "./location.js";
+import { adminInAddress, pageAddress, sessionInAddress, shareInAddress } from "./location.js";
 import { Notifications } from "./notifications.js";
 import { nothingOpen } from "./open-state.js";
 import { SessionSearch, noSearch } from "./session-search.js";
@@ -36,6 +36,7 @@ render(html`<${SigningIn} />`, page);
 try {
   const signIn = await signedIn();
   if (shareInAddress()) await openShare(signIn, shareInAddress());
+  else if (adminInAddress()) await openAdministration(signIn);
   else openChat(signIn);
 } catch (error) {
   if (!(error instanceof SignInError)) throw error;
@@ -49,16 +50,16 @@ async function openShare(signIn, secret) {
   addEventListener("hashchange", () => location.reload());
 }
 
-function openChat(signIn) {
-  const { user, owner } = signIn;
-  const store = new Store({ ...nothingKnown(), user });
+async function openAdministration(signIn) {
+  const { openAdmin } = await import("./admin/admin.js");
   const api = new Api(root, () => signIn.tokens());
-  const chat = chatOf({ api, store, owner });
-  chat.conversation.connection = connectionOf({ signIn, api, store, ...chat });
-  if (sessionInAddress()) chat.conversation.openAddressed();
-  const actions = actionsOf({ signIn, api, store, ...chat });
-  new Costs(api, store);
-  followAddress(signIn, chat.conversation);
+  openAdmin({ page, api, owner: signIn.owner, newChat: (how) => wired(signIn, how) });
+}
+
+function openChat(signIn) {
+  const { store, actions } = wired(signIn);
+  if (sessionInAddress()) actions.conversation.openAddressed();
+  followAddress(signIn, actions.conversation);
   store.subscribe((state) =>
     render(
       html`<${KnownAgents.Provider} value=${state.agents}><${Page} state=${state} actions=${actions} /><//>`,
@@ -66,14 +67,31 @@ function openChat(signIn) {
     ),
   );
   actions.connect();
-  readMore({ api, store, ...chat });
+}
+
+/** A chat's state, and what is done to it; `address` and `kept` are Conversation's and Drafts'. */
+function wired(signIn, { address = pageAddress, kept = "drafts" } = {}) {
+  const { user, owner } = signIn;
+  const store = new Store({ ...nothingKnown(), user });
+  const api = new Api(root, () => signIn.tokens());
+  const chat = chatOf({ api, store, owner, address, kept });
+  const connection = connectionOf({ signIn, api, store, ...chat });
+  chat.conversation.connection = connection;
+  new Costs(api, store);
+  const connect = () => {
+    connection.connect();
+    readMore({ api, store, ...chat });
+  };
+  return { store, actions: { ...actionsOf({ signIn, api, store, ...chat }), connect } };
 }
 
 function nothingKnown() {
   return {
     ...noAgents,
     limits: null,
+    isAdmin: false,
     sharing: null,
+    isAuthor: false,
     sessions: noSessions,
     search: noSearch,
     unread: new Set(),
@@ -91,11 +109,11 @@ function nothingKnown() {
 }
 
 /** What keeps the state; `owner` names the user. */
-function chatOf({ api, store, owner }) {
+function chatOf({ api, store, owner, address, kept }) {
   const unread = new Unread(store, owner);
   const sessions = new Sessions(api, store, unread);
   const branches = new Branches(api, store);
-  const drafts = new Drafts(store, owner);
+  const drafts = new Drafts(store, owner, kept);
   const feedback = new Feedback(api, store);
   return {
     unread,
@@ -104,14 +122,14 @@ function chatOf({ api, store, owner }) {
     drafts,
     agents: new Agents(api, store, owner),
     attachments: new Attachments(api, store, drafts),
-    conversation: new Conversation({ api, store, sessions, branches, drafts, feedback, owner }),
+    conversation: new Conversation({ api, store, sessions, branches, drafts, feedback, owner, address }),
     undo: new Undo(store),
     notifications: new Notifications(store, (unseen) => store.set({ unseen })),
   };
 }
 
 function connectionOf({ signIn, api, store, sessions, branches, conversation, agents, notifications }) {
-  let wasOpen = false;
+  let isFollowing = false;
   const connection = new Connection({
     url: socketUrl(new URL(".", document.baseURI)),
     tokens: (wanted) => signIn.tokens(wanted),
@@ -119,11 +137,13 @@ function connectionOf({ signIn, api, store, sessions, branches, conversation, ag
       conversation.connected();
       // Its answer says when to read the list.
       connection.send({ type: "follow_sessions" });
-      // The page reads it first while it connects.
-      if (wasOpen || store.state.agentsError) readMore({ api, store, agents });
-      wasOpen = true;
     },
     onEvent(event) {
+      // It comes on each new socket, and after a reload. The page reads first while it connects.
+      if (event.type === "following_sessions") {
+        if (isFollowing || store.state.agentsError) readMore({ api, store, agents });
+        isFollowing = true;
+      }
       sessions.received(event);
       branches.received(event);
       conversation.received(event);
@@ -144,7 +164,7 @@ function connectionOf({ signIn, api, store, sessions, branches, conversation, ag
 function followAddress(signIn, conversation) {
   addEventListener("hashchange", () => {
     // What somebody shares is another page, and nothing that is in this one is for another user.
-    if (shareInAddress() || signIn.isSucceeded?.()) location.reload();
+    if (shareInAddress() || adminInAddress() || signIn.isSucceeded?.()) location.reload();
     else conversation.openAddressed();
   });
 }
@@ -158,7 +178,6 @@ function actionsOf({ signIn, api, store, unread, drafts, ...chat }) {
     entries: new Entries({ store, sessions, conversation, undo }),
     search: new SessionSearch(api, store),
     sidebar: new SidebarView(store),
-    connect: () => conversation.connection.connect(),
     /** Opens a session, at the message of that rank if one is given. */
     openSession(id, rank = null) {
       if (id !== store.state.conversation.sessionId) conversation.open(id, { rank });
@@ -184,8 +203,8 @@ function readMore({ api, store, agents }) {
 
 async function readLimits(api, store) {
   try {
-    const { limits, sharing = null } = await api.info();
-    store.set({ limits, sharing });
+    const { limits, features, sharing = null, is_admin: isAdmin = false } = await api.info();
+    store.set({ limits, sharing, isAdmin, isAuthor: features.includes("playground") });
   } catch {
     // The server tells of a limit when it is reached, and the next connection asks again.
   }

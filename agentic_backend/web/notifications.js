@@ -30,7 +30,7 @@ export async function switchNotifications(isOn) {
 }
 
 export class Notifications {
-  /** The last exchange of the conversation that is open: `{sessionId, key, since, isWaiting}` while it goes on. */
+  /** The last exchange of the conversation that is open: `{key, since, isWaiting}` while it goes on. */
   #watched = null;
   /** What goes on in all conversations, by session: `{since, isWaiting}`. */
   #active = new Map();
@@ -69,17 +69,17 @@ export class Notifications {
     return { isWaiting };
   }
 
-  #follow({ conversation: { sessionId, session, transcript }, agents }) {
+  #follow({ conversation: { session, transcript }, agents }) {
     const last = transcript.exchanges.at(-1);
     const before = this.#watched;
     const isWaiting = last?.status === "awaiting_human";
-    const isSame = before !== null && before.sessionId === sessionId && before.key === last?.key;
+    const isSame = before !== null && before.key === last?.key;
     const goesOn = last !== undefined && isOngoing(last);
     if (isSame && document.hidden && (goesOn ? isWaiting && !before.isWaiting : true)) {
       this.#tell(nameOf(session?.agent_id, agents), last?.status, Date.now() - before.since);
     }
     const since = isSame && !(before.isWaiting && !isWaiting) ? before.since : Date.now();
-    this.#watched = goesOn ? { sessionId, key: last.key, since, isWaiting } : null;
+    this.#watched = goesOn ? { key: last.key, since, isWaiting } : null;
   }
 
   #tell(name, status, tookMs) {

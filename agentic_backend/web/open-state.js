@@ -25,8 +25,12 @@ export const nothingOpen = {
   marked: null,
 };
 
+const MOST_LEFT = 100;
+
 export class OpenState {
   opening = 0;
+  /** The ids of the sessions that were open, the latest last. */
+  #left = new Set();
 
   constructor(store) {
     this.store = store;
@@ -38,6 +42,20 @@ export class OpenState {
 
   set(patch) {
     this.store.set({ conversation: { ...this.now, ...patch } });
+  }
+
+  /** Another conversation is about to be opened. */
+  leave() {
+    this.opening += 1;
+    const { sessionId } = this.now;
+    if (!sessionId) return;
+    this.#left.delete(sessionId);
+    this.#left.add(sessionId);
+    if (this.#left.size > MOST_LEFT) this.#left.delete(this.#left.values().next().value);
+  }
+
+  wasOpen(sessionId) {
+    return this.#left.has(sessionId);
   }
 
   exchange(id) {

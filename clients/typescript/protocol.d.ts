@@ -178,6 +178,8 @@ export interface ErrorInfo {
   readonly retry_after_s?: number;
   /** For developers and admins only. */
   readonly detail?: ErrorDetail;
+  /** Of a refused agent's entry: each at its place. */
+  readonly problems?: readonly Problem[];
 }
 
 /** The exchange failed; its `final` follows. */
@@ -479,6 +481,16 @@ export interface Ping {
 /** Answers a `ping`. */
 export interface Pong {
   readonly type: "pong";
+}
+
+/** What is wrong at one place of a text; lines and columns count from 1. */
+export interface Problem {
+  /** What is wrong, in words. */
+  readonly message: string;
+  /** The line, if it is known. */
+  readonly line?: number;
+  /** The column, if it is known. */
+  readonly column?: number;
 }
 
 /** The log lacks the client's place: the client drops all that it shows of the exchange. */

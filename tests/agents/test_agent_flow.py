@@ -14,13 +14,13 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.runtime import Runtime
 from support.recorded_agents import agent_services, context_of, echoing_graph, entry_of
-from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph, GraphFlow, StreamPart
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
 from agentic_backend.errors import AgentUnavailable, Unauthenticated
 from agentic_backend.offline.model import OfflineChatModel
+from agentic_backend.testing import ScriptedModel, call
 
 TOKEN = "the-access-token"
 
@@ -46,8 +46,7 @@ async def tool_results(agent: AgentFlow) -> list[str]:
 def agent_that_calls(*tools: StructuredTool) -> CompiledGraph:
     """An agent that calls its tools one after the other, each in a message of its own."""
 
-    turns = [Turn(calls=[call(tool.name, f"call{place}")]) for place, tool in enumerate(tools)]
-    return create_agent(TurnModel(turns=[*turns, Turn("done")]), tools=tools)
+    return create_agent(ScriptedModel(*(call(tool.name) for tool in tools), "done"), tools=tools)
 
 
 def test_a_tuning_field_is_its_text_or_the_default() -> None:

@@ -1,5 +1,6 @@
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -220,12 +221,13 @@ def test_a_class_path_that_cannot_be_served_is_a_problem_of_its_agent_alone(
 
 
 def test_problems_are_in_the_order_of_the_lines(manager_of: Load) -> None:
-    manager = manager_of(entry("one", "nothing"), entry("two", more="nmae: x"), entry("three"), "id: four")
+    bad = "id: four, class_path: m"
+    manager = manager_of(entry("one", "nothing"), entry("two", more="nmae: x"), entry("three"), bad)
     assert ids(manager) == ["three"]
     assert [problem.line for problem in manager.problems] == [2, 3, 5]
 
 
-@pytest.mark.parametrize("bad", ["id: bad", "id: bad, class_path: 'author_module:graph', model: none"])
+@pytest.mark.parametrize("bad", ["id: bad, class_path: m", "id: bad, class_path: 'author_module:graph', model: none"])
 def test_a_bad_entry_is_unavailable(manager_of: Load, bad: str) -> None:
     manager = manager_of(bad, entry("good"))
     with pytest.raises(AgentUnavailable, match="The agent 'bad' is not available"):
@@ -249,7 +251,12 @@ def test_unknown_and_disabled_agents_are_not_found(manager_of: Load) -> None:
 
 def test_the_first_served_agent_is_the_default_unless_another_says_so(manager_of: Load) -> None:
     off = "enabled: false, default: true"
-    assert manager_of(entry("off", more=off), "id: bad", entry("a"), entry("b")).get(None, ANYBODY).settings.id == "a"
+    assert (
+        manager_of(entry("off", more=off), "id: bad, class_path: m", entry("a"), entry("b"))
+        .get(None, ANYBODY)
+        .settings.id
+        == "a"
+    )
     assert manager_of(entry("a"), entry("b", more="default: true")).get(None, ANYBODY).settings.id == "b"
 
 
@@ -265,6 +272,21 @@ def test_an_agent_is_for_those_who_have_one_of_its_roles(manager_of: Load) -> No
         manager.get("vualt", ANYBODY)
     with pytest.raises(Forbidden, match="no access to any agent"):
         manager_of(entry("vault", more="access: {roles: [keeper]}")).get(None, ANYBODY)
+
+
+def test_what_a_reload_found_wrong_is_told_to_developers_and_admins_until_one_is_served(manager_of: Load) -> None:
+    manager = manager_of(entry("open"))
+    admin, developer = replace(ANYBODY, is_admin=True), replace(ANYBODY, is_developer=True)
+    manager.reload_ended(["agents_catalog.yaml:6:5: wrong"])
+    # As agents of the database do when they change.
+    manager.become(manager_of(entry("open")))
+    assert [list(manager.reload_problems(user)) for user in (ANYBODY, admin, developer)] == [
+        [],
+        ["agents_catalog.yaml:6:5: wrong"],
+        ["agents_catalog.yaml:6:5: wrong"],
+    ]
+    manager.reload_ended()
+    assert not manager.reload_problems(admin)
 
 
 def test_a_second_default_is_told_and_served(manager_of: Load) -> None:
@@ -323,7 +345,7 @@ def test_a_leader_has_a_class_that_leads_and_nobody_else_has(manager_of: Load) -
     ]
 
 
-@pytest.mark.parametrize("entries", [[], ["id: bad"], ["id: off, class_path: 'm:n', enabled: false"]])
+@pytest.mark.parametrize("entries", [[], ["id: bad, class_path: m"], ["id: off, class_path: 'm:n', enabled: false"]])
 def test_a_catalog_without_an_agent_to_serve_stops_the_start(manager_of: Load, entries: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
         manager_of(*entries)

@@ -1,5 +1,6 @@
 """Authors' modules: which of the imported ones are theirs."""
 
+import gc
 import sys
 from types import ModuleType
 
@@ -22,3 +23,23 @@ def test_a_module_that_can_not_be_asked_keeps_no_others_from_being_found(monkeyp
     assert __file__ in {str(file) for file in modules.files}
     modules.put_aside().put_back()
     assert isinstance(sys.modules["lazy_of_the_tests"], Lazy)
+
+
+def test_modules_that_are_imported_while_the_garbage_collector_runs_keep_none_from_being_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    thresholds = gc.get_threshold()
+
+    def import_another(phase: str, info: dict[str, int]) -> None:
+        name = f"another_of_the_tests_{len(sys.modules)}"
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+
+    modules = AuthorsModules()
+    gc.callbacks.append(import_another)
+    gc.set_threshold(50)
+    try:
+        modules.noted()
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(import_another)
+    assert __file__ in {str(file) for file in modules.files}

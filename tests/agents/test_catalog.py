@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agentic_backend.agents.catalog import AgentsCatalog, AgentSettings, read_catalog
+from agentic_backend.agents.catalog import AgentsCatalog, AgentSettings, KnownNames, read_catalog
 from agentic_backend.config.located_yaml import ConfigError
 
 MODELS = ["default", "fast"]
@@ -14,7 +14,7 @@ MCP_SERVERS = ["files", "web"]
 def catalog(tmp_path: Path, content: str) -> AgentsCatalog:
     path = tmp_path / "agents.yaml"
     path.write_text(content)
-    return read_catalog(path, MODELS, MCP_SERVERS)
+    return read_catalog(path, KnownNames(MODELS, MCP_SERVERS))
 
 
 def refusal(tmp_path: Path, content: str) -> str:
@@ -123,7 +123,7 @@ def test_tools_are_named_or_meant_by_a_pattern(require: Any, asked: list[str], u
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ("{id: x, class_paht: 'm:n'}", "class_path: the key 'class_path' is required"),
+        ("{id: x, class_paht: 'm:n'}", "class_paht: unknown key 'class_paht'; did you mean 'class_path'?"),
         ("{id: x, class_path: 'm:n', nmae: y}", "nmae: unknown key 'nmae'; did you mean 'name'?"),
         ("{id: 5, class_path: 'm:n'}", "id: expected an id of at most 64 letters, digits, '_', '.', '-'"),
         ("{id: 'a b', class_path: 'm:n'}", "id: expected an id of at most 64 letters"),
@@ -212,7 +212,7 @@ def test_the_later_of_two_equal_ids_is_bad(tmp_path: Path, first: str) -> None:
 
 
 def test_the_id_of_a_bad_entry_is_read_where_it_can_be(tmp_path: Path) -> None:
-    found = catalog(tmp_path, "agents:\n- {id: x}\n- {id: [x], class_path: 'm:n'}\n- text\n")
+    found = catalog(tmp_path, "agents:\n- {id: x, class_path: m}\n- {id: [x], class_path: 'm:n'}\n- text\n")
     assert [(entry.id, entry.settings) for entry in found.entries] == [("x", None), (None, None), (None, None)]
 
 
@@ -254,7 +254,7 @@ def test_an_id_that_yaml_reads_as_no_text_is_one_problem(tmp_path: Path, word: s
 def test_an_unknown_chat_profile_is_a_problem_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "catalog.yaml"
     path.write_text("agents:\n  - id: a\n    class_path: a:b\n    chat: {profile: compcat}\n")
-    [problem] = read_catalog(path, ["default"], chat_profiles=["default", "compact"]).problems
+    [problem] = read_catalog(path, KnownNames(["default"], chat_profiles=["default", "compact"])).problems
     assert str(problem).endswith(
         ":4:21: agents[0].chat.profile: there is no chat profile 'compcat'; did you mean 'compact'?"
     )

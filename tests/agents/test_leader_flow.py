@@ -13,7 +13,6 @@ from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 from pydantic import BaseModel
 from support.recorded_agents import agent_services, context_of, entry_of
-from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph, GraphFlow
 from agentic_backend.agents.delegation import Handoff
@@ -21,6 +20,7 @@ from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp import delegation_tool_name
+from agentic_backend.testing import ScriptedModel, call
 
 
 def graph_of(node: Any, **options: Any) -> CompiledGraph:
@@ -46,8 +46,8 @@ def tools_for(*experts: AgentFlow) -> list[BaseTool]:
 
 async def led(tools: list[BaseTool], *questions: str) -> tuple[list[ToolMessage], list[Any]]:
     """The results of these questions, put to the first expert at once by a leader, and the handoffs that it told."""
-    calls = [call(tools[0].name, f"call_{number}", question=text) for number, text in enumerate(questions)]
-    leader = create_agent(TurnModel(turns=[Turn(calls=calls), Turn("done")]), tools)
+    calls = [call(tools[0].name, question=text) for text in questions]
+    leader = create_agent(ScriptedModel(calls, "done"), tools)
     told, results = [], []
     async for mode, payload in leader.astream({"messages": [HumanMessage("go")]}, stream_mode=["custom", "updates"]):
         if mode == "custom":
@@ -79,9 +79,7 @@ async def test_an_expert_with_a_structured_response_answers_with_its_json() -> N
     class Depth(BaseModel):
         metres: int
 
-    graph = create_agent(
-        TurnModel(turns=[Turn(calls=[call("Depth", "one", metres=5)])]), tools=[], response_format=ToolStrategy(Depth)
-    )
+    graph = create_agent(ScriptedModel(call("Depth", metres=5)), tools=[], response_format=ToolStrategy(Depth))
     [result], _ = await led(tools_for(expert(graph)), "how deep?")
     assert (result.status, result.text) == ("success", '{"metres":5}')
 
@@ -135,8 +133,8 @@ async def test_an_expert_that_pauses_for_a_person_has_not_failed() -> None:
         return {"messages": [AIMessage(interrupt("Which one?"))]}
 
     tools = tools_for(expert(graph_of(ask)))
-    calls = [call("ask_scout", "call_1", question="which?")]
-    leader = create_agent(TurnModel(turns=[Turn(calls=calls)]), tools, checkpointer=InMemorySaver())
+    model = ScriptedModel(call("ask_scout", question="which?"))
+    leader = create_agent(model, tools, checkpointer=InMemorySaver())
     state = await leader.ainvoke({"messages": [HumanMessage("go")]}, {"configurable": {"thread_id": "1"}})
     assert [interrupted.value for interrupted in state["__interrupt__"]] == ["Which one?"]
 

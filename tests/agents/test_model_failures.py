@@ -9,10 +9,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, MessagesState, StateGraph
-from support.turn_model import Turn, TurnModel
 
 from agentic_backend.agents.model_failures import ModelFailures
 from agentic_backend.errors import ModelError, ModelTimeout
+from agentic_backend.testing import ScriptedModel
 
 REQUEST = httpx.Request("POST", "http://provider.test/v1")
 
@@ -25,8 +25,8 @@ class ReadTimeout(ProviderFailure):
     """As providers name theirs; none shares a base class with another's."""
 
 
-def failing_model(failure: Exception) -> TurnModel:
-    return TurnModel(turns=[Turn(error=failure)])
+def failing_model(failure: Exception) -> ScriptedModel:
+    return ScriptedModel(failure)
 
 
 async def outcome(node: Any) -> tuple[ModelFailures, BaseException]:
@@ -42,7 +42,7 @@ async def outcome(node: Any) -> tuple[ModelFailures, BaseException]:
     raise AssertionError("the graph fails")
 
 
-def asking(model: TurnModel, *, threaded: bool = False) -> Any:
+def asking(model: ScriptedModel, *, threaded: bool = False) -> Any:
     async def answer(state: MessagesState) -> dict[str, Any]:
         return {"messages": [await model.ainvoke(state["messages"])]}
 

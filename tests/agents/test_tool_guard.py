@@ -13,10 +13,8 @@ from langchain_core.tools import StructuredTool, tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph_swarm import create_handoff_tool, create_swarm
-from pydantic import Field
 from support.recorded_agents import context_of, entry_of
 from support.sessions import USER, Sessions, open_sessions, until
-from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
@@ -31,12 +29,13 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
+from agentic_backend.testing import Call, ScriptedModel, call
 
 STUDENT = replace(USER, roles=frozenset({"student"}))
 TEACHER = User(id="tess", name="Tess", roles=frozenset({"teacher"}))
 ROLES = PermissionsSettings(roles={"*": ("notes:read:self",), "student": ("todos:*:self",), "teacher": ("*",)})
 
-Graph = Callable[[Sequence[Any], "Offered"], Any]
+Graph = Callable[[Sequence[Any], ScriptedModel], Any]
 
 
 class Ran(list[str]):
@@ -51,39 +50,23 @@ class Ran(list[str]):
         return needs(*needed)(made) if needed else made
 
 
-class Offered(TurnModel):
-    """Calls both tools, whatever it is offered, and notes what that is."""
-
-    offered: list[list[str]] = Field(default_factory=list)
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
-        return self.bind(tools=[{"type": "function", "function": {"name": one.name}} for one in tools])
-
-    def _note(self, options: Mapping[str, Any]) -> None:
-        self.offered.append([one["function"]["name"] for one in options.get("tools", ())])
-
-    def _generate(self, *args: Any, **kwargs: Any) -> Any:
-        self._note(kwargs)
-        return super()._generate(*args, **kwargs)
-
-    async def _astream(self, *args: Any, **kwargs: Any) -> Any:
-        self._note(kwargs)
-        async for chunk in super()._astream(*args, **kwargs):
-            yield chunk
-
-
-def model(*names: str) -> Offered:
-    calls = [call(name, f"c-{name}") for name in names]
-    made = Offered(turns=[Turn(calls=calls), Turn("done")], offered=[])
+def model(*names: str) -> ScriptedModel:
+    """Calls the tools at once, whatever it is offered."""
+    made = ScriptedModel([call(name) for name in names], "done")
     with_prepared_calls(made)
     return made
 
 
-def of_create_agent(tools: Sequence[Any], said_by: Offered) -> CompiledGraph:
+def offered(model: ScriptedModel) -> list[list[str]]:
+    """The names of the tools that the model was offered, at each call of it."""
+    return [ask.tools for ask in model.asks]
+
+
+def of_create_agent(tools: Sequence[Any], said_by: ScriptedModel) -> CompiledGraph:
     return create_agent(said_by, tools=list(tools))
 
 
-def of_tool_node(tools: Sequence[Any], said_by: Offered) -> CompiledGraph:
+def of_tool_node(tools: Sequence[Any], said_by: ScriptedModel) -> CompiledGraph:
     """A loop of an author's own, whose model is bound when the graph is built."""
     bound = said_by.bind_tools(tools)
 
@@ -97,26 +80,26 @@ def of_tool_node(tools: Sequence[Any], said_by: Offered) -> CompiledGraph:
     return graph.compile()
 
 
-def of_subgraph(tools: Sequence[Any], said_by: Offered) -> CompiledGraph:
+def of_subgraph(tools: Sequence[Any], said_by: ScriptedModel) -> CompiledGraph:
     graph = StateGraph(MessagesState)
     graph.add_node("inner", of_create_agent(tools, said_by)).add_edge(START, "inner")
     return graph.compile()
 
 
-def of_swarm(tools: Sequence[Any], said_by: Offered) -> CompiledGraph:
+def of_swarm(tools: Sequence[Any], said_by: ScriptedModel) -> CompiledGraph:
     """The agent that is asked hands over to the one that has the tools."""
-    hands_over = TurnModel(turns=[Turn(calls=[call("transfer_to_bob", "t1")])])
+    hands_over = ScriptedModel(call("transfer_to_bob"))
     alice = create_agent(hands_over, [create_handoff_tool(agent_name="bob")], name="alice")
     bob = create_agent(said_by, list(tools), name="bob")
     return create_swarm([alice, bob], default_active_agent="alice").compile()
 
 
-def of_crew(tools: Sequence[Any], said_by: Offered) -> CatalogAgent:
+def of_crew(tools: Sequence[Any], said_by: ScriptedModel) -> CatalogAgent:
     """A leader whose expert has the tools."""
 
     class Leader(LeaderFlow):
         async def async_init(self, crew: Mapping[str, AgentFlow] = NO_CREW) -> None:
-            asks = TurnModel(turns=[Turn(calls=[call("ask_expert", "a1", question="?")]), Turn("done")])
+            asks = ScriptedModel(Call("ask_expert", {"question": "?"}, "ask"), "done")
             self._graph = create_agent(asks, tools=self.delegation_tools(crew))
 
         def get_compiled_graph(self) -> CompiledGraph:
@@ -139,7 +122,7 @@ async def test_a_tool_that_the_user_may_not_use_is_neither_offered_nor_run(graph
         log = await sessions.begin("go", user=STUDENT)
         await log.wait_ended()
         assert ran == ["mine"]
-        assert said_by.offered == [["mine"], ["mine"]]
+        assert offered(said_by) == [["mine"], ["mine"]]
         found = await records(sessions, log.session_id)
         assert (found["mine"].state, found["grade"].state) == ("success", "forbidden")
         assert found["grade"].error is not None and "grades:write:all" in found["grade"].error
@@ -159,25 +142,18 @@ async def test_who_may_do_everything_gets_everything(
         log = await sessions.begin("go", user=TEACHER)
         await log.wait_ended()
         assert sorted(ran) == ["grade", "mine"]
-        assert said_by.offered[0] == ["mine", "grade"]
+        assert offered(said_by)[0] == ["mine", "grade"]
 
 
 async def test_users_of_one_graph_get_their_own_tools(tmp_path: Path) -> None:
     """All sessions share a compiled graph."""
-    ran = Ran()
-
-    class Asked(Offered):
-        def _note(self, options: Mapping[str, Any]) -> None:
-            self._said = 1
-            super()._note(options)
-
-    said_by = Asked(turns=[Turn(), Turn("done")], offered=[])
+    ran, said_by = Ran(), ScriptedModel("done", "done", "done")
     with_prepared_calls(said_by)
     graph = of_create_agent([ran.tool("grade", "grades:write:all")], said_by)
     async with open_sessions(tmp_path, {"agent": graph}, permissions=ROLES) as sessions:
         for user in (STUDENT, TEACHER, STUDENT):
             await (await sessions.begin("go", user=user)).wait_ended()
-    assert said_by.offered == [[], ["grade"], []]
+    assert offered(said_by) == [[], ["grade"], []]
 
 
 async def test_the_catalog_says_what_tools_of_a_graph_need(tmp_path: Path) -> None:
@@ -189,7 +165,7 @@ async def test_the_catalog_says_what_tools_of_a_graph_need(tmp_path: Path) -> No
     )
     async with open_sessions(tmp_path, {"agent": entry}, permissions=ROLES) as sessions:
         await (await sessions.begin("go", user=STUDENT)).wait_ended()
-    assert (ran, said_by.offered[0]) == (["look"], ["look"])
+    assert (ran, offered(said_by)[0]) == (["look"], ["look"])
 
 
 async def test_nobody_is_asked_to_approve_of_a_call_that_the_user_may_not_make(tmp_path: Path) -> None:
@@ -301,7 +277,7 @@ async def test_refused_calls_are_counted(tmp_path: Path) -> None:
 
 async def test_the_modules_see_what_a_tool_returns_before_the_model() -> None:
     ran = Ran()
-    model = TurnModel(turns=[Turn(calls=[call("look", "c1")]), Turn("done")])
+    model = ScriptedModel(call("look"), "done")
     graph = create_agent(model, tools=[ran.tool("look")])
 
     async def marked(name: str, text: str) -> str:
@@ -366,12 +342,12 @@ FORMS: list[Any] = [
 async def test_every_provider_s_form_is_understood(form: Any, choice: Any) -> None:
     seen: list[Mapping[str, Any]] = []
 
-    class Sees(TurnModel):
+    class Sees(ScriptedModel):
         def _generate(self, *args: Any, **kwargs: Any) -> Any:
             seen.append(kwargs)
             return super()._generate(*args, **kwargs)
 
-    made: BaseChatModel = with_prepared_calls(Sees(turns=[Turn("a"), Turn("b")], streams=False))
+    made: BaseChatModel = with_prepared_calls(Sees("a", "b", streams=False))
     context = context_of("s")
     context.withheld_tools = {context.agent_id: frozenset({"grade"})}
     make_current(context)
@@ -384,10 +360,10 @@ async def test_every_provider_s_form_is_understood(form: Any, choice: Any) -> No
 
 
 async def test_the_middleware_leaves_out_tools_of_a_model_of_the_graph_s_own(tmp_path: Path) -> None:
-    ran, own = Ran(), Offered(turns=[Turn("done")], offered=[])
+    ran, own = Ran(), ScriptedModel("done")
     graph = create_agent(
         own, tools=[ran.tool("grade", "grades:write:all"), ran.tool("look")], middleware=[AllowedTools()]
     )
     async with open_sessions(tmp_path, {"agent": graph}, permissions=ROLES) as sessions:
         await (await sessions.begin("go", user=STUDENT)).wait_ended()
-    assert own.offered == [["look"]]
+    assert offered(own) == [["look"]]

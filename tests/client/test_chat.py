@@ -217,3 +217,10 @@ async def test_an_address_that_is_none_is_a_mistake_of_the_caller() -> None:
         with pytest.raises(ValueError, match="expected a URL"):
             async with connect(address):
                 pass
+
+
+async def test_what_is_not_of_json_is_refused_and_nothing_else_suffers(ann: Chat) -> None:
+    for unfit in (object(), "\ud800"):
+        with pytest.raises(ValueError):
+            ann.ask("hello", agent_id="echo", runtime_context={"x": unfit})
+        assert await ann.ask_text("hi", agent_id="echo") == "echo: hi"

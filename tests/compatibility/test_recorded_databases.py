@@ -29,6 +29,8 @@ KINDS = [
 
 UNUSED = [MODULE_ERRORS.name, "admin_reads", "items", "user_deletions", "extractions", "summaries", "activities"]
 """No module has failed or extracted, no admin has read, no agent keeps items or hands over, no history was long."""
+UNUSED += ["partial_pieces", "agent_versions"]
+"""No answer was long, and 0.1.0 kept no agents in its database."""
 
 
 class Old(NamedTuple):

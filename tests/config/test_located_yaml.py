@@ -172,3 +172,11 @@ def test_a_value_that_is_no_plain_one_is_a_flaw(tmp_path: Path, text: str, messa
 
 def test_a_lone_equals_sign_is_text(tmp_path: Path) -> None:
     assert read_yaml(written(tmp_path, "operator: =\n")).values == {"operator": "="}
+
+
+@pytest.mark.parametrize("number", ["0x" + "f" * 6_000, "1" * 6_000, "1:" * 120_000 + "1", "1." + "1" * 6_000])
+def test_a_number_of_thousands_of_digits_is_a_flaw(tmp_path: Path, number: str) -> None:
+    document = read_yaml(written(tmp_path, f"a: {number}\n? {number[:999]}\n: 1\nb: 2\n"))
+    assert document.values["a"] is None and document.values["b"] == 2
+    assert all("no more than 400 characters" in problem.message for _, problem in document.flaws)
+    assert len(document.flaws) == 2

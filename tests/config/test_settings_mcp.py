@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from agentic_backend.config.apis import ApiSettings
 from agentic_backend.config.loading import documented_settings, load_settings
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.mcp_servers import McpServerSettings
@@ -94,3 +95,35 @@ def test_the_example_in_the_shipped_file_shows_every_setting() -> None:
     assert set(shown["search"]) == names
     assert set(shown["search"]["auth"]) == {"mode", "audience", "header", "environment"}
     assert Settings().mcp_servers == {}
+
+
+def test_the_example_of_an_api_in_the_shipped_file_shows_every_setting() -> None:
+    lines = SHIPPED.read_text().splitlines()
+    start = lines.index(next(line for line in lines if line.startswith("apis:")))
+    example = [re.sub("^  # ", "", line) for line in lines[start + 1 : lines.index("agents:")] if line]
+    [[name, shown]] = yaml.safe_load("\n".join(example)).items()
+    api = ApiSettings.model_validate(shown, strict=False)
+    assert api == ApiSettings(document="crm.json", base_url="https://crm.example.org/v1")
+    assert (name, set(shown)) == ("crm", {key.split(".")[2] for key, _ in documented_settings() if "apis." in key})
+    assert Settings().apis == {}
+
+
+@pytest.mark.parametrize(
+    ("api", "problem"),
+    [
+        ({"base_url": "https://x.example"}, "apis.crm.document: the key 'document' is required"),
+        ({"document": "crm.json"}, "apis.crm.base_url: the key 'base_url' is required"),
+        ({"document": "crm.json", "base_url": "x.example"}, "apis.crm.base_url: expected a URL such as"),
+        ({"document": "crm.json", "base_url": "https://x.example/?key=1"}, "so it has neither '?' nor '#'"),
+        (
+            {"document": "crm.json", "base_url": "https://x.example", "auth": {"mode": "header", "header": "X-Key"}},
+            "apis.crm.auth.mode: the mode 'header' needs environment",
+        ),
+    ],
+)
+def test_a_mistake_in_an_api_is_told(tmp_path: Path, api: dict[str, object], problem: str) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text(yaml.safe_dump({"apis": {"crm": api}}))
+    with pytest.raises(ConfigError) as caught:
+        load_settings(path, {})
+    assert problem in str(caught.value)

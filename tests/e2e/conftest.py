@@ -1,10 +1,14 @@
-"""What the tests of the chat page may use: a browser for each file, and a page of a new server for each test."""
+"""What the tests of the chat page may use: a browser for each file, and a page of a new server for each test; and what
+those of workers run on.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
+from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support import paced_agent
 from support.chat_page import ChatPage, chat_page
 from support.chromium import chromium
@@ -36,3 +40,16 @@ async def chat_server(tmp_path: Path) -> AsyncIterator[RunningServer]:
 async def page(browser: Browser, chat_server: RunningServer) -> AsyncIterator[ChatPage]:
     async with chat_page(browser, chat_server.address) as page:
         yield page
+
+
+ON_SERVICES = [pytest.param(*one.values, marks=[*one.marks, pytest.mark.redis]) for one in ON_MONGODB]
+
+
+@pytest.fixture(params=["sqlite", *ON_SERVICES])
+async def shared(request: pytest.FixtureRequest) -> AsyncIterator[list[str]]:
+    """The arguments that tell workers what they share: the server's own file and sockets, or a MongoDB and a Redis."""
+    if request.param == "sqlite":
+        yield []
+        return
+    async with fresh_database(server_url(request.param, request)) as url:
+        yield ["--store", url, "--broadcast", request.getfixturevalue("redis_url")]

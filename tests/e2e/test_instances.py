@@ -1,4 +1,4 @@
-"""Several servers on one MongoDB and one Redis: any of them serves any session."""
+"""Several servers on one MongoDB and one Redis, or workers on their own: any of them serves any session."""
 
 import asyncio
 import os
@@ -98,9 +98,8 @@ async def test_a_list_of_sessions_hears_of_all_instances(servers: list[ServerPro
         assert (await page.until("session_deleted"))["session_id"] == session_id
 
 
-async def test_workers_share_a_port_and_are_replaced(mongodb_url: str, redis_url: str, tmp_path: Path) -> None:
-    arguments = ["--store", mongodb_url, "--broadcast", redis_url, "--workers", 2]
-    async with serving(*arguments, cwd=tmp_path, environment=SLOW) as parent:
+async def test_workers_share_a_port_and_are_replaced(shared: list[str], tmp_path: Path) -> None:
+    async with serving(*shared, "--workers", 2, cwd=tmp_path, environment=SLOW) as parent:
         await parent.started(times=2)
         workers = children(parent.pid)
         # The third is their internal listener.
@@ -138,15 +137,6 @@ async def test_workers_end_with_their_parent(mongodb_url: str, redis_url: str, t
             while any(map(runs, workers)):
                 await asyncio.sleep(0.05)
         assert len(workers) == 3
-
-
-@pytest.mark.parametrize(
-    "arguments", [[], ["--broadcast", "redis://127.0.0.1:1/0"], ["--store", "mongodb://127.0.0.1:1/chat"]], ids=str
-)
-async def test_workers_say_what_they_need(tmp_path: Path, arguments: list[str]) -> None:
-    async with command("serve", "--workers", 4, *arguments, cwd=tmp_path) as server:
-        assert await server.ended() == 2
-        assert "4 workers need broadcast.url" in server.stderr and "SQLite serves one process" in server.stderr
 
 
 async def test_workers_that_can_not_start_end_their_parent(tmp_path: Path) -> None:

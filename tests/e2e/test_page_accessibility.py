@@ -147,7 +147,7 @@ async def test_the_focus_is_never_lost(page: ChatPage, pace: Pace) -> None:
     await page.tab.keyboard.press("Escape")
     await expect(page.by("confirm-dialog")).to_have_count(0)
     assert await page.tab.evaluate(focus) != "BODY"
-    await page.by("new-chat").click()
+    await page.start_new_chat()
     assert await page.tab.evaluate(focus) != "BODY"
     await page.choose_agent("approving")
     await page.ask(calls(EMAIL))

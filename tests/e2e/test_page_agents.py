@@ -100,7 +100,7 @@ async def test_another_agent_takes_over_within_a_conversation(browser: Browser, 
         await page.ended(exchanges=2)
         await expect(page.by("session-agent")).to_have_text("Plain talk")
         await expect(page.by("author").locator("h2")).to_have_text(["Fox", "Plain talk"])
-        await page.by("new-chat").click()
+        await page.start_new_chat()
         await expect(page.by("session-agent")).to_have_text("Fox")
 
 
@@ -121,8 +121,7 @@ async def test_nothing_of_a_query_is_kept(page: ChatPage, pace: Pace) -> None:
     kept = await page.tab.evaluate("JSON.stringify(localStorage)")
     assert "words" not in kept
 
-    await page.by("new-chat").click()
-    await expect(page.exchanges).to_have_count(0)
+    await page.start_new_chat()
     await expect(page.by("query-hint")).to_have_count(0)
     await page.asked("write 22 words")
     await expect(page.by("session-item")).to_have_count(1)
@@ -140,8 +139,7 @@ async def test_a_query_can_be_stopped_and_stops_when_it_is_left(page: ChatPage, 
     await page.ask("write 30 words")
     pace.write(4)
     await page.writes()
-    await page.by("new-chat").click()
-    await expect(page.exchanges).to_have_count(0)
+    await page.start_new_chat()
     pace.finish()
     await page.asked("my name is Zorblax")
     await expect(page.exchanges).to_have_count(1)

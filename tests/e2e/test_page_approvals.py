@@ -392,7 +392,7 @@ async def test_the_list_marks_what_waits_for_its_user(page: ChatPage) -> None:
     await ask(page, "approving", calls(EMAIL))
     mark = page.by("session-item").get_by_role("img", name="Waits for you")
     await expect(mark).to_be_visible()
-    await page.by("new-chat").click()
+    await page.start_new_chat()
     await expect(mark).to_be_visible()
     await page.tab.reload()
     await expect(mark).to_be_visible()

@@ -8,6 +8,7 @@ import pytest
 from playwright.async_api import Locator, WebSocketRoute, expect
 from support.chat_page import ChatPage
 from support.paced_agent import Pace
+from support.recorded_agents import eventually
 from support.rest_client import rest
 from support.running_server import RunningServer
 
@@ -185,8 +186,7 @@ async def test_the_list_has_one_entry_that_opens_what_was_open_last(page: ChatPa
         if opened == root:
             await page.by("previous-variant").click()
             await expect(page.by("message-user")).to_contain_text("one")
-        await page.by("new-chat").click()
-        await expect(page.exchanges).to_have_count(0)
+        await page.start_new_chat()
         await page.by("session-item").locator("button").first.click()
         await expect(page.by("message-user")).to_contain_text(text)
         assert page.session_id == opened
@@ -209,6 +209,7 @@ async def test_a_branch_is_used_while_another_one_runs(page: ChatPage, pace: Pac
     await expect(page.exchanges.nth(1).get_by_test_id("edit-question")).to_have_count(0)
     await edit(page, 0, "write 80 words")
     await expect(page.exchanges).to_have_count(1)
+    await eventually(lambda: pace.waiting == 2)
     pace.write(30)
     await page.writes(1)
     async with rest(chat_server) as http:
@@ -290,7 +291,7 @@ async def test_a_branch_in_which_nothing_was_asked_hides_no_other(page: ChatPage
     async with rest(chat_server) as http:
         forked = await http.post(f"/sessions/{root}/fork", json={"rank": 0})
     assert forked.status_code == 201
-    await page.by("new-chat").click()
+    await page.start_new_chat()
     await page.tab.reload()
     await page.by("session-item").get_by_role("button").first.click()
     await page.ended(exchanges=2)

@@ -40,7 +40,7 @@ async def test_drafts_outlast_a_reload_each_in_its_conversation_and_tab(page: Ch
     await page.asked("my name is Zorblax")
     session = page.session_id
     await page.composer.fill("half a question")
-    await page.by("new-chat").click()
+    await page.start_new_chat()
     await expect(page.composer).to_have_value("")
     await page.composer.fill("a new one")
     other = await page.another_tab()
@@ -113,6 +113,8 @@ async def test_an_ask_whose_acknowledgement_was_lost_counts_once(page: ChatPage)
 
     is_deaf = False
     await page.tab.reload()
+    # Until the server has answered it again, the ask is shown once more, as one that is being sent.
+    await page.tab.wait_for_function(f"() => !({KEPT})('chat.ask').length")
     await page.ended(exchanges=2)
     await page.asked("what is my name?")
     await expect(page.exchanges).to_have_count(3)

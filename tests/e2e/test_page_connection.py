@@ -64,7 +64,7 @@ async def test_a_network_that_is_not_gone_after_all_costs_no_socket(page: ChatPa
 async def test_waiting_for_the_server_is_not_working(page: ChatPage, pace: Pace) -> None:
     sockets = Sockets()
     await sockets.watch(page)
-    await page.by("new-chat").click()
+    await page.start_new_chat()
     await page.choose_agent("paced")
     sockets.hold()
     await sockets.close(1011)

@@ -15,7 +15,7 @@ async def test_answers_show_their_json_sources_images_and_their_absence(browser:
     async with running_server(tmp_path, agents=AGENTS) as server, chat_page(browser, server.address) as page:
 
         async def ask(agent_id: str) -> None:
-            await page.by("new-chat").click()
+            await page.start_new_chat()
             await page.choose_agent(agent_id)
             await page.ask("hello")
             await page.ended()

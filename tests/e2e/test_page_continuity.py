@@ -118,7 +118,7 @@ async def test_a_conversation_that_was_left_meanwhile_shows_all_of_its_answer(
     pace.write(10)
     await assert_reads(page, 10)
     left = page.session_id
-    await page.by("new-chat").click()
+    await page.start_new_chat()
     await page.choose_agent("assistant")
     await page.asked("my name is Zorblax")
     pace.write(20)

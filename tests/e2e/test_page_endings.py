@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Route, expect
 from support.chat_page import ChatPage, chat_page, shown_of
+from support.page_sockets import HeldAnswers
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
 
@@ -157,3 +158,25 @@ async def test_what_waits_for_a_person_is_shown_and_can_be_stopped(page: ChatPag
     await page.ended("stopped")
     await expect(page.by("choice")).to_have_count(0)
     await page.asked("hello again", status="awaiting_human")
+
+
+async def test_the_end_of_a_conversation_that_was_left_is_no_answer_to_the_same_question_in_a_new_one(
+    page: ChatPage, chat_server: RunningServer
+) -> None:
+    held = await HeldAnswers.on(page)
+    await page.choose_agent("asking")
+    await page.ask("hello")
+    await page.ended("awaiting_human")
+    left = page.session_id
+    held.pass_on.clear()
+    async with rest(chat_server) as http:
+        # Ends what waits there, while the page hears nothing.
+        assert (await http.post(f"/sessions/{left}/complete")).is_success
+    await page.start_new_chat()
+    await page.choose_agent("echo")
+    await page.ask("hello")
+    await expect(page.exchanges).to_have_attribute("data-status", "sending")
+    held.pass_on.set()
+    await page.ended()
+    assert page.session_id != left
+    await expect(page.answers).to_contain_text("echo: hello")

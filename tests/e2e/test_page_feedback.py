@@ -54,7 +54,7 @@ async def test_what_is_said_of_an_answer_is_not_shown_at_those_of_another_conver
     await expect(page.by("rate-up")).to_have_attribute("aria-pressed", "true")
     page.provokes("Failed to load")
     await page.tab.route("**/feedback", lambda route: route.abort())
-    await page.by("new-chat").click()
+    await page.start_new_chat()
     await page.asked("hello again")
     await expect(page.by("rate-up")).to_have_attribute("aria-pressed", "false")
 

@@ -40,3 +40,20 @@ async def test_people_chat_in_firefox(tmp_path: Path, monkeypatch: pytest.Monkey
         await tab.type("\ue00c")
         await tab.until("!document.querySelector('[role=menu]')")
         assert tab.problems == []
+
+
+async def test_admins_edit_an_agent_in_firefox(tmp_path: Path) -> None:
+    settings = {"agents": {"database": {"enabled": True}}}
+    async with running_server(tmp_path, settings=settings) as server, firefox(tmp_path) as tab:
+        await tab.open(f"{server.address}/#admin/new-agent")
+        await tab.until(SHOWN.format("template"))
+        await tab.click("[data-testid=template]")
+        editor = f"{SHOWN.format('yaml-editor')}?.shadowRoot.querySelector('.cm-content')"
+        await tab.until(f"document.activeElement === {SHOWN.format('yaml-editor')}")
+        await tab.type("# typed\n")
+        await tab.until(f"{editor}.textContent.startsWith('# typed')")
+        await tab.click("[data-testid=save-entry]")
+        await tab.until(f"{SHOWN.format('entry-state')}.textContent === 'Version 1'")
+        await tab.click("[data-testid=show-versions]")
+        await tab.until(f"{SHOWN.format('no-difference')}")
+        assert tab.problems == []

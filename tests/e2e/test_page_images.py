@@ -133,7 +133,7 @@ async def test_images_of_this_server_and_in_the_text_itself_are_shown_at_once(pa
     await page.asked(f"repeat after me: ![here](/static/icon.svg) ![within]({pixel})")
     for name in ("here", "within"):
         await expect(page.answers.get_by_role("img", name=name)).not_to_have_js_property("naturalWidth", 0)
-    await page.tab.get_by_test_id("new-chat").click()
+    await page.start_new_chat()
     await page.choose_agent("pictures")
     await page.asked(f"/static/icon.svg {pixel}")
     pictures = page.answers.locator("img.picture")

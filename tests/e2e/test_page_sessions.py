@@ -31,8 +31,7 @@ async def open_item(page: ChatPage, title: str) -> None:
 
 async def ask_in_new_chat(page: ChatPage, text: str, title: str) -> str:
     """Ask in a new conversation, wait until it is named, and return its id."""
-    await page.by("new-chat").click()
-    await expect(page.exchanges).to_have_count(0)
+    await page.start_new_chat()
     await page.asked(text)
     await expect(page.by("title")).to_have_text(title)
     await expect(item(page, title)).to_have_count(1)
@@ -315,12 +314,12 @@ async def test_the_list_folds_and_is_remembered(page: ChatPage) -> None:
 async def test_what_is_written_but_not_sent_stays_with_its_conversation(page: ChatPage) -> None:
     await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
     await page.composer.fill("half a sentence")
-    await page.by("new-chat").click()
+    await page.start_new_chat()
     await expect(page.composer).to_have_value("")
     await page.composer.fill("another one")
     await open_item(page, "Name Zorblax")
     await expect(page.composer).to_have_value("half a sentence")
-    await page.by("new-chat").click()
+    await page.start_new_chat()
     await expect(page.composer).to_have_value("another one")
 
 
@@ -329,7 +328,7 @@ async def test_a_deep_link_opens_its_conversation(page: ChatPage) -> None:
     other = await page.another_tab(f"#s={session_id}")
     await other.ended()
     await expect(other.by("title")).to_have_text("Name Zorblax")
-    await other.by("new-chat").click()
+    await other.start_new_chat()
     await expect(other.tab).not_to_have_url(re.compile("#s="))
 
 
@@ -337,7 +336,7 @@ async def test_a_deep_link_to_nothing_says_so_and_leads_on(page: ChatPage) -> No
     page.provokes(NOT_FOUND)
     await page.open("#s=no-such-session")
     await expect(page.tab.get_by_role("alert")).to_be_visible()
-    await page.by("new-chat").click()
+    await page.start_new_chat()
     await page.asked("my name is Zorblax")
 
 

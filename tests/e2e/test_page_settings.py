@@ -8,6 +8,7 @@ from support import paced_agent
 from support.chat_client import chat
 from support.chat_page import ChatPage, chat_page
 from support.paced_agent import Pace
+from support.page_sockets import HeldAnswers
 from support.running_server import RunningServer
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
@@ -34,6 +35,13 @@ NOTIFICATIONS_CLOCK = """() => {
   const now = Date.now;
   let passed = 0;
   Date.now = () => now() + (/Notifications|#follow/.test(new Error().stack) ? (passed += 11_000) : 0);
+}"""
+
+FEW_FRAMES = """() => {
+  // As in a tab in the background: no frames, and timers once a second.
+  const set = setTimeout;
+  window.requestAnimationFrame = () => 0;
+  window.setTimeout = (callback, ms, ...given) => set(callback, Math.max(ms, 1_000), ...given);
 }"""
 
 
@@ -138,16 +146,18 @@ async def test_a_short_answer_and_one_that_is_seen_are_not_told(page: ChatPage, 
 
 
 async def test_what_waits_for_the_user_is_told(page: ChatPage) -> None:
-    await page.tab.evaluate(NOTING)
-    await choose(page, "open-settings")
-    await page.by("notifications").click()
-    await page.tab.keyboard.press("Escape")
+    """In a new conversation that has got its session since the page looked last."""
+    held = await HeldAnswers.on(page)
+    held.pass_on.clear()
+    await switch_notifications_on(page)
     await page.choose_agent("asking")
     await hide(page, seconds=0)
     await page.tab.evaluate(NOTIFICATIONS_CLOCK)
     await page.ask("go on")
+    await expect(page.exchanges).to_have_attribute("data-status", "sending")
+    await page.tab.evaluate(FEW_FRAMES)
+    held.pass_on.set()
     await page.ended("awaiting_human")
-    await page.tab.wait_for_function("() => window.noted.length")
     await expect(page.tab).to_have_title(re.compile(r"^\(1\) "))
     assert await page.tab.evaluate("window.noted") == [["asking", "Waits for your decision."]]
 
@@ -167,7 +177,7 @@ async def test_what_happens_in_another_conversation_is_told(
     await page.ask(paced_agent.ASK)
     pace.write(5)
     await page.writes()
-    await page.by("new-chat").click()
+    await page.start_new_chat()
     await hide(page, seconds=11)
     pace.write(200)
     await expect(page.tab).to_have_title(re.compile(r"^\(1\) "))

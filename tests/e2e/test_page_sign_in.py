@@ -102,6 +102,17 @@ async def test_a_second_tab_needs_no_second_sign_in(page: KeycloakPage) -> None:
     await expect(other.by("account")).to_contain_text("Alice Example")
 
 
+async def test_the_administration_in_the_address_outlasts_the_sign_in(
+    server: RunningServer, page: KeycloakPage
+) -> None:
+    tab = await page.tab.context.new_page()
+    # Alice is no admin.
+    page.provokes("status of 4")
+    await tab.goto(f"{server.address}/#admin/agents")
+    await expect(tab.get_by_test_id("catalog-error")).to_be_visible()
+    assert tab.url.endswith("/#admin/agents")
+
+
 async def test_who_signs_out_is_signed_out_of_keycloak_too(page: KeycloakPage) -> None:
     await page.asked("my name is Alice")
     await page.sign_out()

@@ -49,7 +49,7 @@ async def test_a_browser_that_keeps_nothing_shows_a_page_that_works(
         await expect(page.tab.get_by_role("dialog")).to_have_count(0)
 
         await page.composer.fill("half a question")
-        await page.by("new-chat").click()
+        await page.start_new_chat()
         await page.by("session-item").locator("button").first.click()
         await expect(page.composer).to_have_value("half a question")
         session_id = page.session_id

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
 
 async def opened(page: ChatPage) -> None:
-    await page.by("new-chat").click()
+    await page.start_new_chat()
     await page.choose_agent("looking")
     await page.asked("What's the weather in Paris?")
     await page.by("trust").get_by_role("button", name="What this rests on").click()

@@ -27,7 +27,7 @@ async def test_another_user_sees_nothing_of_the_developers_conversations(
         await expect(alices.tab.get_by_role("alert")).to_be_visible()
         await expect(alices.tab.get_by_text("Zorblax")).to_have_count(0)
 
-        await alices.by("new-chat").click()
+        await alices.start_new_chat()
         await alices.asked("what is my name?")
         await expect(alices.answers).to_contain_text("You have not told me your name yet.")
         await expect(alices.by("session-item")).to_have_text("Name")
@@ -78,7 +78,7 @@ async def test_a_token_of_somebody_else_shows_their_conversations_only(
         await expect(page.tab.get_by_role("alert")).to_be_visible()
         await expect(page.composer).to_have_value("")
         await expect(page.tab.get_by_text("Alice")).to_have_count(0)
-        await page.by("new-chat").click()
+        await page.start_new_chat()
         await expect(page.by("session-list")).to_have_text("Your conversations will be listed here.")
         await expect(page.exchanges).to_have_count(0)
         await page.asked("my name is Bob")

@@ -32,6 +32,33 @@ def with_model(model):
     return graph
 """
 OURS = {"id": "ours", "class_path": "our_agents:graph"}
+# Says how often a thread had Python's lock while the event loop was busy for half a second.
+BUSY = """
+import threading, time
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+
+async def be_busy(state):
+    until, times = time.monotonic() + 0.5, 0
+
+    def take_turns():
+        nonlocal times
+        while time.monotonic() < until:
+            times += 1
+            time.sleep(0)
+
+    thread = threading.Thread(target=take_turns)
+    thread.start()
+    while time.monotonic() < until:
+        pass
+    thread.join()
+    return {"messages": [AIMessage(str(times))]}
+
+builder = StateGraph(MessagesState)
+builder.add_node("be_busy", be_busy)
+builder.add_edge(START, "be_busy")
+graph = builder.compile()
+"""
 
 
 def write_agents(directory: Path, *entries: dict[str, object], catalog: str = "agents_catalog.yaml") -> None:
@@ -150,6 +177,16 @@ async def test_with_the_flag_a_developer_may_listen_to_everybody(tmp_path: Path)
     async with serving("--host", "0.0.0.0", "--allow-remote-developer", cwd=tmp_path) as server:
         assert server.address.startswith("http://0.0.0.0:")
         assert await status_of(server.address.replace("0.0.0.0", "127.0.0.1")) == 200
+
+
+async def test_a_busy_event_loop_keeps_threads_waiting_only_shortly(tmp_path: Path) -> None:
+    """SQLite's among them, for which exchanges that start wait."""
+    write_agents(tmp_path, {"id": "busy", "class_path": "busy_agent:graph"})
+    (tmp_path / "busy_agent.py").write_text(BUSY)
+    async with serving(cwd=tmp_path) as server:
+        times = int(await answers(server))
+    # With Python's own interval of five milliseconds, it would be a hundred at most.
+    assert times > 200
 
 
 @pytest.mark.parametrize("flag", ["--port", "--internal-port"])

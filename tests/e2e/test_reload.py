@@ -14,6 +14,7 @@ import yaml
 from support.chat_client import ChatClient, chat, check_exchange, final_text
 from support.log_lines import problems
 from support.recorded_agents import eventually
+from support.reloads import ASSISTANT, agents_at, catalog, console_says
 from support.rest_client import PREFIX, metric_at, plain_http
 from support.server_process import ServerProcess, command, serving
 
@@ -61,9 +62,20 @@ def telling(fields):
         raise ConnectionError(f"refused: {dict(fields)}")
     return graph_of(node)
 """
+# Tells when it is closed.
+CLOSING = """
+from contextlib import asynccontextmanager
+from said import TEXT
+from saying import say
+
+@asynccontextmanager
+async def closing():
+    yield say()
+    with open("closed", "a") as closed:
+        closed.write(TEXT + ";")
+"""
 SAY = {"id": "say", "class_path": "saying:say", "name": "First"}
 ASK = {"id": "ask", "class_path": "saying:ask"}
-ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant.assistant:Assistant"}
 HELLO = {"id": "hello", "class_path": "greeting:hello"}
 
 
@@ -72,10 +84,6 @@ def write(directory: Path, *entries: dict[str, Any], text: str = "one") -> None:
     (directory / "said.py").write_text(f"TEXT = {text!r}\n")
     (directory / "saying.py").write_text(SAYING)
     catalog(directory, *entries)
-
-
-def catalog(directory: Path, *entries: dict[str, Any]) -> None:
-    (directory / "agents_catalog.yaml").write_text(yaml.safe_dump({"agents": list(entries)}))
 
 
 def lines(server: ServerProcess, message: str) -> list[dict[str, Any]]:
@@ -91,12 +99,6 @@ async def hung_up(server: ServerProcess, message: str = "catalog reloaded") -> d
     server.process.send_signal(signal.SIGHUP)
     await eventually(lambda: len(lines(server, message)) > before)
     return lines(server, message)[-1]
-
-
-async def agents_at(address: str) -> dict[str, Any]:
-    async with plain_http() as http:
-        shown = (await http.get(f"{address}{PREFIX}/agents")).json()
-    return {agent["id"]: agent["name"] for agent in shown["agents"]}
 
 
 async def test_a_hangup_swaps_the_catalog_the_profiles_and_the_log_level(tmp_path: Path) -> None:
@@ -154,6 +156,30 @@ async def test_what_runs_ends_as_it_began_and_the_next_exchange_is_with_the_chan
         assert await metric_at(server.internal, "chat_cached_agents") == 1
         assert await server.stop() == 0
         assert "Traceback" not in server.stderr
+
+
+async def test_warm_agents_of_a_changed_entry_close_the_idle_ones_at_once_and_one_in_use_after_its_exchange(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, {"id": "closing", "class_path": "closing:closing"})
+    (tmp_path / "closing.py").write_text(CLOSING)
+    closed = tmp_path / "closed"
+    closed.touch()
+    async with serving(cwd=tmp_path) as server, chat(server.address) as idle, chat(server.address) as running:
+        await idle.ask("go", agent_id="closing")
+        (tmp_path / "hold").touch()
+        session_id = await begun(running, tmp_path, "closing")
+        (tmp_path / "said.py").write_text("TEXT = 'two'\n")
+        assert (await hung_up(server))["changed"] == ["closing"]
+        await eventually(lambda: closed.read_text() == "one;")
+        assert await metric_at(server.internal, "chat_cached_agents") == 1
+        (tmp_path / "hold").unlink()
+        await running.until("final")
+        await eventually(lambda: closed.read_text() == "one;one;")
+        assert await metric_at(server.internal, "chat_cached_agents") == 0
+        assert final_text(await running.ask("again", session_id=session_id)) == "two"
+        assert await server.stop() == 0
+    assert closed.read_text() == "one;one;two;"
 
 
 async def begun(client: ChatClient, directory: Path, agent_id: str) -> str:
@@ -354,10 +380,6 @@ async def test_workers_reload_with_their_parent_and_one_that_comes_later_too(
 
 def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-async def console_says(server: ServerProcess, text: str) -> None:
-    await eventually(lambda: text in server.stdout)
 
 
 async def test_a_save_reloads_in_place_and_by_a_rename_and_a_half_saved_file_changes_nothing(tmp_path: Path) -> None:

@@ -15,17 +15,14 @@ from support.processes import children
 from support.rest_client import plain_http
 from support.server_process import PATIENCE_S, ServerProcess, serving
 
-pytestmark = pytest.mark.redis
-
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 WORKERS = 2
 FAST = {"AGENTIC_MODELS__DEFAULT__OPTIONS": '{"words_per_second": 0}'}
 
 
 @pytest.fixture
-async def parent(mongodb_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[ServerProcess]:
-    arguments = ["--store", mongodb_url, "--broadcast", redis_url, "--workers", WORKERS]
-    async with serving(*arguments, cwd=tmp_path, environment=FAST) as parent:
+async def parent(shared: list[str], tmp_path: Path) -> AsyncIterator[ServerProcess]:
+    async with serving(*shared, "--workers", WORKERS, cwd=tmp_path, environment=FAST) as parent:
         await parent.started(times=WORKERS)
         await answers(parent, lambda series: up(series) == [1, 1])
         yield parent

@@ -1,6 +1,7 @@
-"""Several instances on one database and one Redis: any of them serves any session, whichever of them come and go."""
+"""Several instances on one database, with Redis or as workers: any serves any session, whichever come and go."""
 
 import asyncio
+import os
 import random
 import signal
 import time
@@ -16,7 +17,9 @@ from support.chat_client import chat, check_exchange
 from support.durable_client import DurableClient
 from support.fault_agents import notes, words
 from support.figures import figure
+from support.processes import children
 from support.rest_client import PREFIX, plain_http, rest
+from support.server_process import serving
 from support.stored_session import StoredExchange, stored_session
 
 pytestmark = pytest.mark.redis
@@ -103,6 +106,32 @@ async def test_each_instance_is_restarted_while_people_chat(instances: Fleet, di
     figure(
         f"{INSTANCES} instances, each restarted once, {len(stored)} exchanges, {reconnects} reconnects: "
         f"each ended once ({ends['ok']} ok, {ends['interrupted']} interrupted by kill -9), every transcript byte-equal"
+    )
+
+
+async def test_each_worker_is_killed_while_people_chat(directory: Path) -> None:
+    """The workers of one server share a SQLite file, and hear each other without Redis."""
+    brief = {"AGENTIC_RELAY__LEASE_S": LEASE_S}
+    async with serving("--workers", INSTANCES, cwd=directory, environment=brief) as server:
+        await server.started(times=INSTANCES, timeout_s=PATIENCE_S)
+        chatting = [Chatting(number, server.address) for number in range(CLIENTS)]
+        restarted = asyncio.Event()
+        async with asyncio.TaskGroup() as tasks:
+            for one in chatting:
+                tasks.create_task(one.chat(restarted))
+            for place, worker in enumerate(children(server.pid)[:INSTANCES]):
+                await asyncio.sleep(1.5)
+                os.kill(worker, signal.SIGKILL)
+                await server.started(times=INSTANCES + place + 1, timeout_s=PATIENCE_S)
+            restarted.set()
+        stored = [exchange for one in chatting for exchange in await one.stored()]
+    ends = Counter(exchange.status for exchange in stored)
+    assert set(ends) <= {"ok", "interrupted"}
+    values = [value for value, _ in notes(directory)]
+    assert len(values) == len(set(values)), "no tool has run twice"
+    figure(
+        f"{INSTANCES} workers, each killed once, {len(stored)} exchanges: "
+        f"each ended once ({ends['ok']} `ok`, {ends['interrupted']} `interrupted`), every transcript byte-equal"
     )
 
 

@@ -15,11 +15,11 @@ from langgraph.types import interrupt
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 from support.phrase_model import PhraseModel
-from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.leader_flow import NO_CREW, LeaderFlow
 from agentic_backend.agents.runtime_context import RuntimeContext, current_context
+from agentic_backend.testing import ScriptedModel, call
 
 
 @dataclass
@@ -158,10 +158,8 @@ async def in_loop() -> str:
 
 
 def tools() -> Any:
-    calls = [call("in_thread", "one"), call("in_loop", "two")]
-    return create_agent(
-        TurnModel(turns=[Turn(calls=calls), Turn("done")]), tools=[in_thread, in_loop], context_schema=Settings
-    )
+    model = ScriptedModel([call("in_thread"), call("in_loop")], "done")
+    return create_agent(model, tools=[in_thread, in_loop], context_schema=Settings)
 
 
 async def _ask_person(state: MessagesState, runtime: Runtime[Settings]) -> dict[str, Any]:
@@ -214,8 +212,8 @@ class ChiefOfTwo(LeaderFlow):
     """Asks its other expert, which tells who it is."""
 
     async def async_init(self, crew: Mapping[str, AgentFlow] = NO_CREW) -> None:
-        turns = [Turn(calls=[call("ask_member", "one", question="Who?")]), Turn("asked")]
-        self._graph = create_agent(TurnModel(turns=turns), self.delegation_tools(crew))
+        model = ScriptedModel(call("ask_member", question="Who?"), "asked")
+        self._graph = create_agent(model, self.delegation_tools(crew))
 
     def get_compiled_graph(self) -> Any:
         return self._graph
@@ -225,8 +223,8 @@ class Chief(LeaderFlow):
     """Asks its expert, once in each exchange, and repeats the answer."""
 
     async def async_init(self, crew: Mapping[str, AgentFlow] = NO_CREW) -> None:
-        turns = [Turn(calls=[call("ask_teller", "one", question="Who?")]), Turn("asked")]
-        self._graph = create_agent(TurnModel(turns=turns), self.delegation_tools(crew))
+        model = ScriptedModel(call("ask_teller", question="Who?"), "asked")
+        self._graph = create_agent(model, self.delegation_tools(crew))
 
     def get_compiled_graph(self) -> Any:
         return self._graph

@@ -19,10 +19,10 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph_sdk.runtime import ServerRuntime
-from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.leader_flow import NO_CREW, LeaderFlow
+from agentic_backend.testing import ScriptedModel, call
 
 
 def _told(result: Any) -> str:
@@ -91,7 +91,7 @@ async def remember(what: str, store: Annotated[BaseStore, InjectedStore()]) -> s
 
 
 def with_tool() -> Any:
-    return create_agent(TurnModel(turns=[Turn(calls=[call("remember", "1", what="tea")]), Turn("done")]), [remember])
+    return create_agent(ScriptedModel(call("remember", what="tea"), "done"), [remember])
 
 
 def at_build(runtime: ServerRuntime[Any]) -> Any:
@@ -106,8 +106,8 @@ class Chief(LeaderFlow):
     async def async_init(self, crew: Mapping[str, AgentFlow] = NO_CREW) -> None:
         [expert] = crew
         question = "('put', ('of', 'expert'), 'k', {'v': 1})"
-        turns = [Turn(calls=[call(f"ask_{expert}", "one", question=question)]), Turn("asked")]
-        self._graph = create_agent(TurnModel(turns=turns), self.delegation_tools(crew))
+        model = ScriptedModel(call(f"ask_{expert}", question=question), "asked")
+        self._graph = create_agent(model, self.delegation_tools(crew))
 
     def get_compiled_graph(self) -> Any:
         return self._graph

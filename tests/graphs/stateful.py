@@ -8,7 +8,8 @@ from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from support.phrase_model import PhraseModel
-from support.turn_model import Turn, TurnModel, call
+
+from agentic_backend.testing import ScriptedModel, call
 
 
 class Counted(TypedDict):
@@ -73,6 +74,5 @@ def tooled() -> Any:
         kept = await inner.ainvoke({"heard": [word]})
         return f"{kept['count']} {kept['heard']}"
 
-    turns = [Turn(calls=[call("count_up", f"c{number}", word=f"w{number}")]) for number in range(3)]
-    said = [one for turn in turns for one in (turn, Turn("done"))]
-    return create_agent(TurnModel(turns=said), [count_up])
+    turns = [turn for number in range(3) for turn in (call("count_up", word=f"w{number}"), "done")]
+    return create_agent(ScriptedModel(*turns), [count_up])

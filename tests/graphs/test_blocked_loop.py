@@ -16,6 +16,7 @@ from support.recorded_agents import metric
 from support.rest_client import metric_at
 from support.running_server import RunningServer, running_server
 from support.signing_realm import signing_realm
+from support.stalls import stall_watched
 
 from agentic_backend.agents.at_work import AtWork, at_work, found_at_work
 from agentic_backend.blocked_loop import Worker, watched_loop
@@ -100,8 +101,14 @@ async def test_the_line_that_blocks_is_told(
 async def test_what_lets_others_run_is_no_block(
     server: RunningServer, caplog: pytest.LogCaptureFixture, agent_id: str
 ) -> None:
-    events = await ask(server.address, "hello", agent_id=agent_id)
-    assert blocks(events) == [] and await count(server, agent_id) == 0
+    while True:
+        before = await count(server, agent_id)
+        caplog.clear()
+        with stall_watched() as stalled_s:
+            events = await ask(server.address, "hello", agent_id=agent_id)
+        if stalled_s() * 1000 < LIMIT_MS / 2:
+            break
+    assert blocks(events) == [] and await count(server, agent_id) == before
     assert [told for told in warnings(caplog) if told["agent_id"] == agent_id] == []
 
 

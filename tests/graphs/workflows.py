@@ -11,7 +11,8 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import BaseModel
 from support.phrase_model import PhraseModel
-from support.turn_model import Turn, TurnModel, call
+
+from agentic_backend.testing import ScriptedModel, Turn, call
 
 _model = PhraseModel()
 effects: list[str] = []
@@ -139,7 +140,7 @@ async def add(a: int, b: int, call_id: str) -> ToolMessage:
 
 @entrypoint()
 async def with_tools(messages: list[BaseMessage]) -> BaseMessage:
-    said = TurnModel(turns=[Turn("Let me see.", calls=[call("add", "c1", a=1, b=2)]), Turn("It is 3.")])
+    said = ScriptedModel(Turn("Let me see.", calls=[call("add", a=1, b=2)]), "It is 3.")
 
     @task
     async def think(messages: list[BaseMessage]) -> AIMessage:

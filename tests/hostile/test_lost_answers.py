@@ -56,7 +56,7 @@ async def test_each_exchange_ends_once_over_a_store_that_loses_requests_and_answ
     async def chat(number: int) -> None:
         server = instances[number % INSTANCES]
         for ask in range(ASKS):
-            client = DurableClient(lambda: server.address, user=f"user-{number}", patience_s=sized(60, 300))
+            client = DurableClient(lambda: server.address, user=f"user-{number}", patience_s=sized(100, 300))
             final = await client.ask(SCRIPT.format(name=f"{number}-{ask}"))
             statuses[final["status"]] += 1
             seen.append((number, final))

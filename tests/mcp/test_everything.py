@@ -10,8 +10,9 @@ import pytest
 from services.mcp_everything import everything_program
 from support.mcp_agents import built, call, refused, told, tool_user, tools_of
 from support.ports import free_port
-from support.turn_model import Turn, TurnModel
-from support.turn_model import call as tool_call
+
+from agentic_backend.testing import ScriptedModel
+from agentic_backend.testing import call as tool_call
 
 # The first run fetches the server, in a fixture.
 pytestmark = pytest.mark.mcp_everything
@@ -71,14 +72,14 @@ async def test_images_links_and_structured_results_become_parts(everything: dict
 
 
 async def test_progress_is_told_while_a_tool_runs(everything: dict[str, Any]) -> None:
-    turns = [Turn(calls=[tool_call("trigger-long-running-operation", "c1", duration=0.3, steps=3)]), Turn("Done.")]
-    async with built(tool_user({"everything": everything}, model=TurnModel(turns=turns))) as agent:
+    model = ScriptedModel(tool_call("trigger-long-running-operation", duration=0.3, steps=3), "Done.")
+    async with built(tool_user({"everything": everything}, model=model)) as agent:
         stream = agent.get_compiled_graph().astream({"messages": [("human", "go")]}, stream_mode="custom")
         events = [event async for event in stream]
     assert [(event["call_id"], event["progress"], event["total"]) for event in events] == [
-        ("c1", 1, 3),
-        ("c1", 2, 3),
-        ("c1", 3, 3),
+        ("call-1-1-1", 1, 3),
+        ("call-1-1-1", 2, 3),
+        ("call-1-1-1", 3, 3),
     ]
 
 

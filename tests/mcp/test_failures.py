@@ -10,8 +10,9 @@ from services.mcp_echo import EchoServer, echo_over_stdio, echo_server
 from services.mcp_raw import raw_server
 from support.mcp_agents import PATIENCE_S, ToolUser, built, call, refused, told, tool_user
 from support.recorded_agents import eventually
-from support.turn_model import Turn, TurnModel
-from support.turn_model import call as tool_call
+
+from agentic_backend.testing import ScriptedModel
+from agentic_backend.testing import call as tool_call
 
 UNSENDABLE = "The arguments can't be sent: half a character is among them, or they are nested too deeply."
 AWAY = "The MCP server 'echo' is not available; it is being restarted."
@@ -53,11 +54,14 @@ async def test_arguments_that_cant_be_sent_fail_alone(transport: str, unsendable
 
 
 async def test_the_agent_goes_on_after_a_failed_tool(open_echo: EchoServer) -> None:
-    turns = [Turn(calls=[tool_call("fail", "c1", text="broken"), tool_call("echo", "c2", text="fine")]), Turn("Done.")]
-    async with built(tool_user({"echo": open_echo.settings()}, model=TurnModel(turns=turns))) as agent:
+    model = ScriptedModel([tool_call("fail", text="broken"), tool_call("echo", text="fine")], "Done.")
+    async with built(tool_user({"echo": open_echo.settings()}, model=model)) as agent:
         messages = (await agent.get_compiled_graph().ainvoke({"messages": [("human", "go")]}))["messages"]
     results = [message for message in messages if isinstance(message, ToolMessage)]
-    assert [(result.tool_call_id, result.status) for result in results] == [("c1", "error"), ("c2", "success")]
+    assert [(result.tool_call_id, result.status) for result in results] == [
+        ("call-1-1-1", "error"),
+        ("call-1-1-2", "success"),
+    ]
     assert messages[-1].text == "Done."
 
 
@@ -134,6 +138,15 @@ async def test_a_call_that_cant_be_sent_fails_at_once_and_the_session_is_opened_
             assert await told(agent, "count") == "1"
 
 
+async def test_a_redirect_on_the_same_host_is_followed() -> None:
+    with echo_server("streamable_http", "--open") as server:
+        # As Starlette's routes and mounts answer, with 307.
+        settings = server.settings(url=f"{server.settings()['url']}/")
+        async with built(tool_user({"echo": settings})) as agent:
+            assert await told(agent, "count") == "1"
+            assert await told(agent, "count") == "2"
+
+
 async def test_a_session_that_can_send_nothing_more_is_opened_again() -> None:
     with echo_server("sse", "--open") as server:
         async with built(tool_user({"echo": server.settings(tool_timeout_s=1)})) as agent:
@@ -178,11 +191,11 @@ async def test_an_agent_closes_while_its_tools_still_run() -> None:
 
 
 async def test_progress_becomes_custom_events_of_the_graph(open_echo: EchoServer) -> None:
-    turns = [Turn(calls=[tool_call("report", "c1", steps=3)]), Turn("Done.")]
-    async with built(tool_user({"echo": open_echo.settings()}, model=TurnModel(turns=turns))) as agent:
+    model = ScriptedModel(tool_call("report", steps=3), "Done.")
+    async with built(tool_user({"echo": open_echo.settings()}, model=model)) as agent:
         stream = agent.get_compiled_graph().astream({"messages": [("human", "go")]}, stream_mode="custom")
         events = [event async for event in stream]
     assert events == [
-        {"tool": "report", "call_id": "c1", "progress": step, "total": 3, "message": f"step {step}"}
+        {"tool": "report", "call_id": "call-1-1-1", "progress": step, "total": 3, "message": f"step {step}"}
         for step in (1, 2, 3)
     ]

@@ -5,19 +5,18 @@ import sys
 from typing import Any
 
 import pytest
-from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from services.mcp_echo import EchoServer, echo_over_stdio
 from services.mcp_raw import raw_server
 from support.mcp_agents import built, call, refused, told, tool_user, tools_of
 from support.processes import is_there
 from support.recorded_agents import eventually
-from support.turn_model import Turn, TurnModel
-from support.turn_model import call as tool_call
 
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp import distinct_names
 from agentic_backend.streaming.updates import messages_in
+from agentic_backend.testing import Call, ScriptedModel
 
 
 async def test_tools_of_a_server_are_called_over_every_transport(echo_settings: dict[str, Any]) -> None:
@@ -100,8 +99,7 @@ async def test_whoever_calls_a_tool_gets_its_result_for_that_call(open_echo: Ech
 
 async def test_arguments_may_have_any_name(open_echo: EchoServer) -> None:
     names = ["config", "runtime", "run_manager", "callbacks", "self"]
-    asked = ToolCall(name="odd_names", args={name: name.upper() for name in names}, id="c1", type="tool_call")
-    model = TurnModel(turns=[Turn(calls=[asked]), Turn("Done.")])
+    model = ScriptedModel(Call("odd_names", {name: name.upper() for name in names}), "Done.")
     async with built(tool_user({"echo": open_echo.settings()}, model=model)) as agent:
         messages = (await agent.get_compiled_graph().ainvoke({"messages": [("human", "go")]}))["messages"]
     assert messages[-2].text == "CONFIG RUNTIME RUN_MANAGER CALLBACKS SELF"
@@ -109,7 +107,7 @@ async def test_arguments_may_have_any_name(open_echo: EchoServer) -> None:
 
 @pytest.mark.parametrize("reads_images", [True, False])
 async def test_a_model_that_reads_images_in_tool_results_gets_them(open_echo: EchoServer, reads_images: bool) -> None:
-    model = TurnModel(turns=[], profile={"image_tool_message": reads_images})
+    model = ScriptedModel(profile={"image_tool_message": reads_images})
     async with built(tool_user({"echo": open_echo.settings()}, model=model)) as agent:
         result = await call(agent, "picture")
     assert [block["type"] for block in result.content_blocks] == (
@@ -217,8 +215,8 @@ async def test_what_is_up_is_told(open_echo: EchoServer) -> None:
 
 async def test_a_call_carries_the_key_of_its_run_and_of_no_other(open_echo: EchoServer) -> None:
     async def keys(run_id: str) -> list[str]:
-        calls = [tool_call("idempotency_key", "c1"), tool_call("idempotency_key", "c2")]
-        model = TurnModel(turns=[Turn(calls=calls), Turn("Done.")])
+        calls = [Call("idempotency_key", id="c1"), Call("idempotency_key", id="c2")]
+        model = ScriptedModel(calls, "Done.")
         async with built(tool_user({"echo": open_echo.settings()}, model=model)) as agent:
             agent.runtime_context.run_id = run_id
             config = RunnableConfig(configurable={"thread_id": run_id})

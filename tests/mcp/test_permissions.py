@@ -2,16 +2,16 @@
 
 from services.mcp_echo import EchoServer
 from support.mcp_agents import built, tool_user
-from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.permissions import Permissions
 from agentic_backend.agents.result_marks import FORBIDDEN
 from agentic_backend.agents.runtime_context import make_current
 from agentic_backend.agents.tool_guard import guard_tools, withheld_tools
+from agentic_backend.testing import ScriptedModel, call
 
 
 async def test_a_server_s_tool_is_for_those_who_have_its_permission(open_echo: EchoServer) -> None:
-    model = TurnModel(turns=[Turn(calls=[call("echo", "c1", text="hi"), call("count", "c2")]), Turn("done")])
+    model = ScriptedModel([call("echo", text="hi"), call("count")], "done")
     settings = open_echo.settings(permissions={"cou*": ["counters:write:self"]})
     async with built(tool_user({"echo": settings}, model=model)) as agent:
         graph, context = agent.get_compiled_graph(), agent.runtime_context

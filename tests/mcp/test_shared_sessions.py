@@ -11,11 +11,10 @@ from services.mcp_echo_server import fingerprint
 from support.mcp_agents import PATIENCE_S, ToolUser, built, call, refused, told, tool_user, tools_of
 from support.processes import is_there
 from support.recorded_agents import eventually
-from support.turn_model import Turn, TurnModel
-from support.turn_model import call as tool_call
 
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp.shared_sessions import SharedSessions
+from agentic_backend.testing import Call, ScriptedModel
 
 AWAY = "The MCP server 'echo' is not available; it is being restarted."
 SHARED = echo_over_stdio(shared=True)
@@ -87,7 +86,7 @@ async def test_a_stopped_call_disturbs_no_other(shared: SharedSessions) -> None:
 
 async def test_progress_goes_to_the_agent_that_called(shared: SharedSessions) -> None:
     async def events(call_id: str, steps: int) -> list[Any]:
-        model = TurnModel(turns=[Turn(calls=[tool_call("report", call_id, steps=steps)]), Turn("Done.")])
+        model = ScriptedModel(Call("report", {"steps": steps}, call_id), "Done.")
         async with built(tool_user({"echo": SHARED}, model=model, shared=shared)) as agent:
             stream = agent.get_compiled_graph().astream({"messages": [("human", "go")]}, stream_mode="custom")
             return [(event["call_id"], event["progress"], event["total"]) async for event in stream]

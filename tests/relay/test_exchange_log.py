@@ -275,3 +275,25 @@ def test_who_reads_a_log_that_is_being_filled_waits_until_it_is() -> None:
     assert woken
     [delta] = cursor.take()
     assert isinstance(delta, Delta) and (delta.text, delta.seq) == ("cd", 4)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["", "a", "bc", None])), max_size=40), st.integers(0, 40))
+def test_the_partial_texts_are_those_of_the_blocks_without_a_message(
+    steps: list[tuple[int, str | None]], restart_at: int
+) -> None:
+    log, texts = ExchangeLog("s", "e", compact_after=8), dict[int, str]()
+    for number, (block, text) in enumerate(steps):
+        if number == restart_at:
+            log.start_anew(log.messages, log.partial, log.last_seq + 1)
+        if text is None:
+            texts.pop(block, None)
+            stream(log, number, "whole", block)
+        else:
+            texts[block] = texts.get(block, "") + text
+            log.append_text(block, Channel.FINAL, text)
+    assert {partial.block: partial.text for partial in log.partial} == {of: text for of, text in texts.items() if text}
+    rest = {partial.block: partial.text for partial in log.partial_after(dict.fromkeys(texts, 1))}
+    assert rest == {of: text[1:] for of, text in texts.items() if text[1:]}
+    assert {of: length for of, length in log.partial_lengths.items() if length} == {
+        of: len(text) for of, text in texts.items() if text
+    }

@@ -1,51 +1,37 @@
 """Two instances' broadcasts on a real Redis: what one publishes of an exchange, the other has in a log of its own."""
 
 import asyncio
-import random
 import time
 from contextlib import AsyncExitStack
 
 import pytest
 from services.redis import Redis
-from support.broadcasting import TEXTS, a_log, an_instance, ask, end, same, say, start, store, two, until
+from support.broadcasting import (
+    TEXTS,
+    a_log,
+    an_instance,
+    ask,
+    carry_a_thousand_events,
+    end,
+    same,
+    say,
+    start,
+    store,
+    two,
+    until,
+)
 from support.log_client import LogClient
 
 from agentic_backend.protocol.events import Activity, ExchangeEvent, Reset
 from agentic_backend.protocol.messages import Session, utc_now
-from agentic_backend.relay import redis_mirrors, redis_publisher
+from agentic_backend.relay import mirror, redis_publisher
+from agentic_backend.relay.control_messages import Changed
 from agentic_backend.relay.redis_messages import decode_entry, entry_of, stream_of
 
 
 async def test_a_thousand_events_arrive_in_order_and_byte_equal(opened: AsyncExitStack, redis_url: str) -> None:
     here, there = await two(opened, redis_url)
-    log, choice = here.publish(a_log()), random.Random(1)
-    start(log)
-    near, far = LogClient(log), there.follow("e")
-    written: dict[int, str] = {}
-    for number in range(1000):
-        match choice.randrange(8):
-            case 0:
-                log.append(Activity(**log.next_place(), kind="progress", data={"message": number}))
-            case 1 if written:
-                block, text = written.popitem()
-                store(log, len(log.messages), text, block)
-            case _:
-                text = choice.choice(TEXTS)
-                block = choice.choice([*written, number])
-                written[block] = written.get(block, "") + text
-                say(log, text, block=block)
-        if choice.random() < 0.1:
-            await asyncio.sleep(choice.random() / 50)
-            far.catch_up()
-    for block, text in written.items():
-        store(log, len(log.messages), text, block)
-    end(log)
-    await same(far.log, log)
-    far.catch_up()
-    near.catch_up()
-    assert far.transcript == near.transcript
-    assert far.resets == 0 and far.final is not None
-    assert here.listener.told == there.listener.told == []
+    await carry_a_thousand_events(here, there)
 
 
 async def test_who_comes_late_gets_what_was(opened: AsyncExitStack, redis_url: str) -> None:
@@ -92,7 +78,7 @@ async def test_what_is_told_reaches_the_other_and_not_oneself(opened: AsyncExitS
     log = a_log("told")
     here.broadcast.stop("told")
     here.broadcast.started(log)
-    here.broadcast.changed(session)
+    here.broadcast.tell(Changed(session=session))
     await until(lambda: len(there.listener.told) == 3)
     assert there.listener.told == [("stopped", "told"), ("started", "s", "told", "ann"), ("changed", session)]
     assert here.listener.told == []
@@ -175,7 +161,7 @@ async def test_no_key_is_without_an_end_and_every_mirror_ends(
 async def test_a_mirror_that_nobody_follows_ends(
     opened: AsyncExitStack, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_mirrors, "UNFOLLOWED_S", 0.5)
+    monkeypatch.setattr(mirror, "UNFOLLOWED_S", 0.5)
     here, there = await two(opened, redis_url)
     log = here.publish(a_log("left"))
     start(log)

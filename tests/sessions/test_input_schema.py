@@ -32,6 +32,10 @@ def of(schema: dict[str, Any]) -> dict[str, Any]:
         ({"type": "string", "format": "uuid"}, SECRET, "does not meet the schema's 'format'"),
         ({"additionalProperties": False}, {SECRET: 1}, "does not meet the schema's 'additionalProperties'"),
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 7, None),
+        ({"patternProperties": {"^a": {"type": "string"}}}, {"b": 1, "a": 7}, None),
+        ({"patternProperties": {"^a": {}}, "additionalProperties": False}, {"a": 1, "b": SECRET}, None),
+        ({"patternProperties": {"^a": {}}, "additionalProperties": {"type": "string"}}, {"a": 1, "b": 7}, None),
+        ({"properties": {"a": {}}, "unevaluatedProperties": False}, {"b": SECRET}, None),
     ],
 )
 def test_a_wrong_value_is_told_by_its_place_and_never_shown(
@@ -48,6 +52,8 @@ def test_a_wrong_value_is_told_by_its_place_and_never_shown(
         ({"type": "string", "format": "date-time"}, "2026-01-01T00:00:00Z"),
         ({"type": "string", "format": "unheard-of"}, "x"),
         ({"pattern": "(?<=a)b"}, "an engine without look-around leaves it to the tool"),
+        ({"patternProperties": {"(?<=a)b": {"type": "string"}}, "additionalProperties": False}, {"ab": 7}),
+        ({"patternProperties": {"^a": {}}, "additionalProperties": False}, {"a": 1}),
         ({"$ref": "#/$defs/Lost"}, 1),
         ({"$ref": "https://example.org/schema"}, 1),
         ({"type": "no such type"}, 1),
@@ -63,6 +69,12 @@ def test_a_pattern_that_a_backtracking_engine_would_never_leave_costs_nothing() 
     value = {"x": "a" * 50_000 + "!"}
     assert flaw(value, of({"pattern": "^(a+)+$"})) is not None
     assert takes_at_most(5, lambda: flaw(value, of({"pattern": "^(a+)+$"})))
+
+
+@pytest.mark.parametrize("keyword", ["additionalProperties", "unevaluatedProperties", "required"])
+def test_neither_does_one_for_names(keyword: str) -> None:
+    schema = {"patternProperties": {"^(a+)+$": {"type": "string"}}, keyword: ["b"] if keyword == "required" else False}
+    assert takes_at_most(5, lambda: flaw({"x": {"a" * 50_000 + "!": 1, "b": 1}}, of(schema)))
 
 
 JSON = st.recursive(
@@ -94,6 +106,12 @@ def test_a_long_value_is_checked_in_steps_that_grow_with_its_length() -> None:
     schema = of({"type": "array", "uniqueItems": True, "items": item})
     assert flaw({"x": rows}, schema) is None
     assert flaw({"x": [*rows, rows[0]]}, schema) == ".x: does not meet the schema's 'uniqueItems'"
+
+
+def test_long_lists_are_not_looked_through_again_and_again() -> None:
+    schema = {"allOf": [{"uniqueItems": True}] * 50}
+    assert flaw(list(range(1_000)), schema) is None
+    assert flaw(list(range(60_000)), schema) == ": takes too long to check against its schema"
 
 
 @pytest.mark.parametrize(

@@ -260,6 +260,8 @@ async def test_many_texts_are_kept_in_several_writes_each_as_young_as_can_be(
 
         logs = [await sessions.begin("hello") for _ in range(60)]
         await eventually(lambda: hold.held == len(logs))
+        # Text gathers for a moment.
+        await eventually(lambda: all([text.text for text in log.partial] == ["one two "] for log in logs))
         for log in logs:
             log.append_text(0, Channel.FINAL, "more")
         monkeypatch.setattr(sessions.store.real, "keep_partials", keep_partials)

@@ -63,6 +63,20 @@ async def test_no_more_titles_are_asked_for_than_a_tenth_of_the_running_model_ca
         await eventually(lambda: len(model.journal.prompts) == 8 + 49)
 
 
+async def test_a_title_waits_for_the_first_token_of_an_exchange_that_starts(tmp_path: Path) -> None:
+    model, hold = title_model(), Hold()
+    agents = {"thinking": held_graph(hold, says_first=False)}
+    async with titled_sessions(tmp_path, model, agents=agents) as sessions:
+        logs = [await sessions.begin("hello", agent_id="thinking", user=User(id="other", name=""))]
+        await eventually(lambda: hold.held == 1)
+        session_id = await answered(sessions)
+        await asyncio.sleep(0.2)
+        assert not model.journal.prompts
+        hold.released.set()
+        await is_titled(sessions, session_id, "A good name")
+        await events_of(logs[0])
+
+
 async def test_users_take_turns(tmp_path: Path) -> None:
     model = title_model()
     model.go_on.clear()

@@ -74,6 +74,13 @@ async def rows(store: Store, user_id: str) -> dict[str, int]:
     return {table.name: len(await store.page(table, None, 1_000, user_id=user_id)) for table in owned}
 
 
+async def named(store: Store, user_id: str) -> None:
+    """Wait until the calls that named the user's two sessions are counted."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (await rows(store, user_id))["usage"] < 2:
+            await asyncio.sleep(0.01)
+
+
 async def finish(sessions: Sessions) -> None:
     """End the deletion as the chore does once its minute is over."""
     for deletion in await sessions.store.real.deletions():
@@ -89,6 +96,7 @@ def in_sqlite_files(directory: Path, word: str) -> int:
 async def test_nothing_of_the_user_is_left_in_the_file_and_in_memory(tmp_path: Path) -> None:
     async with open_sessions(tmp_path, {"echo": echoing_graph()}) as sessions:
         await talk(sessions, canary())
+        await named(sessions.store.real, BOB.id)
         theirs = await rows(sessions.store.real, BOB.id)
         assert await asyncio.to_thread(in_sqlite_files, tmp_path, canary()) > 0
         assert holders_of(canary())
@@ -143,6 +151,7 @@ async def test_on_two_instances_nothing_of_the_user_is_left(
     hold = Hold()
     async with two_instances(mongodb_url, redis_url, tmp_path, hold) as (here, there):
         session_ids = await talk(there, canary())
+        await named(here.store.real, BOB.id)
         theirs = await rows(here.store.real, BOB.id)
         running = await there.begin(f"{canary()} goes on", agent_id="held", session_id=session_ids[0])
         await until(running, "delta")
@@ -305,8 +314,13 @@ async def test_without_a_broadcast_other_instances_see_the_deletion_in_the_store
         ]
         running = await there.begin("hello")
         await until(running, "delta")
+        # Its owner's end comes, and this instance looks at deletions, before the deletion begins to wait for that end.
+        found = here.store.hold_answer("get_exchange", 2)
         deletion = asyncio.create_task(here.user_deletions.delete(USER.id))
+        await asyncio.wait_for(found.reached.wait(), PATIENCE_S)
         assert (await events_of(running))[-1]["status"] == "stopped"
+        await here.user_deletions.look()
+        found.released.set()
         await asyncio.wait_for(deletion, PATIENCE_S)
         with pytest.raises(RateLimited):
             await there.begin("once more")

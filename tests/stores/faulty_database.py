@@ -17,20 +17,30 @@ With an event, it waits for that first.
 """
 
 
+Follow = Callable[[str, str, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+"""Makes a round trip, given its collection and its method."""
+
+
+async def _plainly(_collection: str, _method: str, trip: Callable[[], Awaitable[Any]]) -> Any:
+    return await trip()
+
+
 class FaultyDatabase:
-    def __init__(self, real: Database, fault: Fault) -> None:
+    def __init__(self, real: Database, fault: Fault, follow: Follow = _plainly) -> None:
         self._real = real
         self._fault = fault
+        self._follow = follow
 
     def __getitem__(self, collection: str) -> "_Collection":
-        return _Collection(self._real[collection], collection, self._fault)
+        return _Collection(self._real[collection], collection, self._fault, self._follow)
 
 
 class _Collection:
-    def __init__(self, real: Any, name: str, fault: Fault) -> None:
+    def __init__(self, real: Any, name: str, fault: Fault, follow: Follow) -> None:
         self._real = real
         self._name = name
         self._fault = fault
+        self._follow = follow
 
     def find(self, *args: Any) -> "_Cursor":
         return _Cursor(self._real.find(*args), lambda trip: self._trip("find", trip))
@@ -49,7 +59,7 @@ class _Collection:
             await asyncio.sleep(0.01)
         if fate == "refused":
             raise AutoReconnect("refused")
-        result = await trip()
+        result = await self._follow(self._name, method, trip)
         if fate == "unheard":
             raise AutoReconnect("unheard")
         return result
@@ -85,6 +95,11 @@ def make_faulty(store: MongoStore, fault: Fault) -> Database:
     real = store.driver.database
     store.driver.database = cast(Database, FaultyDatabase(real, fault))
     return real
+
+
+def always(collection: str, method: str, fate: str) -> Fault:
+    """All round trips of this kind are other than fine."""
+    return lambda *trip: fate if trip == (collection, method) else "fine"
 
 
 def once(collection: str, method: str, fate: str | asyncio.Event) -> Fault:

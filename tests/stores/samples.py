@@ -10,10 +10,12 @@ from uuid import uuid4
 from agentic_backend.protocol.events import Choice, HumanRequest, HumanRequests, PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, text_of
+from agentic_backend.stores.agent_versions import AgentVersionRecord, VersionAction, version_id
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, Pause, Store, Written
 from agentic_backend.stores.items import item_id
 from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, Aggregation, KpiBucket, KpiQuery
 from agentic_backend.stores.lineage import lineage_at
+from agentic_backend.stores.partials import PartialPiece
 from agentic_backend.stores.records import (
     AttachmentRecord,
     CheckpointKind,
@@ -147,6 +149,11 @@ def a_partial(text: str = "It is") -> PartialText:
     return PartialText(block=0, channel=Channel.FINAL, text=text)
 
 
+def a_piece(fence: Fence, owner: str, number: int, text: str, block: int = 0) -> PartialPiece:
+    grown = PartialText(block=block, channel=Channel.FINAL, text=text)
+    return PartialPiece.of(fence.session_id, fence.exchange_id, owner, number, grown)
+
+
 def fence_after(written: Written, exchange_id: str, owner: str | None = None) -> Fence:
     return Fence(written.session.id, exchange_id, written.session.next_rank, owner)
 
@@ -271,3 +278,18 @@ async def texts(store: Store, session_id: str) -> list[str]:
     messages = await store.messages_after(session_id, -1, 1000)
     assert [message.rank for message in messages] == list(range(len(messages)))
     return [text_of(message.parts) for message in messages]
+
+
+def an_agent_version(
+    agent_id: str, version: int, action: VersionAction = "changed", author: str = "ann"
+) -> AgentVersionRecord:
+    return AgentVersionRecord(
+        id=version_id(agent_id, version),
+        agent_id=agent_id,
+        version=version,
+        action=action,
+        author=author,
+        at=EPOCH + timedelta(minutes=version),
+        enabled=version % 2 == 1,
+        yaml=f"id: {agent_id}\n# größer {version}\n",
+    )

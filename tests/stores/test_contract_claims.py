@@ -13,6 +13,7 @@ from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Store
 from agentic_backend.stores.chores import Waiting
 from agentic_backend.stores.records import CheckpointKind, ExchangePolicy
+from agentic_backend.stores.tables import PARTIAL_PIECES
 from tests.stores.conftest import RACES, OpenStore
 from tests.stores.samples import (
     EPOCH,
@@ -21,6 +22,7 @@ from tests.stores.samples import (
     a_decision,
     a_partial,
     a_pause,
+    a_piece,
     a_session,
     an_end,
     an_exchange,
@@ -192,6 +194,37 @@ async def test_the_text_being_written_is_kept_while_its_owner_runs_it(store: Sto
     await store.keep_partials("one", {fence.exchange_id: [a_partial()]})
     assert (await stored(store, fence.exchange_id)).partial == []
     await store.keep_partials("one", {})
+
+
+async def test_what_a_text_has_grown_by_is_added_while_its_owner_runs_it(store: Store) -> None:
+    fence, theirs = await begin_new(store, owner="one"), await begin_new(store, owner="two")
+    await store.keep_partials("one", {fence.exchange_id: [a_partial("It is")]})
+    await store.add_partials([a_piece(fence, "one", 0, " su\x00"), a_piece(theirs, "one", 0, "not yours")])
+    added = [a_piece(fence, "one", 2, "third"), a_piece(fence, "one", 1, "nny🙂"), a_piece(fence, "one", 3, "new", 7)]
+    for _ in range(2):
+        # Also if the answer to the first try is lost.
+        await store.add_partials(added)
+    texts = await store.partial(fence.exchange_id)
+    assert [(text.block, text.text) for text in texts] == [(0, "It is su\x00nny🙂third"), (7, "new")]
+    assert await store.partial(theirs.exchange_id) == []
+    written = await store.append(fence, [answer()], blocks=[0])
+    assert [text.text for text in await store.partial(fence.exchange_id)] == ["new"]
+    await store.set_waiting(fence_after(written, fence.exchange_id, "one"), a_pause())
+    await store.decide(await stored(store, fence.exchange_id), [a_decision()], "two")
+    await store.add_partials([a_piece(fence, "one", 4, "late")])
+    assert await store.partial(fence.exchange_id) == []
+    await store.add_partials([a_piece(fence, "two", 0, "goes on", 8)])
+    assert [text.text for text in await store.partial(fence.exchange_id)] == ["goes on"]
+    await store.forget_pieces([fence.exchange_id, new_id()])
+    assert await store.partial(fence.exchange_id) == await store.page(PARTIAL_PIECES, None, 9) == []
+
+
+async def test_pieces_of_a_text_go_with_their_session(store: Store) -> None:
+    fence = await begin_new(store, owner="one")
+    await store.add_partials([a_piece(fence, "one", 0, "mine")])
+    assert len(await store.page(PARTIAL_PIECES, None, 9, session_id=fence.session_id)) == 1
+    await store.delete_session(fence.session_id)
+    assert await store.page(PARTIAL_PIECES, None, 9, session_id=fence.session_id) == []
 
 
 async def test_what_has_waited_too_long_comes_in_the_order_of_its_deadline(store: Store) -> None:

@@ -12,7 +12,7 @@ from agentic_backend.stores.base import Fence, FencedOut, KeptState, SessionChan
 from agentic_backend.stores.mongo import MongoStore, settling
 from agentic_backend.stores.mongo.documents import state_document
 from tests.stores.conftest import OpenMongo
-from tests.stores.faulty_database import make_faulty, once
+from tests.stores.faulty_database import always, make_faulty, once
 from tests.stores.samples import (
     a_branch,
     a_kpi,
@@ -37,34 +37,60 @@ async def store(open_mongo: OpenMongo) -> MongoStore:
     return await open_mongo()
 
 
-async def test_an_end_that_broke_off_after_it_counted_is_an_end(store: MongoStore) -> None:
+async def test_an_end_that_broke_off_after_it_counted_is_an_end(open_mongo: OpenMongo) -> None:
+    store, other = await open_mongo(), await open_mongo()
     fence = await begin_new(store, client_exchange_id="mine")
     kpi = a_kpi(exchange_id=fence.exchange_id)
-    real = make_faulty(store, once("kpi_records", "replace_one", "refused"))
-    with pytest.raises(StoreUnavailable):
-        await store.append(fence, [answer()], an_end(kpi=kpi, session_state=b"state"))
+    real = make_faulty(store, always("kpi_records", "bulk_write", "refused"))
+    await store.append(fence, [answer()], an_end(kpi=kpi, session_state=b"state"))
+    await store.finishing.all()
     stored = await real["exchanges"].find_one({"_id": fence.exchange_id})
     assert stored is not None and stored["status"] == "running"
 
-    async def check_ended() -> None:
+    async def check_ended(store: MongoStore) -> None:
         for record in (await store.get_exchange(fence.exchange_id), await store.find_exchange("ann", "mine")):
             assert record is not None and (record.status, record.last_seq) == (ExchangeStatus.OK, 9)
         assert len(await store.last_exchanges(fence.session_id, 1)) == 2
         assert await store.session_state(fence.session_id) == b"state"
 
-    await check_ended()
-    assert await store.running_exchanges() == []
-    assert await kpis_of(store, "ann") == as_kpis(kpi)
+    await check_ended(store)
+    await check_ended(other)
+    assert await kpis_of(other, "ann") == []
+    assert await other.running_exchanges() == []
+    assert await kpis_of(other, "ann") == as_kpis(kpi)
     stored = await real["exchanges"].find_one({"_id": fence.exchange_id})
     assert stored is not None and (stored["status"], stored["holds"]) == ("ok", fence.exchange_id)
-    await check_ended()
+    await check_ended(other)
+
+
+async def test_an_end_that_broke_off_is_finished_when_the_database_is_back(store: MongoStore) -> None:
+    fence = await begin_new(store)
+    kpi = a_kpi(exchange_id=fence.exchange_id)
+    real = make_faulty(store, always("exchanges", "bulk_write", "refused"))
+    await store.append(fence, [answer()], an_end(kpi=kpi))
+    await store.finishing.all()
+    assert await store.statuses([fence.exchange_id]) == {fence.exchange_id: ExchangeStatus.OK}
+    assert (await real["exchanges"].find_one({"_id": fence.exchange_id}))["status"] == "running"
+    store.driver.database = real
+    async with asyncio.timeout(10):
+        while (await real["exchanges"].find_one({"_id": fence.exchange_id}))["status"] == "running":
+            await asyncio.sleep(0.01)
+    assert await kpis_of(store, "ann") == as_kpis(kpi)
+
+
+async def test_what_is_not_finished_yet_is_finished_before_the_store_closes(open_mongo: OpenMongo) -> None:
+    store, other = await open_mongo(), await open_mongo()
+    fence = await begin_new(store)
+    await store.append(fence, [answer()], an_end(kpi=a_kpi(exchange_id=fence.exchange_id)))
+    await store.aclose()
+    found = await other.driver.database["exchanges"].find_one({"_id": fence.exchange_id})
+    assert found is not None and found["status"] == "ok"
 
 
 async def test_an_end_that_broke_off_keeps_nobody_from_asking(store: MongoStore) -> None:
     fence = await begin_new(store)
-    make_faulty(store, once("exchanges", "update_one", "refused"))
-    with pytest.raises(StoreUnavailable):
-        await store.append(fence, [answer()], an_end(kpi=a_kpi(exchange_id=fence.exchange_id)))
+    make_faulty(store, once("exchanges", "bulk_write", "refused"))
+    await store.append(fence, [answer()], an_end(kpi=a_kpi(exchange_id=fence.exchange_id)))
     session = await store.get_session(fence.session_id)
     assert session is not None
     await run_exchanges(store, session, 1)
@@ -162,8 +188,10 @@ async def test_only_states_of_counted_ends_are_kept(store: MongoStore, monkeypat
     await states.insert_one(state_document(session.id, dead, counts=False))
     await store.append(fence, [answer()], an_end())
     assert await store.session_state(session.id) is None
-    for state in (b"one", b"two", None, b"three"):
+    monkeypatch.setattr(settling, "FORGET_EVERY", 1)
+    for state in (b"one", b"two", None, b"three", None):
         await store.append(await begin(store, session), [answer()], an_end(session_state=state))
+    await store.finishing.all()
     assert await states.count_documents({}) == 2
     with pytest.raises(FencedOut):
         await store.append(Fence(session.id, new_id(), 10), [answer()], an_end(session_state=b"lost"))
@@ -174,9 +202,9 @@ async def test_only_states_of_counted_ends_are_kept(store: MongoStore, monkeypat
 async def test_a_state_counts_from_the_moment_at_which_the_end_does(open_mongo: OpenMongo) -> None:
     store = await open_mongo()
     fence = await begin_new(store)
-    make_faulty(store, once("session_states", "update_one", "refused"))
-    with pytest.raises(StoreUnavailable):
-        await store.append(fence, [answer()], an_end(session_state=b"state"))
+    make_faulty(store, always("session_states", "bulk_write", "refused"))
+    await store.append(fence, [answer()], an_end(session_state=b"state"))
+    await store.finishing.all()
     store = await open_mongo()
     assert await store.session_state(fence.session_id) == b"state"
     session = await store.get_session(fence.session_id)
@@ -188,6 +216,7 @@ async def test_a_state_counts_from_the_moment_at_which_the_end_does(open_mongo: 
 async def test_the_state_of_an_older_schema_is_read(store: MongoStore) -> None:
     fence = await begin_new(store)
     await store.append(fence, [answer()], an_end(session_state=b"state"))
+    await store.finishing.all()
     await store.driver.database["session_states"].update_many({}, {"$unset": {"counts": 1, "exchange_id": 1}})
     assert await store.session_state(fence.session_id) == b"state"
 

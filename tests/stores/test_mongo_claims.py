@@ -11,7 +11,7 @@ from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, FencedOut
 from agentic_backend.stores.mongo import MongoStore
 from tests.stores.conftest import OpenMongo
-from tests.stores.faulty_database import make_faulty, once
+from tests.stores.faulty_database import always, make_faulty, once
 from tests.stores.samples import (
     a_checkpoint,
     a_decision,
@@ -74,12 +74,23 @@ async def test_what_waits_no_more_is_not_decided_though_its_document_says_so(sto
     waiting = await begin_waiting(store)
     fence = await store.fence(waiting.session_id)
     assert fence is not None
-    make_faulty(store, once("exchanges", "update_one", "refused"))
-    with pytest.raises(StoreUnavailable):
-        await store.append(fence, [], an_end(ExchangeStatus.STOPPED))
+    make_faulty(store, always("exchanges", "bulk_write", "refused"))
+    await store.append(fence, [], an_end(ExchangeStatus.STOPPED))
+    await store.finishing.all()
     with pytest.raises(ApprovalNotFound):
         await store.decide(waiting, [a_decision()], "two")
     assert await store.checkpoint(waiting.id) is None
+
+
+async def test_an_end_without_state_leaves_none_though_the_document_has_one(store: MongoStore) -> None:
+    fence = await begin_new(store, owner="one")
+    written = await store.append(fence, [answer()], checkpoint=a_checkpoint(b"before"))
+    make_faulty(store, always("exchanges", "bulk_write", "refused"))
+    last = fence_after(written, fence.exchange_id, "one")
+    await store.append(last, [answer()], an_end(ExchangeStatus.INTERRUPTED), a_checkpoint(None))
+    await store.finishing.all()
+    assert await store.checkpoint(fence.exchange_id) is None
+    assert not await store.can_go_on(fence.exchange_id)
 
 
 async def test_a_checkpoint_whose_write_broke_off_leaves_the_one_before(store: MongoStore) -> None:

@@ -13,6 +13,7 @@ from services.mongodb import fresh_database
 from support.tcp_line import TcpLine, tcp_line
 
 from agentic_backend.errors import StoreUnavailable
+from agentic_backend.stores import heartbeat
 from agentic_backend.stores.mongo import MongoStore, instances
 from agentic_backend.stores.mongo.driver import Driver
 
@@ -87,8 +88,8 @@ def threads() -> list[str]:
 @pytest.fixture
 def in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A heartbeat that ends removes its document, however busy the machine is."""
-    for name in ("_REMOVE_S", "_END_S"):
-        monkeypatch.setattr(instances, name, float(PATIENCE_S))
+    monkeypatch.setattr(instances, "_REMOVE_S", float(PATIENCE_S))
+    monkeypatch.setattr(heartbeat, "_END_S", float(PATIENCE_S))
 
 
 def block(for_s: float) -> None:

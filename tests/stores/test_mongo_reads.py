@@ -46,6 +46,7 @@ async def store(mongodb_url: str, commands: Commands) -> AsyncIterator[MongoStor
         await store.create_session(session)
         await run_exchanges(store, session, EXCHANGES)
     await store.append(await begin_new(store, "bob", client_exchange_id="key"), [answer()], an_end())
+    await store.finishing.all()
     yield store
     await store.aclose()
 

@@ -4,9 +4,10 @@ import pytest
 from support.log_lines import warnings_of
 
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.stores.base import PROOF_BYTES, KeptState, SessionQuery
+from agentic_backend.stores.base import KeptState, SessionQuery
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.documents import LARGEST_STATE
+from agentic_backend.stores.rows import PROOF_BYTES
 from tests.stores.samples import a_session, an_end, answer, begin, stored
 
 LARGE = b"secret" * (17_000_000 // 6)

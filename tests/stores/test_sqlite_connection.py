@@ -56,7 +56,7 @@ async def test_the_pragmas_are_set(connection: SqliteConnection) -> None:
     assert await pragma("journal_mode") == "wal"
     assert await pragma("synchronous") == 1
     assert await pragma("foreign_keys") == 1
-    assert await pragma("busy_timeout") == 100
+    assert await pragma("busy_timeout") == 1
 
 
 async def test_a_write_that_raises_is_rolled_back(connection: SqliteConnection) -> None:
@@ -91,6 +91,19 @@ async def test_an_error_of_sqlite_is_logged_by_its_name_only(
     assert told_of(record) == ("SQLite failed", "add", "SQLITE_MISMATCH")
     assert "secret" not in str(vars(record))
     assert await connection.read("numbers", numbers) == []
+
+
+async def test_a_full_disk_is_logged_once_however_many_writes_wait(
+    connection: SqliteConnection, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fill(db: sqlite3.Connection) -> None:
+        db.execute("CREATE TABLE filling AS SELECT zeroblob(1000000)")
+
+    # As if the disk had room for the pages that are there.
+    await connection.read("limit", lambda db: db.execute("PRAGMA max_page_count = 1").fetchall())
+    writes = [connection.write("fill", fill) for _ in range(5)]
+    assert [type(one) for one in await asyncio.gather(*writes, return_exceptions=True)] == [StoreUnavailable] * 5
+    assert [record.getMessage() for record in caplog.records] == ["SQLite failed", "database takes no writes"]
 
 
 async def test_parameters_never_reach_a_log(connection: SqliteConnection, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,6 +15,7 @@ from agentic_backend.stores.base import SessionChange, SessionQuery, cursor_afte
 from agentic_backend.stores.cursors import cursor_at
 from agentic_backend.stores.items import ItemBounds, ItemQuery
 from agentic_backend.stores.kpi_figures import Aggregation
+from agentic_backend.stores.message_search import MessageSearch
 from agentic_backend.stores.session_search import SessionSearch
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite.exchanges import _DROP_CHECKPOINTS
@@ -29,6 +30,7 @@ from tests.stores.samples import (
     a_kpi_query,
     a_partial,
     a_pause,
+    a_piece,
     a_session,
     an_end,
     an_exchange,
@@ -79,6 +81,9 @@ async def use_everything(store: SqliteStore) -> None:
     await store.create_session(session)
     first = await begin(store, session, client_exchange_id="key", owner="one")
     await store.keep_partials("one", {first.exchange_id: [a_partial()]})
+    await store.add_partials([a_piece(first, "one", 0, " it")])
+    await store.forget_pieces([first.exchange_id])
+    await store.partial(first.exchange_id)
     await store.set_waiting(first, a_pause())
     await store.decide(await stored(store, first.exchange_id), [a_decision()], "one")
     await store.checkpoint(first.exchange_id)
@@ -90,6 +95,10 @@ async def use_everything(store: SqliteStore) -> None:
     await store.change_session(session.id, SessionChange(title="Title", pinned=True, archived=False))
     await store.statuses([first.exchange_id])
     await store.search_sessions(SessionSearch("ann", ["t", "u"], cursor=cursor_after(session)))
+    await store.index_texts(1)
+    await store.search_sessions(SessionSearch("ann", ["hello"]))
+    await store.find_messages(MessageSearch("ann", ["hello"]))
+    await store.list_sessions(SessionQuery("ann", text="hello"))
     for mark in (True, False):
         await store.list_sessions(SessionQuery("ann", pinned=mark))
         await store.list_sessions(SessionQuery("ann", archived=mark))
@@ -142,18 +151,25 @@ async def use_the_trail(store: SqliteStore, session_id: str) -> None:
     await store.usage_sums(UsageQuery(since=EPOCH))
 
 
+_FEW = ("SCAN picked", "SCAN (subquery", "SCAN sessions USING INDEX sessions_unindexed")
+
+
 async def test_no_statement_scans_a_table(store: SqliteStore, statements: list[str], path: Path) -> None:
     await use_everything(store)
     queries = [
         statement
         for statement in statements
-        if statement.split()[0] in ("SELECT", "UPDATE", "DELETE") and not statement.startswith("--")
+        if statement.split()[0] in ("SELECT", "UPDATE", "DELETE")
+        and not statement.startswith("--")
+        # FTS5 reads its own tables.
+        and "'.'message_texts_" not in statement
     ]
     assert len(queries) > 20
     for query in queries:
         for line in await plan_of(path, query):
-            # Of the KPI records, `picked` are those that a user and a time have picked.
-            assert not line.startswith("SCAN") or line.startswith(("SCAN picked", "SCAN (subquery")), (line, query)
+            # Of the KPI records, `picked` are those that a user and a time have picked; a table of FTS5's is searched
+            # by its own index; and the index of what isn't in that has little else.
+            assert not line.startswith("SCAN") or line.startswith(_FEW) or "VIRTUAL TABLE INDEX" in line, (line, query)
 
 
 @pytest.mark.parametrize("cursor", [None, cursor_after(a_session())], ids=["first", "next"])

@@ -29,7 +29,9 @@ from tests.stores.samples import (
     a_kpi,
     a_kpi_query,
     a_pause,
+    a_piece,
     a_session,
+    an_agent_version,
     an_attachment,
     an_end,
     an_exchange,
@@ -39,9 +41,11 @@ from tests.stores.samples import (
     begin_new,
     fence_after,
     in_pieces,
+    new_id,
     question,
     run_exchanges,
     stored,
+    texts,
 )
 from tests.stores.trail_samples import one_of_each
 
@@ -79,6 +83,8 @@ async def fill(store: SqliteStore) -> None:
     await store.add_trail([record for number in range(6) for record in one_of_each(f"session {number}", minute=number)])
     await store.keep_deletion(UserDeletion(user_id="carol", at=EPOCH, until=EPOCH))
     await store.put_items([an_item("a.b", f"key {number}", minute=number) for number in range(9)], [], ItemBounds())
+    for number in (1, 2):
+        await store.add_agent_versions([an_agent_version("a", number)], 10)
 
 
 async def copy(source: SqliteStore, target: MongoStore) -> Transferred:
@@ -107,7 +113,7 @@ async def test_everything_is_copied_and_counted(source: SqliteStore, target: Mon
     assert (
         done.found
         == done.there
-        == Counts(sessions=7, exchanges=22, messages=52, kpi_records=7, items=9, user_deletions=1)
+        == Counts(sessions=7, exchanges=22, messages=52, kpi_records=7, items=9, agent_versions=2, user_deletions=1)
         + Counts({table.name: 6 for table in TRAIL.values()})
         == await source.total()
     )
@@ -116,7 +122,7 @@ async def test_everything_is_copied_and_counted(source: SqliteStore, target: Mon
     totals = {total for _, total in reports}
     assert len(totals) == 1
     assert totals.pop().startswith("7 sessions, 22 exchanges, 52 messages, 7 KPI records, 9 items, 6 audits, ")
-    assert [there for there, _ in reports][-1] == reports[-1][1] and len(reports) == 15
+    assert [there for there, _ in reports][-1] == reports[-1][1] and len(reports) == 16
 
 
 async def test_what_was_copied_goes_on(source: SqliteStore, target: MongoStore) -> None:
@@ -145,8 +151,11 @@ async def test_of_text_that_was_being_written_what_has_no_message_yet_is_copied(
     texts = [PartialText(block=block, channel=Channel.FINAL, text="It is") for block in range(2)]
     await source.append(fence, [answer("It is this.")], blocks=[0])
     await source.keep_partials("gone", {fence.exchange_id: texts})
+    await source.add_partials([a_piece(fence, "gone", 0, " sunny.", block=1)])
     await copy(source, target)
-    assert await target.partial(fence.exchange_id) == await source.partial(fence.exchange_id) == texts[1:]
+    [copied] = await target.partial(fence.exchange_id)
+    assert [copied] == await source.partial(fence.exchange_id)
+    assert (copied.block, copied.text) == (1, "It is sunny.")
 
 
 async def test_run_again_it_copies_only_what_has_changed(source: SqliteStore, target: MongoStore) -> None:
@@ -258,6 +267,38 @@ async def test_the_next_ask_drops_what_a_copied_interrupted_exchange_would_go_on
     assert kept is not None and kept["checkpoint"] is None
 
 
+async def test_who_begins_at_a_rank_that_a_copied_message_has_begins_at_the_next_one(
+    source: SqliteStore, target: MongoStore
+) -> None:
+    session = a_session()
+    await source.create_session(session)
+    await run_exchanges(source, session, 2)
+    await copy(source, target)
+    for number in range(2):
+        # Once behind copied messages only, then behind those of an exchange here too.
+        late = an_exchange(session)
+        written = await target.begin_exchange(late, question("And this?"))
+        assert (late.first_rank, [message.rank for message in written.messages]) == (0, [4 + 2 * number])
+        await target.append(fence_after(written, late.id), [answer("That too.")], an_end())
+    asked = ["What is it?", "answer 0", "What is it?", "answer 1", *["And this?", "That too."] * 2]
+    assert await texts(target, session.id) == asked
+    assert await target.driver.database["messages"].count_documents({}) == len(asked)
+
+
+async def test_a_copied_message_that_does_not_count_gives_way(source: SqliteStore, target: MongoStore) -> None:
+    session = a_session()
+    await source.create_session(session)
+    await run_exchanges(source, session, 1)
+    await copy(source, target)
+    copied = await target.driver.database["messages"].find_one({"rank": 1})
+    assert copied is not None and copied["batch"] is None
+    for rank, batch in ((2, None), (3, "dead")):
+        left = {**copied, "_id": new_id(), "rank": rank, "batch": batch}
+        await target.driver.database["messages"].insert_one(left)
+    await run_exchanges(target, replace(session, next_rank=2), 1)
+    assert await texts(target, session.id) == ["What is it?", "answer 0"] * 2
+
+
 async def everything(store: SqliteStore) -> dict[str, list[object]]:
     """All rows of a file, its states, its checkpoints, and the contents of its attachments."""
     rows: dict[str, list[object]] = {}
@@ -304,7 +345,7 @@ async def test_there_and_back_everything_is_equal_though_the_way_back_was_interr
         assert done.is_whole and done.left_alone == []
         before = await everything(source)
         assert {name for name, rows in before.items() if not rows} <= {f"states of session {n}" for n in range(6)} | {
-            "states of waiting", "states of session 5",
+            "states of waiting", "states of session 5", "partial_pieces",
         }  # fmt: skip
         assert await everything(back) == before
         again = await transfer(target, back, lambda there, total: None)

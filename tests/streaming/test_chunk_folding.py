@@ -74,6 +74,18 @@ def test_folded_chunks_add_up_to_the_same_message(fields: Callable[[int], dict[s
     assert collected(chunks_of(fields)) == generate_from_stream(iter(chunks_of(fields))).generations[0].message
 
 
+@pytest.mark.parametrize("fields", [text, told])
+def test_the_list_of_a_very_long_answer_stays_short(fields: Callable[[int], dict[str, Any]]) -> None:
+    folding, kept = ChunkFolding(), list[ChatGenerationChunk]()
+    for number in range(60_000):
+        chunk = ChatGenerationChunk(message=AIMessageChunk(id="lc_run--1", **fields(number)))
+        folding.add(chunk)
+        kept.append(chunk)
+    assert len(kept) < 20_000
+    message = generate_from_stream(iter(kept)).generations[0].message
+    assert message.content == "".join(f"{number} " for number in range(60_000))
+
+
 def test_chunks_that_a_model_keeps_are_left_alone() -> None:
     kept = chunks_of(text)
     again = collected([kept[0]] * CHUNKS)

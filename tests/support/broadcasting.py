@@ -1,6 +1,7 @@
-"""Instances that broadcast over a real Redis, and logs with events."""
+"""Instances that broadcast, by Redis or by ZeroMQ, and logs with events."""
 
 import asyncio
+import random
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
@@ -26,7 +27,7 @@ class Follower(LogClient):
 
 
 class Instance:
-    """A broadcast with its listener; `ups` are its reports whether Redis is up, `kpi` has its metrics."""
+    """A broadcast with its listener; `ups` are its reports whether it is up, `kpi` has its metrics."""
 
     def __init__(self, broadcast: RedisBroadcast, ups: list[bool], kpi: Kpi) -> None:
         self.broadcast = broadcast
@@ -135,3 +136,35 @@ def shown(log: ExchangeLog) -> list[str]:
 async def same(mirror: ExchangeLog, log: ExchangeLog, patience_s: float = PATIENCE_S) -> None:
     await until(lambda: mirror.last_seq >= log.last_seq, patience_s)
     assert shown(mirror) == shown(log)
+
+
+async def carry_a_thousand_events(here: Instance, there: Instance) -> None:
+    """Publish events of all kinds `here`, at an uneven pace; `there` gets them in order and byte-equal."""
+    log, choice = here.publish(a_log()), random.Random(1)
+    start(log)
+    near, far = LogClient(log), there.follow("e")
+    written: dict[int, str] = {}
+    for number in range(1000):
+        match choice.randrange(8):
+            case 0:
+                log.append(Activity(**log.next_place(), kind="progress", data={"message": number}))
+            case 1 if written:
+                block, text = written.popitem()
+                store(log, len(log.messages), text, block)
+            case _:
+                text = choice.choice(TEXTS)
+                block = choice.choice([*written, number])
+                written[block] = written.get(block, "") + text
+                say(log, text, block=block)
+        if choice.random() < 0.1:
+            await asyncio.sleep(choice.random() / 50)
+            far.catch_up()
+    for block, text in written.items():
+        store(log, len(log.messages), text, block)
+    end(log)
+    await same(far.log, log)
+    far.catch_up()
+    near.catch_up()
+    assert far.transcript == near.transcript
+    assert far.resets == 0 and far.final is not None
+    assert here.listener.told == there.listener.told == []

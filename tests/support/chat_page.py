@@ -88,6 +88,12 @@ class ChatPage:
         await other.open(fragment)
         return other
 
+    async def start_new_chat(self) -> None:
+        """Leave the conversation for a new one, and wait until the page shows nothing of the old one."""
+        await self.by("new-chat").click()
+        await expect(self.places).to_have_count(0)
+        await expect(self.exchanges).to_have_count(0)
+
     async def choose_agent(self, agent_id: str) -> None:
         """Choose whom the new conversation asks."""
         await self.by("agent-picker").click()

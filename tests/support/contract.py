@@ -9,12 +9,14 @@ from typing import Any, cast
 
 import orjson
 
+from agentic_backend.agents.catalog_schema import catalog_schema
 from agentic_backend.transports.all_operations import all_operations
 from agentic_backend.transports.contract.documents import documents
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import Operation
 
 DOCS = Path(__file__).parents[2] / "docs"
+CATALOG_SCHEMA = DOCS / "agents_catalog.schema.json"
 
 
 class _NoServices:
@@ -27,6 +29,10 @@ class _NoServices:
 def declared() -> list[Operation]:
     """The operations of all doors."""
     return all_operations(cast(DoorServices, _NoServices()))
+
+
+def catalog_schema_document() -> bytes:
+    return orjson.dumps(catalog_schema(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 @cache
@@ -58,3 +64,4 @@ if __name__ == "__main__":
         file = DOCS / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(document)
+    CATALOG_SCHEMA.write_bytes(catalog_schema_document())

@@ -116,5 +116,9 @@ def _seen(http: httpx.Client, attachment_id: str, *ids: str) -> list[Any]:
 async def described_server(directory: Path) -> AsyncIterator[DescribedServer]:
     async with signing_realm() as realm:
         auth = {"mode": "keycloak", "keycloak": {"realm_url": realm.url}}
-        async with running_server(directory, agents=ENTRIES, settings={"auth": auth, "limits": _LIMITS}) as server:
+        async with running_server(
+            directory,
+            agents=ENTRIES,
+            settings={"auth": auth, "limits": _LIMITS, "agents": {"database": {"enabled": True}}},
+        ) as server:
             yield DescribedServer(server.address, realm)

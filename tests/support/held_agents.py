@@ -1,4 +1,4 @@
-"""Agents whose model says two words and then waits until the test releases it."""
+"""Agents whose model says two words, if it may, and then waits until the test releases it."""
 
 import asyncio
 import contextlib
@@ -37,17 +37,18 @@ class Hold:
 
 class HeldModel(OfflineChatModel):
     hold: Hold
+    says_first: bool = True
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        yield ChatGenerationChunk(message=AIMessageChunk("one "))
-        yield ChatGenerationChunk(message=AIMessageChunk("two "))
+        for word in ("one ", "two ") if self.says_first else ():
+            yield ChatGenerationChunk(message=AIMessageChunk(word))
         await self.hold.wait()
         yield ChatGenerationChunk(message=AIMessageChunk("three"))
 
 
-def held_graph(hold: Hold) -> CompiledGraph:
-    """A model without tools, held in the middle of its answer."""
-    return build(HeldModel(hold=hold))
+def held_graph(hold: Hold, *, says_first: bool = True) -> CompiledGraph:
+    """A model without tools, held in the middle of its answer; unless it `says_first` two words, before it."""
+    return build(HeldModel(hold=hold, says_first=says_first))
 
 
 def held_tool_graph(hold: Hold) -> CompiledGraph:

@@ -4,6 +4,7 @@ A test also gets a marker for each service it needs, so that `make quick` can le
 """
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Generator
 
@@ -20,6 +21,9 @@ def in_lane() -> bool:
 
 
 def pytest_configure() -> None:
+    # A shell's background job ignores it, and so would each process that a test starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not in_lane():
         begin_run()
 

@@ -27,6 +27,8 @@ class Pace:
 
     def __init__(self) -> None:
         self._allowed = asyncio.Semaphore(0)
+        self.waiting = 0
+        """The answers that wait to write on."""
 
     def write(self, words: int) -> None:
         for _ in range(words):
@@ -36,7 +38,11 @@ class Pace:
         self.write(_ALL)
 
     async def step(self) -> None:
-        await self._allowed.acquire()
+        self.waiting += 1
+        try:
+            await self._allowed.acquire()
+        finally:
+            self.waiting -= 1
 
 
 pace = Pace()

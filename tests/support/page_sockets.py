@@ -45,6 +45,33 @@ class Sockets:
         route.connect_to_server()
 
 
+class HeldAnswers(Sockets):
+    """What the server says is held back while `pass_on` is not set, but for its pongs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pass_on = asyncio.Event()
+
+    @classmethod
+    async def on(cls, page: ChatPage) -> "HeldAnswers":
+        """Nothing is held back at first."""
+        sockets = cls()
+        sockets.pass_on.set()
+        await page.tab.route_web_socket("**/ws", sockets.relay)
+        await page.tab.reload()
+        return sockets
+
+    async def relay(self, route: WebSocketRoute) -> None:
+        server = route.connect_to_server()
+
+        async def answer(data: str | bytes) -> None:
+            if '"pong"' not in str(data):
+                await self.pass_on.wait()
+            route.send(data)
+
+        server.on_message(answer)
+
+
 class Heartbeat:
     """The pings and pongs of a socket of the page."""
 

@@ -49,8 +49,8 @@ async def running_server(
     catalog.write_text(yaml.safe_dump({"agents": [*([ASSISTANT] if assistant else []), *(agents or [])]}))
     loaded = load_settings(config, {"data.directory": str(data)})
     servers = {OPERATIONS, *loaded.mcp_servers}
-    manager = AgentManager.load(catalog, loaded.models.keys(), servers, load_chat_profiles(loaded))
-    models = load_models(loaded.models, loaded.openai_model)
+    manager = AgentManager.load(catalog, loaded.models.keys(), servers, load_chat_profiles(loaded), loaded.apis)
+    models = load_models(loaded.models, loaded.openai_model, fast_streams=loaded.fast_streams)
     async with running(loaded, manager, models, bound) as addresses:
         assert addresses.internal is not None
         yield RunningServer(addresses.public, addresses.internal, data)

@@ -69,11 +69,26 @@ async def approval(page: ChatPage) -> None:
     await expect(page.by("approval")).to_be_visible()
 
 
+async def administration(page: ChatPage) -> None:
+    await page.tab.evaluate("location.assign('#admin/new-agent')")
+    await page.by("template").first.click()
+    await page.by("save-entry").click()
+    await page.by("try-agent").click()
+    await ask(page, "What is 17 * 23?")
+    await page.ended()
+    await page.by("yaml").focus()
+    await page.tab.keyboard.press("Control+End")
+    await page.tab.keyboard.type("stre")
+    await expect(page.tab.locator(".cm-completionInfo")).to_be_visible()
+    await expect(page.by("problem")).to_be_visible()
+
+
 PICTURES = {
     "welcome": (welcome, [LIGHT, PHONE]),
     "chat-page": (answer, [LIGHT, DARK, PHONE]),
     "run": (run, [LIGHT]),
     "approval": (approval, [LIGHT]),
+    "administration": (administration, [LIGHT]),
 }
 """What leads to each state, and in which looks it is taken."""
 
@@ -99,7 +114,8 @@ async def _new_page(browser: Browser, options: dict[str, Any]) -> AsyncIterator[
         data = Path(directory) / "data"
         data.mkdir()
         await store_earlier_sessions(data)
-        async with running_server(Path(directory), agents=ENTRIES, assistant=False) as server:
+        settings = {"agents": {"database": {"enabled": True}}}
+        async with running_server(Path(directory), agents=ENTRIES, settings=settings, assistant=False) as server:
             async with chat_page(browser, server.address, locale="en", reduced_motion="reduce", **options) as page:
                 yield page
 

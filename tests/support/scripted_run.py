@@ -1,6 +1,7 @@
 """An exchange in a relay that the test controls."""
 
 import asyncio
+import time
 
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
@@ -15,6 +16,8 @@ class ScriptedRun:
         self.client_exchange_id: str | None = None
         self.settled = asyncio.Event()
         self.was_stopped = False
+        self.began_at = time.monotonic()
+        self.has_spoken = False
         self.task_may_end = asyncio.Event()
         """Set before the exchange has settled, unless a test keeps its task running."""
 

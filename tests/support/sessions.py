@@ -43,6 +43,7 @@ from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.branches import Branches
 from agentic_backend.sessions.housekeeping import Housekeeping
 from agentic_backend.sessions.maintenance import Maintenance
+from agentic_backend.sessions.server_parts import ServerParts
 from agentic_backend.sessions.session_ends import OnEnded
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
@@ -203,10 +204,10 @@ async def open_sessions(
     entries = [
         agent if isinstance(agent, CatalogAgent) else entry_of(agent, agent_id) for agent_id, agent in agents.items()
     ]
-    wired = wire_sessions(
-        Instance(lease_s),
-        store.as_store,
-        relay,
+    parts = ServerParts(
+        instance=Instance(lease_s),
+        store=store.as_store,
+        relay=relay,
         agents=AgentManager(entries, unavailable=(), problems=(), chat_profiles=profiles),
         factory=factory,
         models=services.models,
@@ -221,17 +222,17 @@ async def open_sessions(
             permissions=permissions or PermissionsSettings(),
         ),
         policies=policies or Policies(),
-        on_ended=on_ended,
         tokens=TokenCache(DeveloperAuthenticator("developer").refresh),
         ledger=ledger,
         modules=supervisor,
         tracing=Tracing(),
     )
+    wired = wire_sessions(parts, on_ended)
     try:
         async with open_services(wired, alone=alone):
-            parts = wired.orchestrator, wired.service, wired.maintenance, wired.housekeeping
+            running = wired.orchestrator, wired.service, wired.maintenance, wired.housekeeping
             kept = wired.user_export, wired.user_deletions, kpi, wired.compactor, wired.background
-            yield Sessions(store, relay, factory, *parts, *kept, wired.branches)
+            yield Sessions(store, relay, factory, *running, *kept, wired.branches)
     finally:
         await relay.aclose()
         await factory.aclose()

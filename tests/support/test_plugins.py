@@ -20,7 +20,7 @@ def run(directory: Path, code: str, *plugins: str, **environment: str) -> subpro
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "test_it.py"],
         cwd=directory,
-        env={**inherited, "PYTHONPATH": str(TESTS), **environment},
+        env={**inherited, "PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
         capture_output=True,
         text=True,
         timeout=120,
@@ -56,6 +56,43 @@ def test_needs(n):
     done = run(tmp_path, code, "support.skips")
     assert done.returncode == 0 and "Keycloak: 3 tests, because there is no `java`" in done.stdout
     assert run(tmp_path, code, "support.skips", CI="true").returncode == 1
+
+
+ONCE = """
+import pathlib, pytest
+
+@pytest.mark.parametrize("n", range({number}))
+def test_fails_the_first_time(n):
+    seen = pathlib.Path(f"seen-{{n}}")
+    if not seen.exists():
+        seen.touch()
+        pytest.fail("too late")
+
+def test_passes():
+    pass
+"""
+
+
+@pytest.mark.parametrize("lanes", ["", "-p xdist -n 2"])
+def test_where_all_must_pass_a_few_failures_are_looked_at_twice(tmp_path: Path, lanes: str) -> None:
+    done = run(tmp_path, ONCE.format(number=3), "support.second_look", CI="true", PYTEST_ADDOPTS=lanes)
+    assert done.returncode == 0, done.stdout
+    assert "unsteady" in done.stdout and "3 failed, 1 passed" in done.stdout and "3 passed in" in done.stdout
+    assert all(f"\ntest_it.py::test_fails_the_first_time[{n}]\n" in done.stdout for n in range(3))
+
+
+def test_a_second_look_excuses_nothing_else(tmp_path: Path) -> None:
+    def status(name: str, code: str, **environment: str) -> int:
+        directory = tmp_path / name
+        directory.mkdir()
+        return run(directory, code, "support.second_look", "support.skips", **environment).returncode
+
+    skips = "\ndef test_is_skipped():\n    pytest.skip('needs Redis: none')\n"
+    assert status("developer", ONCE.format(number=1)) == 1, "a developer sees each failure"
+    assert status("many", ONCE.format(number=4), CI="true") == 1
+    assert status("again", "def test_fails():\n    assert False\n", CI="true") == 1
+    assert status("skipped", ONCE.format(number=1) + skips, CI="true") == 1
+    assert status("broken", ONCE.format(number=1) + "nothing here", CI="true") == 2
 
 
 def test_a_skip_that_names_no_service_has_a_line_too() -> None:

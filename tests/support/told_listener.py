@@ -23,5 +23,8 @@ class ToldListener:
     def news_elsewhere(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
         self.told.append(("news", user_id, session_id, ended))
 
+    def agents_changed_elsewhere(self) -> None:
+        self.told.append(("agents",))
+
     def may_have_missed(self) -> None:
         self.misses += 1

@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
@@ -17,7 +17,7 @@ from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.agents.catalog import StandardTool
+from agentic_backend.agents.entry_parts import STANDARD_TOOLS
 from agentic_backend.auth.user import User
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.protocol.parts import LinkPart, ToolResultPart
@@ -25,7 +25,7 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
 
 BOB = User(id="bob", name="Bob")
-NAMES = list(get_args(StandardTool))
+NAMES = list(STANDARD_TOOLS)
 
 
 class Asking(TurnModel):

@@ -32,6 +32,13 @@ async def test_info_tells_versions_and_the_sizes_of_pages(server: RunningServer)
     assert [door["name"] for door in told["doors"]] == [door.name for door in DOORS]
 
 
+async def test_info_tells_admins_that_they_are(server: RunningServer) -> None:
+    async with rest(server) as http:
+        assert (await http.get("/info")).json()["is_admin"] is True
+    async with rest(server, "dev:alice") as http:
+        assert "is_admin" not in (await http.get("/info")).json()
+
+
 async def test_info_needs_identity(server: RunningServer) -> None:
     async with rest(server, "nonsense") as http:
         response = await http.get("/info")

@@ -15,6 +15,10 @@ from support.chat_client import PATIENCE_S, chat
 from support.running_server import RunningServer, running_server
 from support.signing_realm import SigningRealm
 from support.test_agents import ENTRIES
+from websockets.asyncio.client import connect
+from websockets.typing import Subprotocol
+
+from agentic_backend.transports.connection import PATH
 
 CONTINUED, TEXT, CLOSE, PING, PONG = 0x0, 0x1, 0x8, 0x9, 0xA
 HELLO = b'{"type":"ping"}'
@@ -193,3 +197,19 @@ async def test_frames_are_answered_in_their_order(server: RunningServer) -> None
     assert [answer.get("session_id", answer["type"]) for answer in answers] == [
         told for number in range(20) for told in (f"none-{number}", "pong")
     ]
+
+
+async def test_a_long_answer_comes_in_fragments_and_pings_are_answered_meanwhile(server: RunningServer) -> None:
+    url = server.address.replace("http", "ws", 1) + PATH
+    text = "ü🙂 " * 30_000
+    async with connect(url, subprotocols=[Subprotocol("chat.v2")], max_size=None) as socket:
+        await socket.send(orjson.dumps({"message": text, "agent_id": "echo"}).decode())
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                fragments = [fragment async for fragment in socket.recv_streaming()]
+                await (await socket.ping())
+                event = orjson.loads("".join(map(str, fragments)))
+                if event["type"] == "final":
+                    break
+    assert len(fragments) > 2
+    assert text in event["messages"][0]["parts"][0]["text"] and text in event["messages"][-1]["parts"][0]["text"]

@@ -8,7 +8,7 @@ from support.page_texts import WEB, modules, sentences, translated, translations
 
 LANGUAGES = ("fr", "de")
 # Names, and what is the same in all languages.
-NAMES = {"placeholder=JSON", "Content-Disposition", "Content-Type", "Français"}
+NAMES = {"placeholder=JSON", "Content-Disposition", "Content-Type", "Français", "Mod-s"}
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda module: str(module.relative_to(WEB)))

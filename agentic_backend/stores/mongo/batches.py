@@ -19,7 +19,7 @@ since rows are only inserted. All rows of a counted batch exist: each was insert
 other row at its rank, and no writer deletes rows of a batch that can still be counted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import uuid4
 
 from pymongo import ReturnDocument
@@ -32,6 +32,14 @@ from agentic_backend.stores.tables import MESSAGES
 from agentic_backend.stores.trail import TrailRecord
 
 
+class NotInserted(Exception):
+    """What was to be inserted beside a batch is not."""
+
+
+async def _nothing() -> bool:
+    return True
+
+
 async def count_batch(
     database: Database,
     held: Document,
@@ -40,18 +48,23 @@ async def count_batch(
     *,
     begins: bool = False,
     trail: Sequence[TrailRecord] = (),
+    beside: Callable[[], Awaitable[bool]] | None = None,
 ) -> Document | None:
     """Insert `messages` and `trail`, and count the messages; return the session after it, or None if `held` no longer
     holds: then `trail` is stored.
 
     `held` are conditions on the session: its `_id`, its `next_rank` (the first message's rank) and its owner. The same
     step applies `changes` to the session; among them its `updated_at`, which only grows. `begins` says that an
-    exchange begins with them.
+    exchange begins with them. `beside` is another insertion that has to come before the count; if it says that it has
+    inserted nothing, no message is left, and NotInserted is raised.
     """
     batch = _Batch(database, held, messages, changes, begins=begins)
     session = None
-    # At the same time, so that a trail takes no round trip more.
-    is_inserted, _ = await together(batch.insert(), put_trail(database, trail))
+    # At the same time: what doesn't count yet needs no order, and so takes one round trip.
+    is_beside, is_inserted, _ = await together((beside or _nothing)(), batch.insert(), put_trail(database, trail))
+    if not is_beside:
+        await batch.remove([batch.token])
+        raise NotInserted
     if is_inserted:
         session = await batch.count({"reserved_rank": {"$ne": held["next_rank"]}})
     return session or await _count_reserved(database, held, batch)
@@ -115,10 +128,11 @@ class _Batch:
         update = {"$set": changes, "$max": latest, "$inc": counts}
         return await self._sessions.find_one_and_update(held, update, return_document=ReturnDocument.AFTER)
 
-    async def batches_in_the_way(self) -> list[str]:
+    async def batches_in_the_way(self) -> list[str | None]:
+        """The batches of the rows there; None for rows that were copied from another store, which no writer counts."""
         rows = await self._messages.find(self._from_rank, {"batch": 1}).to_list(None)
-        return sorted({row["batch"] for row in rows})
+        return list({row["batch"] for row in rows})
 
-    async def remove(self, batches: list[str]) -> None:
+    async def remove(self, batches: Sequence[str | None]) -> None:
         if batches:
             await self._messages.delete_many({**self._from_rank, "batch": {"$in": batches}})

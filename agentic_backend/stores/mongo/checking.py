@@ -4,10 +4,10 @@ from uuid import uuid4
 
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.stores.base import PROOF_BYTES
 from agentic_backend.stores.mongo.documents import Database
 from agentic_backend.stores.mongo.driver import Driver, MongoDriver, reason_of
 from agentic_backend.stores.mongo.schema import version_in_words
+from agentic_backend.stores.rows import PROOF_BYTES
 from agentic_backend.stores.schema import SchemaTooNew
 
 _CHANGE = "check store.url, its user and password, and the network to it"

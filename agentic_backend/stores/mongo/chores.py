@@ -69,3 +69,7 @@ class Chores(Part):
         if not (ids := [row["_id"] for row in await old.to_list(None)]):
             return 0
         return (await rows.delete_many({"_id": {"$in": ids}})).deleted_count
+
+    async def index_texts(self, limit: int) -> int:
+        # MongoDB's index of texts finds whole words only.
+        return 0

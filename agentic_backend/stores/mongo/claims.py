@@ -1,4 +1,4 @@
-"""The ownership of exchanges in MongoDB: pauses, decisions, fences, checkpoints and partial texts.
+"""The ownership of exchanges in MongoDB: pauses, decisions, fences and checkpoints.
 
 The exchange's document holds its status and its owner; the session's holds the owner that may write. One
 compare-and-set on the exchange's document decides which instance claims a waiting exchange, and counts each decision
@@ -11,27 +11,24 @@ once:
 - No other claim can come in between, since the exchange no longer waits. Only an end can, once the owner is taken for
   dead; the session then no longer names the exchange, and the claim is refused.
 - A pause and a claim leave their token in the exchange's document, by which a repeated one is recognized.
-- Partial texts change an exchange only while it runs for their owner.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
-from pymongo import UpdateOne
-
 from agentic_backend.errors import ApprovalNotFound, Internal
-from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Pause
 from agentic_backend.stores.lineage import spans_of
-from agentic_backend.stores.mongo.documents import LARGEST_STATE, Database, Document, checkpoint_changes, held_by
+from agentic_backend.stores.mongo.documents import Database, Document, checkpoint_changes, held_by, record_in
 from agentic_backend.stores.mongo.messages import within
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.sessions import session_with
-from agentic_backend.stores.mongo.settling import exchange_with
+from agentic_backend.stores.mongo.settling import current_document
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
-from agentic_backend.stores.rows import json_text, partial_of, rfc3339, unstored
+from agentic_backend.stores.rows import json_text, rfc3339
+from agentic_backend.stores.tables import EXCHANGES
 
 
 class Claims(Part):
@@ -99,31 +96,6 @@ class Claims(Part):
                     raise ApprovalNotFound
 
     @operation
-    async def keep_partials(
-        self, database: Database, owner: str, partials: Mapping[str, Sequence[PartialText]]
-    ) -> None:
-        kept = {exchange_id: json_text(texts) for exchange_id, texts in partials.items()}
-        updates = [
-            UpdateOne({"_id": exchange_id, **_run_by(owner)}, {"$set": {"partial": text}})
-            for exchange_id, text in kept.items()
-            # A text that fits into no document would make the others fail too.
-            if text is None or len(text.encode()) <= LARGEST_STATE
-        ]
-        if updates:
-            await database["exchanges"].bulk_write(updates, ordered=False)
-
-    @operation
-    async def partial(self, database: Database, exchange_id: str) -> list[PartialText]:
-        # Read the text before the messages, so that a block stored in between is left out of it.
-        kept = await database["exchanges"].find_one({"_id": exchange_id}, {"partial": 1, "session_id": 1})
-        if kept is None or kept.get("partial") is None:
-            return []
-        session = await session_with(database, kept["session_id"])
-        counted = {"exchange_id": exchange_id, "rank": {"$lt": session.next_rank if session is not None else 0}}
-        rows = await database["messages"].find(counted, {"block": 1}).to_list(None)
-        return unstored(partial_of(kept["partial"]), [row.get("block") for row in rows])
-
-    @operation
     async def fence(self, database: Database, session_id: str) -> Fence | None:
         found = await database["sessions"].find_one({"_id": session_id})
         if found is None or found["active_exchange_id"] is None:
@@ -161,8 +133,11 @@ class Claims(Part):
 
 async def _checkpoint_record(database: Database, exchange_id: str) -> CheckpointRecord | None:
     """The record of the exchange's last checkpoint, if the exchange may continue from it."""
-    record = await exchange_with(database, {"_id": exchange_id})
-    if record is None or (record.status.ended and not await _can_be_resumed(database, record)):
+    current = await current_document(database, {"_id": exchange_id})
+    if current is None or "checkpoint" in current:
+        return None
+    record = record_in(EXCHANGES, current)
+    if record.status.ended and not await _can_be_resumed(database, record):
         return None
     return record.checkpoint
 

@@ -17,7 +17,7 @@ from agentic_backend.stores.mongo.documents import (
 )
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.sessions import collections_of_session
-from agentic_backend.stores.mongo.settling import finish_end
+from agentic_backend.stores.mongo.settling import finish_ends, forget_states
 from agentic_backend.stores.mongo.trail import remove_trail_of
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.tables import EXCHANGES, SESSIONS, TABLES, Table, session_tables
@@ -35,7 +35,7 @@ class Copies(Part):
         # What a server does when it comes across them.
         for session in await database["sessions"].find({"_id": {"$in": list(session_ids)}}).to_list(None):
             if session["ended"] is not None:
-                await finish_end(database, session)
+                await finish_ends(database, [session])
             uncounted = {"session_id": session["_id"], "rank": {"$gte": session["next_rank"]}}
             await database["messages"].delete_many(uncounted)
             never_begun = {"session_id": session["_id"], "status": {"$in": UNENDED}}
@@ -46,6 +46,7 @@ class Copies(Part):
 
     @operation
     async def session_states(self, database: Database, session_id: str) -> list[KeptState]:
+        await forget_states(database, session_id)
         counted = {"session_id": session_id, "counts": True}
         rows = await database["session_states"].find(counted).sort("rank", 1).to_list(None)
         return [KeptState(row["exchange_id"], row["rank"], bytes(row["state"])) for row in rows]

@@ -7,8 +7,7 @@ A document is the row of its record (see tables), with a key of one column as `_
 - An exchange's `asked_as` is unique per user and `client_exchange_id`; its `holds` is its session's id until it has
   ended. Otherwise both are its own id, since not every server has partial indexes. Its `checkpoint` is the state from
   which it continues; it may be large, and so is read separately.
-- A message's `batch` is the token of the attempt that inserted it. Its `search_text` is cut off after a million
-  characters.
+- A message's `batch` is the token of the attempt that inserted it; null if it was copied from another store.
 - A document of `session_states` holds the state of a session's graphs after an exchange; `rank` was the session's next
   rank then. It `counts` once the exchange's end does. If it doesn't and is not the `state_id`, a dead writer left it.
 - The contents of attachments are in GridFS: the collections `attachments.files` and `attachments.chunks`.
@@ -45,8 +44,6 @@ WITHOUT_STATE = {"checkpoint": 0}
 NOTHING_TO_GO_ON_FROM = {"checkpoint": None, "runtime_context": None, "policy": None}
 # A document may have 16 MB; the other fields of an exchange need some of it.
 LARGEST_STATE = 12_000_000
-# A message's `search_text` repeats its texts; so it takes at most 4 MB of its document's 16, in UTF-8.
-_SEARCHED_CHARACTERS = 1_000_000
 
 _LOG = logging.getLogger("agentic_backend.stores.mongo")
 
@@ -54,8 +51,6 @@ _LOG = logging.getLogger("agentic_backend.stores.mongo")
 def document(table: Table[R], record: R, **own: Any) -> Document:
     """The document of `record`; `own` replaces initial values of the additional fields."""
     row = _stored_row(table, table.row(record))
-    if "search_text" in row:
-        row["search_text"] = row["search_text"][:_SEARCHED_CHARACTERS]
     return row | _OWN.get(table.name, lambda _: {})(record) | own
 
 

@@ -12,6 +12,7 @@ from agentic_backend.stores.base import took_too_long
 from agentic_backend.stores.kpi_figures import PERCENTILES, Aggregation, KpiBucket, KpiGathering, KpiQuery
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in
 from agentic_backend.stores.mongo.driver import UNKNOWN_TO_SERVER, aggregated
+from agentic_backend.stores.mongo.finishing import Finishing
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.records import KpiRecord
 from agentic_backend.stores.rows import rfc3339
@@ -24,6 +25,8 @@ Key = tuple[int, tuple[str | None, ...]]
 
 
 class Kpis(Part):
+    finishing: Finishing
+
     @operation
     async def record_kpi(self, database: Database, record: KpiRecord) -> None:
         # A caller whose answer got lost records it again.
@@ -32,10 +35,12 @@ class Kpis(Part):
 
     @operation
     async def kpi_record(self, database: Database, exchange_id: str) -> KpiRecord | None:
+        await self.finishing.all()
         found = await database["kpi_records"].find_one({"_id": exchange_id})
         return None if found is None else record_in(KPI_RECORDS, found)
 
     async def kpi_figures(self, query: KpiQuery) -> list[KpiBucket]:
+        await self.finishing.all()
         return await self.driver.run("kpi_figures", lambda database: _figures(database, query), late=took_too_long)
 
 

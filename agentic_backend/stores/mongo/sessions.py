@@ -13,14 +13,21 @@ from pymongo import ReturnDocument
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.messages import SessionState
-from agentic_backend.stores.base import PROOF_BYTES, Completion, SessionChange, SessionPage, SessionQuery, took_too_long
+from agentic_backend.stores.base import (
+    STATES_KEPT,
+    Completion,
+    SessionChange,
+    SessionPage,
+    SessionQuery,
+    took_too_long,
+)
 from agentic_backend.stores.lineage import descendants
 from agentic_backend.stores.message_search import SEARCHED_CHANNEL, MessageSearch
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, session_in
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.trail import put_trail, remove_trail
 from agentic_backend.stores.records import MessageRecord, SessionRecord
-from agentic_backend.stores.rows import folded, rfc3339
+from agentic_backend.stores.rows import PROOF_BYTES, folded, rfc3339
 from agentic_backend.stores.tables import MESSAGES, SESSIONS, session_tables
 from agentic_backend.stores.trail import SummaryRecord
 
@@ -47,7 +54,11 @@ async def state_at(database: Database, session_id: str, rank: int | None, above:
     conditions: Document = {"session_id": session_id, "$or": [{"_id": session["state_id"]}, {"counts": True}]}
     conditions["rank"] = {"$gt": above} if rank is None else {"$gt": above, "$lte": rank}
     found = await database["session_states"].find(conditions).sort([("rank", -1)]).limit(1).to_list(None)
-    return found[0] if found else None
+    if not found or found[0]["_id"] == session["state_id"]:
+        return found[0] if found else None
+    # Older ones are removed from time to time only.
+    newer = {**conditions, "rank": {"$gt": found[0]["rank"]}}
+    return found[0] if await database["session_states"].count_documents(newer) < STATES_KEPT else None
 
 
 class Sessions(Part):

@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from cachetools import LRUCache
+from pymongo import ReplaceOne, UpdateOne
 
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import STATES_KEPT
 from agentic_backend.stores.mongo.documents import UNENDED, WITHOUT_STATE, Database, Document, record_in
+from agentic_backend.stores.mongo.driver import inserted, together
 from agentic_backend.stores.mongo.sessions import delete
 from agentic_backend.stores.mongo.trail import remove_trail_of
 from agentic_backend.stores.records import ExchangeRecord
@@ -20,6 +22,8 @@ from agentic_backend.stores.tables import EXCHANGES
 
 # The time of a forgotten exchange starts again.
 _KNOWN_AT_MOST = 10_000
+FORGET_EVERY = 8
+"""The number of a session's turns after which its oldest states are removed: a read doesn't return them before."""
 
 
 class HalfBegun:
@@ -40,16 +44,24 @@ class HalfBegun:
 
 async def exchange_with(database: Database, conditions: Document) -> ExchangeRecord | None:
     """The current exchange, if it counts."""
+    current = await current_document(database, conditions)
+    return None if current is None else record_in(EXCHANGES, current)
+
+
+async def current_document(database: Database, conditions: Document) -> Document | None:
+    """The document of the current exchange, if it counts.
+
+    The stored state is not read: the key `checkpoint` is there only if the session has an end that drops the state.
+    """
     found = await database["exchanges"].find_one(conditions, WITHOUT_STATE)
     if found is None or ExchangeStatus(found["status"]).ended:
-        return None if found is None else record_in(EXCHANGES, found)
+        return found
     session = await database["sessions"].find_one({"_id": found["session_id"]})
     if session is not None and (session["active_exchange_id"] == found["_id"] or has_ended(session, found["_id"])):
-        return record_in(EXCHANGES, as_of(session, found))
+        return as_of(session, found)
     # It has never begun; or it has ended since it was read, and so has the next one.
     ended = {"_id": found["_id"], "status": {"$nin": UNENDED}}
-    since = await database["exchanges"].find_one(ended, WITHOUT_STATE)
-    return None if since is None else record_in(EXCHANGES, since)
+    return await database["exchanges"].find_one(ended, WITHOUT_STATE)
 
 
 def as_of(session: Document, exchange: Document) -> Document:
@@ -88,7 +100,7 @@ async def settled(
     if record.status.ended:
         return record
     if session is not None and has_ended(session, record.id):
-        await finish_end(database, session)
+        await finish_ends(database, [session])
         return record_in(EXCHANGES, as_of(session, exchange))
     if session is not None and session["active_exchange_id"] == record.id:
         return record
@@ -101,18 +113,35 @@ async def settled(
     return None
 
 
-async def finish_end(database: Database, session: Document) -> None:
-    """Complete the end of the session's last exchange. A repetition changes nothing."""
-    ended = session["ended"]
-    if (kpi := ended["kpi"]) is not None:
-        await database["kpi_records"].replace_one({"_id": kpi["_id"]}, kpi, upsert=True)
-    if (state := ended["state"]) is not None:
-        await database["session_states"].update_one({"_id": state["_id"]}, {"$set": {"counts": True}})
-        await _forget_states(database, session["_id"])
-    await database["exchanges"].update_one({"_id": ended["exchange_id"]}, {"$set": ended["changes"]})
+async def finish_ends(database: Database, sessions: Sequence[Document]) -> None:
+    """Complete the end of the last exchange of each session. A repetition changes nothing."""
+    # Documents of an older schema have no number of turns.
+    due = [session["_id"] for session in sessions if (session.get("turn_count") or 0) % FORGET_EVERY == 0]
+    # Nobody need wait longer while states are forgotten: what is not counted yet is newer than what goes.
+    await together(
+        _finish(database, [session["ended"] for session in sessions]),
+        *[forget_states(database, session_id) for session_id in due],
+    )
 
 
-async def _forget_states(database: Database, session_id: str) -> None:
+async def _finish(database: Database, ends: Sequence[Document]) -> None:
+    kpis = [ReplaceOne({"_id": end["kpi"]["_id"]}, end["kpi"], upsert=True) for end in ends if end["kpi"] is not None]
+    counts = {"$set": {"counts": True}}
+    states = [UpdateOne({"_id": end["state"]["_id"]}, counts) for end in ends if end["state"] is not None]
+    await together(_write(database, "kpi_records", kpis), _write(database, "session_states", states))
+    # Last: with it, the session is free for the next exchange, whose end replaces this one.
+    await _write(
+        database, "exchanges", [UpdateOne({"_id": end["exchange_id"]}, {"$set": end["changes"]}) for end in ends]
+    )
+
+
+async def _write(database: Database, collection: str, writes: Sequence[UpdateOne | ReplaceOne[Document]]) -> None:
+    # What another writer has inserted at the same time can be replaced then.
+    while writes and not await inserted(database[collection].bulk_write(writes, ordered=False)):
+        pass
+
+
+async def forget_states(database: Database, session_id: str) -> None:
     """Remove all states older than the session's last STATES_KEPT, also those that dead writers left."""
     counted = {"session_id": session_id, "counts": True}
     found = database["session_states"].find(counted, {"rank": 1}).sort([("rank", -1)]).limit(STATES_KEPT + 1)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Self
 
 from agentic_backend.protocol.messages import utc_now
+from agentic_backend.stores.mongo.agent_versions import AgentVersions
 from agentic_backend.stores.mongo.attachments import Attachments
 from agentic_backend.stores.mongo.branches import Branches
 from agentic_backend.stores.mongo.chores import Chores
@@ -18,10 +19,12 @@ from agentic_backend.stores.mongo.copies import Copies
 from agentic_backend.stores.mongo.driver import Clock, Driver, MongoDriver, blocking_client
 from agentic_backend.stores.mongo.exchange_pages import ExchangePages
 from agentic_backend.stores.mongo.exchanges import Exchanges
+from agentic_backend.stores.mongo.finishing import Finishing
 from agentic_backend.stores.mongo.instances import Connect, Instances
 from agentic_backend.stores.mongo.items import Items
 from agentic_backend.stores.mongo.kpis import Kpis
 from agentic_backend.stores.mongo.messages import Messages
+from agentic_backend.stores.mongo.partials import Partials
 from agentic_backend.stores.mongo.schema import Schema, open_schema
 from agentic_backend.stores.mongo.session_search import SessionSearches
 from agentic_backend.stores.mongo.sessions import Sessions, finish_deletions
@@ -39,6 +42,7 @@ class MongoStore(
     Exchanges,
     ExchangePages,
     Claims,
+    Partials,
     Messages,
     Items,
     Attachments,
@@ -46,6 +50,7 @@ class MongoStore(
     Trail,
     Usage,
     Users,
+    AgentVersions,
     Chores,
     Instances,
     Schema,
@@ -56,6 +61,7 @@ class MongoStore(
     def __init__(self, driver: MongoDriver, clock: Clock, half_begun: HalfBegun, connect: Connect) -> None:
         super().__init__(driver, clock)
         self.half_begun = half_begun
+        self.finishing = Finishing(driver)
         self.connect = connect
 
     @classmethod
@@ -87,4 +93,5 @@ class MongoStore(
         return cls(opened, clock, HalfBegun(2 * timeout_s), partial(blocking_client, url))
 
     async def aclose(self) -> None:
+        await self.finishing.aclose()
         await self.driver.aclose()

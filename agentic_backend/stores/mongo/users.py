@@ -3,6 +3,7 @@
 from typing import Any, TypeVar
 
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, stored_name
+from agentic_backend.stores.mongo.finishing import Finishing
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.records import UserDeletion
 from agentic_backend.stores.rows import rfc3339
@@ -12,6 +13,8 @@ R = TypeVar("R")
 
 
 class Users(Part):
+    finishing: Finishing
+
     @operation
     async def page(
         self,
@@ -22,6 +25,7 @@ class Users(Part):
         session_id: str | None = None,
         user_id: str | None = None,
     ) -> list[R]:
+        await self.finishing.all()
         order = stored_name(table, table.order)
         given = {"session_id": session_id, str(table.user): user_id}
         conditions: Document = {name: value for name, value in given.items() if value is not None}
@@ -49,6 +53,8 @@ class Users(Part):
 
     @operation
     async def delete_user_rows(self, database: Database, table: Table[Any], user_id: str, limit: int) -> int:
+        # So that nothing is written any more of what is deleted.
+        await self.finishing.all()
         own = database[table.name].find({str(table.user): user_id}, {"_id": 1}).limit(limit)
         if not (ids := [row["_id"] for row in await own.to_list(None)]):
             return 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from agentic_backend.config.checks import CheckFailed
-from agentic_backend.stores.base import PROOF_BYTES
+from agentic_backend.stores.rows import PROOF_BYTES
 from agentic_backend.stores.schema import SchemaTooNew
 from agentic_backend.stores.sqlite.migrations import MIGRATIONS
 

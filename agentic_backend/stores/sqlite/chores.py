@@ -1,7 +1,9 @@
-"""Chores in SQLite, whose only instance does them all."""
+"""Chores in SQLite: a server's only process does them all, and of several workers each claims its own."""
 
 import sqlite3
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from agentic_backend.protocol.messages import SessionState
@@ -9,6 +11,7 @@ from agentic_backend.stores.chores import Waiting
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operations import Part, lists, select, writes
+from agentic_backend.stores.sqlite.text_index import BLOCK_MESSAGES, IDLE, due_sessions, index_sessions
 from agentic_backend.stores.tables import SESSIONS, Table
 
 # The index of what has not ended is found only if its condition is repeated.
@@ -27,9 +30,24 @@ _IDLE_FAMILY = """
 """
 
 
+_CLAIM = """
+    INSERT INTO chores (name, owner, until) VALUES (:name, :owner, :until)
+    ON CONFLICT (name) DO UPDATE SET owner = :owner, until = :until WHERE owner = :owner OR until < :now
+"""
+
+
 class Chores(Part):
+    shared_file: Path | None
+    """None if one process uses the file."""
+
     async def claim_chore(self, name: str, owner: str, for_s: float) -> bool:
-        return True
+        return self.shared_file is None or await self._claim_chore(name, owner, for_s)
+
+    @writes
+    def _claim_chore(self, db: sqlite3.Connection, name: str, owner: str, for_s: float) -> bool:
+        now = self.now()
+        claim = {"name": name, "owner": owner, "until": rfc3339(now + timedelta(seconds=for_s)), "now": rfc3339(now)}
+        return db.execute(_CLAIM, claim).rowcount > 0
 
     @lists
     def waiting_exchanges(self, db: sqlite3.Connection) -> Waiting:
@@ -51,3 +69,16 @@ class Chores(Part):
         [key], time = table.key, table.time
         old = f"SELECT {key} FROM {table.name} WHERE {time} < ? ORDER BY {time} LIMIT ?"
         return db.execute(f"DELETE FROM {table.name} WHERE {key} IN ({old})", (rfc3339(before), limit)).rowcount
+
+    async def index_texts(self, limit: int) -> int:
+        idle_since = rfc3339(self.now() - IDLE)
+        for written in range(limit):
+            due = await self._texts_to_index(idle_since)
+            if not due:
+                return written
+            await self.writer.write("index_texts", partial(index_sessions, session_ids=due))
+        return limit
+
+    @lists
+    def _texts_to_index(self, db: sqlite3.Connection, idle_since: str) -> list[str]:
+        return due_sessions(db, idle_since, BLOCK_MESSAGES)

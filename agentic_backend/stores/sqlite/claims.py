@@ -1,17 +1,14 @@
-"""The ownership of exchanges in SQLite: pauses, decisions, fences, checkpoints and partial texts."""
+"""The ownership of exchanges in SQLite: pauses, decisions, fences and checkpoints."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
-from pydantic_core import from_json
-
 from agentic_backend.errors import ApprovalNotFound
-from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Pause
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
-from agentic_backend.stores.rows import json_text, partial_of, rfc3339, unstored
+from agentic_backend.stores.rows import json_text, rfc3339
 from agentic_backend.stores.sqlite.branches import count_below
 from agentic_backend.stores.sqlite.exchanges import HELD, fenced, keep_checkpoint
 from agentic_backend.stores.sqlite.operations import Part, count, reads, writes
@@ -37,13 +34,6 @@ _DECIDE = """
 _SET_OWNER = "UPDATE sessions SET active_owner = :owner WHERE id = :session_id AND active_exchange_id = :exchange_id"
 
 _IS_LAST_WRITE = "SELECT 1 FROM exchanges WHERE id = ? AND last_write = ?"
-
-_KEEP_PARTIAL = "UPDATE exchanges SET partial = ? WHERE id = ? AND owner = ? AND status = 'running'"
-
-_PARTIAL = """
-    SELECT partial, (SELECT json_group_array(block) FROM messages WHERE exchange_id = exchanges.id) AS stored
-    FROM exchanges WHERE id = ? AND partial IS NOT NULL
-"""
 
 _CHECKPOINT = "SELECT checkpoint_record, checkpoint FROM exchanges WHERE id = ? AND checkpoint IS NOT NULL"
 
@@ -97,17 +87,6 @@ class Claims(Part):
                 raise ApprovalNotFound
         elif owner is not None:
             db.execute(_SET_OWNER, claim)
-
-    @writes
-    def keep_partials(self, db: sqlite3.Connection, owner: str, partials: Mapping[str, Sequence[PartialText]]) -> None:
-        db.executemany(
-            _KEEP_PARTIAL, [(json_text(texts), exchange_id, owner) for exchange_id, texts in partials.items()]
-        )
-
-    @reads
-    def partial(self, db: sqlite3.Connection, exchange_id: str) -> list[PartialText]:
-        row = db.execute(_PARTIAL, (exchange_id,)).fetchone()
-        return [] if row is None else unstored(partial_of(row["partial"]), from_json(row["stored"]))
 
     @reads
     def fence(self, db: sqlite3.Connection, session_id: str) -> Fence | None:

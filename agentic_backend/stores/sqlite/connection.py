@@ -9,6 +9,7 @@ a call running; after StoreUnavailable its outcome is then unknown.
 import asyncio
 import logging
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -24,9 +25,10 @@ T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
 _LOG = logging.getLogger("agentic_backend.stores.sqlite")
-# The thread checks whether its caller still waits after waiting so long for another connection's lock, and after so
-# many steps of SQLite's virtual machine.
-_BUSY_S = 0.1
+# While another connection has the lock, the thread asks for it again after so long, in seconds, and looks whether its
+# caller still waits. SQLite would ask less and less often, and who came later got it first. It looks also after so many
+# steps of SQLite's virtual machine.
+_BUSY_S = 0.001
 _STEPS = 10_000
 # Time for an abandoned call to notice that, and to roll back.
 _GRACE_S = 1.0
@@ -136,7 +138,7 @@ class SqliteConnection:
         hop = self._thread._execute(self._perform, call, work)  # type: ignore[no-untyped-call]
         running: asyncio.Task[T] = asyncio.ensure_future(hop)
         running.add_done_callback(_retrieve)
-        with _unavailable(operation, self._late, self._trouble):
+        with _unavailable(operation, self._late, lambda: self._trouble):
             try:
                 await asyncio.wait({running}, timeout=self._timeout_s)
             finally:
@@ -153,7 +155,7 @@ class SqliteConnection:
         db = sqlite3.connect(self._path, isolation_level=None, timeout=self._timeout_s)
         try:
             for pragma in _PRAGMAS:
-                db.execute(pragma)
+                self._set(db, pragma)
             db.execute(f"PRAGMA busy_timeout = {int(_BUSY_S * 1000)}")
         except sqlite3.Error:
             db.close()
@@ -162,6 +164,18 @@ class SqliteConnection:
         db.set_progress_handler(lambda: self._call.abandoned, _STEPS)
         self._db = db
         return db
+
+    def _set(self, db: sqlite3.Connection, pragma: str) -> None:
+        # Of two connections that make a new file's first journal at once, SQLite refuses one without waiting.
+        until = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                db.execute(pragma)
+                return
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > until:
+                    raise
+            time.sleep(_BUSY_S)
 
     def _perform(self, call: _Call, work: Work[T]) -> T:
         self._call = call
@@ -188,14 +202,14 @@ class SqliteConnection:
 
 @contextmanager
 def _unavailable(
-    operation: str, late: Callable[[], AgenticError] = StoreUnavailable, told: str | None = None
+    operation: str, late: Callable[[], AgenticError] = StoreUnavailable, told: Callable[[], str | None] = lambda: None
 ) -> Iterator[None]:
-    """Turn SQLite's errors into StoreUnavailable, and timeouts into `late`; log only their names, `told` no more."""
+    """Turn SQLite's errors into StoreUnavailable, and timeouts into `late`; log only their names, `told()` no more."""
     try:
         yield
     except (sqlite3.Error, TimeoutError) as error:
         reason = reason_of(error)
-        if reason != told:
+        if reason != told():
             _LOG.warning("SQLite failed", extra={"operation": operation, "reason": reason})
         raise (late() if _is_late(error) else StoreUnavailable()) from error
 

@@ -9,6 +9,7 @@ from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.sqlite.attachment_files import AttachmentFiles
 from agentic_backend.stores.sqlite.exchanges import keep_checkpoint
 from agentic_backend.stores.sqlite.operations import Part, count, insert, lists, placeholders, put, select, writes
+from agentic_backend.stores.sqlite.text_index import forget_session
 from agentic_backend.stores.tables import SESSIONS, TABLES, Table, session_tables
 from agentic_backend.stores.transfer import Counts, Place
 
@@ -60,6 +61,8 @@ class Copies(Part):
 
     @writes
     def clear_sessions(self, db: sqlite3.Connection, session_ids: Sequence[str]) -> None:
+        for session_id in session_ids:
+            forget_session(db, session_id)
         among = placeholders(session_ids)
         db.execute(f"DELETE FROM sessions WHERE id IN ({among})", session_ids)
         for table in ("session_states", *(table.name for table in session_tables())):

@@ -142,7 +142,7 @@ class Exchanges(Part):
             keep_checkpoint(db, exchange.id, checkpoint)
         put_trail(db, trail)
         fence = Fence(session.id, exchange.id, before.next_rank)
-        return Written(session, _insert(db, fence, [opening], session.updated_at))
+        return Written(session, _insert(db, fence, [opening], session.updated_at), before.archived)
 
     @writes
     def append(

@@ -2,15 +2,17 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from itertools import islice
 from typing import Any
 
 from agentic_backend.stores.lineage import spans_of
-from agentic_backend.stores.message_search import SEARCHED_CHANNEL, MessageSearch
+from agentic_backend.stores.message_search import MessageSearch
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.stores.rows import row_bytes, with_first
 from agentic_backend.stores.sqlite.operations import Part, columns, reads
 from agentic_backend.stores.sqlite.sessions import session_with
+from agentic_backend.stores.sqlite.text_search import TextSearch
 from agentic_backend.stores.tables import MESSAGES
 
 _OF_EXCHANGE = f"SELECT {columns(MESSAGES)} FROM messages WHERE exchange_id = ? ORDER BY rank"
@@ -23,7 +25,8 @@ _LAST_ENDED = """
     ORDER BY first_rank DESC
 """
 
-_OF_OTHERS = "coalesce(sessions.root_id, sessions.id) IS NOT (SELECT coalesce(root_id, id) FROM sessions WHERE id = ?)"
+_OF_OTHERS = """user_id = :user_id AND coalesce(root_id, id) IS NOT (
+    SELECT coalesce(own.root_id, own.id) FROM sessions AS own WHERE own.id = :not_session)"""
 
 
 class Messages(Part):
@@ -78,15 +81,15 @@ def _ended(db: sqlite3.Connection, session_id: str) -> Iterator[str]:
 
 
 def _found(db: sqlite3.Connection, search: MessageSearch) -> list[MessageRecord]:
-    words = search.folded_words
-    holds_words = " AND ".join(["instr(messages.search_text, ?)"] * len(words)) or "true"
-    rows = db.execute(
-        f"SELECT {columns(MESSAGES)} FROM sessions JOIN messages ON messages.session_id = sessions.id "
-        f"WHERE sessions.user_id = ? AND {_OF_OTHERS} AND messages.channel = ? AND {holds_words} "
-        "ORDER BY sessions.updated_at DESC, sessions.id DESC, messages.rank DESC LIMIT ?",
-        (search.user_id, search.not_session, SEARCHED_CHANNEL.value, *words, search.limit),
-    )
-    return _messages(rows)
+    found: list[MessageRecord] = []
+    others = {"user_id": search.user_id, "not_session": search.not_session}
+    texts = TextSearch(db, search.user_id, search.folded_words)
+    with closing(texts.sessions(_OF_OTHERS, others, search.limit, by_title=False)) as sessions:
+        for _, messages in sessions:
+            found += messages
+            if len(found) >= search.limit:
+                break
+    return found[: search.limit]
 
 
 def _joined(newest_first: list[list[MessageRecord]]) -> list[MessageRecord]:

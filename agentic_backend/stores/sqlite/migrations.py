@@ -7,7 +7,8 @@ columns. So a new kind of row needs no migration; a change that older servers mu
 `session_states` holds the state of a session's graphs after an exchange; `rank` was the session's next rank then.
 
 Columns that no Table declares: `last_write` is the token of the last write for a session's active exchange, and of an
-exchange's last pause, claim or end; `checkpoint` is the state from which an exchange continues.
+exchange's last pause, claim or end; `checkpoint` is the state from which an exchange continues; `text_number` and
+`indexed_rank` are a session's place in the index of texts (see text_index).
 """
 
 import sqlite3
@@ -156,7 +157,18 @@ _STATES_BY_EXCHANGE = (
     """,
     "DROP TABLE last_states",
 )
-MIGRATIONS = (_FIRST, _CHECKPOINTS, _LEASES, _COUNTS_PER_USER, _WRITES, _PRIVATE, _STATES_BY_EXCHANGE)
+# A migration, because an older server would leave the texts of a deleted session in the index.
+_TEXT_INDEX = (
+    "ALTER TABLE sessions ADD COLUMN text_number INTEGER",
+    "ALTER TABLE sessions ADD COLUMN indexed_rank INTEGER NOT NULL DEFAULT 0",
+    "CREATE UNIQUE INDEX sessions_by_text_number ON sessions (text_number)",
+    "CREATE INDEX sessions_unindexed ON sessions (user_id) WHERE indexed_rank < next_rank",
+    """
+    CREATE VIRTUAL TABLE message_texts
+    USING fts5 (owner, said, others, content = '', tokenize = 'trigram case_sensitive 1')
+    """,
+)
+MIGRATIONS = (_FIRST, _CHECKPOINTS, _LEASES, _COUNTS_PER_USER, _WRITES, _PRIVATE, _STATES_BY_EXCHANGE, _TEXT_INDEX)
 
 
 async def migrate(connection: SqliteConnection) -> None:

@@ -2,13 +2,17 @@
 
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import datetime
+from itertools import islice
 
-from agentic_backend.stores.base import PROOF_BYTES, Completion, SessionChange, SessionPage, SessionQuery
+from agentic_backend.stores.base import Completion, SessionChange, SessionPage, SessionQuery
 from agentic_backend.stores.lineage import descendants
 from agentic_backend.stores.records import SessionRecord
-from agentic_backend.stores.rows import folded, rfc3339
+from agentic_backend.stores.rows import PROOF_BYTES, folded, rfc3339
 from agentic_backend.stores.sqlite.operations import Part, columns, count, first, insert, reads, select, writes
+from agentic_backend.stores.sqlite.text_index import FORGOTTEN_CHARS, forget_session
+from agentic_backend.stores.sqlite.text_search import TextSearch
 from agentic_backend.stores.sqlite.trail import put_trail
 from agentic_backend.stores.tables import SESSIONS
 from agentic_backend.stores.trail import SummaryRecord
@@ -46,9 +50,6 @@ _STATE = """
     SELECT state FROM session_states WHERE session_id = :session_id AND rank <= coalesce(:rank, 1 << 62)
     ORDER BY rank DESC LIMIT 1
 """
-
-_HOLDS_TEXT = """(instr(search_title, :text) OR EXISTS (
-    SELECT 1 FROM messages WHERE messages.session_id = sessions.id AND instr(messages.search_text, :text)))"""
 
 
 def session_with(db: sqlite3.Connection, session_id: str) -> SessionRecord | None:
@@ -104,14 +105,11 @@ class Sessions(Part):
         session = session_with(db, session_id)
         return None if session is None else Completion(session, is_new=changed > 0)
 
-    @writes
-    def delete_session(self, db: sqlite3.Connection, session_id: str) -> list[str]:
-        if (session := session_with(db, session_id)) is None:
-            return []
-        doomed = [session, *descendants(session_id, family_of(db, session.family_id))]
-        # Foreign keys delete the sessions' other rows too.
-        db.executemany("DELETE FROM sessions WHERE id = ?", [(each.id,) for each in doomed])
-        return [each.id for each in doomed]
+    async def delete_session(self, session_id: str) -> list[str]:
+        # A long session leaves the index of texts in several writes, so that others have their turn.
+        while (deleted := await self.writer.write("delete_session", lambda db: _deleted(db, session_id))) is None:
+            pass
+        return deleted
 
     @reads
     def session_state(self, db: sqlite3.Connection, session_id: str, up_to_rank: int | None = None) -> bytes | None:
@@ -148,6 +146,21 @@ class Sessions(Part):
         db.execute("INSERT OR REPLACE INTO write_proofs VALUES (0, randomblob(?))", (PROOF_BYTES,))
 
 
+def _deleted(db: sqlite3.Connection, session_id: str) -> list[str] | None:
+    """The ids of the deleted sessions; None if there is more of their texts to take out of the index before."""
+    if (session := session_with(db, session_id)) is None:
+        return []
+    doomed = [session.id, *(each.id for each in descendants(session_id, family_of(db, session.family_id)))]
+    room = FORGOTTEN_CHARS
+    for each in doomed:
+        room -= forget_session(db, each, room)
+        if room <= 0:
+            return None
+    # Foreign keys delete the sessions' other rows too.
+    db.executemany("DELETE FROM sessions WHERE id = ?", [(each,) for each in doomed])
+    return doomed
+
+
 def _changed(db: sqlite3.Connection, sql: str, values: Mapping[str, object], first_id: str) -> list[SessionRecord]:
     """The sessions that `sql` changes and returns, the one with `first_id` first."""
     changed = [SESSIONS.record_of(row) for row in db.execute(sql, values).fetchall()]
@@ -156,7 +169,7 @@ def _changed(db: sqlite3.Connection, sql: str, values: Mapping[str, object], fir
 
 def _page(db: sqlite3.Connection, query: SessionQuery) -> SessionPage:
     # One row more than the page holds shows whether another page follows.
-    parameters: dict[str, object] = {"user_id": query.user_id, "limit": query.limit + 1}
+    parameters: dict[str, object] = {"user_id": query.user_id}
     conditions = ["true" if query.user_id is None else "user_id = :user_id"]
     if (place := query.place) is not None:
         conditions.append("(updated_at, id) < (:updated_at, :session_id)")
@@ -171,8 +184,12 @@ def _page(db: sqlite3.Connection, query: SessionQuery) -> SessionPage:
     for column, wanted in (("pinned", query.pinned), ("archived", query.archived)):
         if wanted is not None:
             conditions.append(f"{column} = TRUE" if wanted else f"{column} IS NOT TRUE")
+    condition = " AND ".join(conditions)
     if query.text:
-        conditions.append(_HOLDS_TEXT)
-        parameters["text"] = folded(query.text)
-    order = "ORDER BY updated_at DESC, id DESC LIMIT :limit"
-    return SessionPage.of(select(db, SESSIONS, f"{' AND '.join(conditions)} {order}", parameters), query.limit)
+        texts = TextSearch(db, query.user_id, [folded(query.text)], only_said=False)
+        with closing(texts.sessions(condition, parameters, 1)) as sessions:
+            found = [session for session, _ in islice(sessions, query.limit + 1)]
+    else:
+        parameters["limit"] = query.limit + 1
+        found = select(db, SESSIONS, f"{condition} ORDER BY updated_at DESC, id DESC LIMIT :limit", parameters)
+    return SessionPage.of(found, query.limit)

@@ -1,4 +1,4 @@
-"""The Store on SQLite: one file, for a server that runs as one instance.
+"""The Store on SQLite: one file, for a server on one machine, whose workers may share it.
 
 The composition root opens it, and closes it with `aclose`. One connection writes, one transaction per write. Others
 read, so that a read waits for neither a write nor a list, and a list for neither a search nor a report. Transactions
@@ -8,7 +8,7 @@ last moments may be.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
+from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -19,6 +19,7 @@ from agentic_backend.stores.base import took_too_long
 from agentic_backend.stores.observing import Observer, ignore
 from agentic_backend.stores.private_files import private_database
 from agentic_backend.stores.schema import Upgraded
+from agentic_backend.stores.sqlite.agent_versions import AgentVersions
 from agentic_backend.stores.sqlite.attachment_files import AttachmentFiles
 from agentic_backend.stores.sqlite.attachments import Attachments
 from agentic_backend.stores.sqlite.branches import Branches
@@ -28,10 +29,12 @@ from agentic_backend.stores.sqlite.connection import SqliteConnection
 from agentic_backend.stores.sqlite.copies import Copies
 from agentic_backend.stores.sqlite.exchange_pages import ExchangePages
 from agentic_backend.stores.sqlite.exchanges import Exchanges
+from agentic_backend.stores.sqlite.instances import Instances, create_shared_tables
 from agentic_backend.stores.sqlite.items import Items
 from agentic_backend.stores.sqlite.kpis import Kpis
 from agentic_backend.stores.sqlite.messages import Messages
 from agentic_backend.stores.sqlite.migrations import migrate
+from agentic_backend.stores.sqlite.partials import Partials
 from agentic_backend.stores.sqlite.session_search import SessionSearches
 from agentic_backend.stores.sqlite.sessions import Sessions
 from agentic_backend.stores.sqlite.trail import Trail
@@ -46,6 +49,7 @@ class SqliteStore(
     Exchanges,
     ExchangePages,
     Claims,
+    Partials,
     Messages,
     Items,
     Attachments,
@@ -53,8 +57,10 @@ class SqliteStore(
     Trail,
     Usage,
     Users,
+    AgentVersions,
     Chores,
     Copies,
+    Instances,
 ):
     """Implements `Store`, and `Source` of a transfer; these document the methods of its parts."""
 
@@ -63,10 +69,12 @@ class SqliteStore(
         files: AttachmentFiles,
         closing: AsyncExitStack,
         wall: Callable[[], datetime],
+        shared_file: Path | None,
         *connections: SqliteConnection,
     ) -> None:
         """`closing` closes the connections."""
         super().__init__(wall, *connections)
+        self.shared_file = shared_file
         self.files = files
         self._closing = closing
 
@@ -76,11 +84,12 @@ class SqliteStore(
         path: Path,
         *,
         timeout_s: float,
+        shared: bool = False,
         observe: Observer | None = None,
         suspect: Callable[[], None] = ignore,
         wall: Callable[[], datetime] = utc_now,
     ) -> Self:
-        """Open or create the file at `path`, and bring its schema up to date.
+        """Open or create the file at `path`, and bring its schema up to date; `shared` with other processes.
 
         Every operation has `timeout_s`; rows get the time of `wall`; a damaged page calls `suspect`. Raises
         StoreUnavailable, and SchemaTooNew if a newer server wrote the file.
@@ -99,25 +108,13 @@ class SqliteStore(
 
             writer = await connect()
             await migrate(writer)
+            if shared:
+                await writer.write("migrate", create_shared_tables)
             readers = [await connect(), await connect(), await connect(took_too_long), await connect(took_too_long)]
-            return cls(AttachmentFiles(path), opened.pop_all(), wall, writer, *readers)
+            return cls(AttachmentFiles(path), opened.pop_all(), wall, path if shared else None, writer, *readers)
 
     async def aclose(self) -> None:
         await self._closing.aclose()
-
-    # Only one process uses the file: it is the only instance, and its clock the only one.
-
-    def heartbeat(self, instance_id: str, every_s: float) -> AbstractAsyncContextManager[None]:
-        return nullcontext()
-
-    async def beats(self) -> dict[str, int]:
-        return {}
-
-    async def forget_instance(self, instance_id: str, last_beat: int) -> None:
-        pass
-
-    async def compare_clocks(self) -> float | None:
-        return None
 
     # Opening the file has migrated it.
 

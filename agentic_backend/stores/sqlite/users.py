@@ -1,15 +1,21 @@
 """All of a user's rows in SQLite."""
 
+import asyncio
 import sqlite3
+import time
 from typing import Any
 
+from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.records import UserDeletion
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operations import Part, insert, lists, reads, select, writes
+from agentic_backend.stores.sqlite.text_index import merge_index
 from agentic_backend.stores.tables import DELETIONS, Table
 
-# Attempts to write the write-ahead log back to the file and to empty it.
-_CHECKPOINTS = 20
+# How long readers may keep the write-ahead log from being emptied, and when that is tried again, in seconds.
+_READERS_S, _AGAIN_S = 2.0, 0.1
+# What is left then is merged by the next erasure.
+_MERGE_S = 20.0
 
 
 class Users(Part):
@@ -46,15 +52,28 @@ class Users(Part):
         db.execute("DELETE FROM user_deletions WHERE user_id = ? AND until = ?", as_read)
 
     async def erase(self) -> None:
+        is_merged = await self._merge_index()
         # Not as a transaction. A deletion leaves texts in free space and in the write-ahead log; `secure_delete` would
         # leave fragments in pages that were split.
         await self.writer.read("erase", _vacuum)
+        if not is_merged:
+            raise StoreUnavailable
+
+    async def _merge_index(self) -> bool:
+        """Whether nothing of what was deleted is left in the index of texts; False if that takes too long."""
+        clock = asyncio.get_running_loop().time
+        ends = clock() + _MERGE_S
+        while clock() < ends:
+            if not await self.writer.write("erase", merge_index):
+                return True
+        return False
 
 
 def _vacuum(db: sqlite3.Connection) -> None:
     db.execute("VACUUM")
-    for _ in range(_CHECKPOINTS):
-        # The first column says whether a reader was in the way for as long as the connection waits.
-        if not db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-            return
-    raise sqlite3.OperationalError("readers keep the write-ahead log")
+    gives_up_at = time.monotonic() + _READERS_S
+    # The first column says whether a reader was in the way.
+    while db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        if time.monotonic() > gives_up_at:
+            raise sqlite3.OperationalError("readers keep the write-ahead log")
+        time.sleep(_AGAIN_S)

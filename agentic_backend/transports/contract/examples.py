@@ -27,6 +27,7 @@ from agentic_backend.protocol.events import (
     PartialText,
     Place,
     Pong,
+    Problem,
     Reset,
     SessionChanged,
     SessionDeleted,
@@ -285,6 +286,13 @@ EVENTS: tuple[Event, ...] = (
 )
 
 _VALUES: tuple[BaseModel, ...] = (
+    ErrorInfo(
+        code="agent_invalid",
+        content="The agent's entry is not accepted.",
+        retryable=False,
+        request_id=_REQUEST_ID,
+        problems=[Problem(message="unknown key 'modell'; did you mean 'model'?", line=3, column=1)],
+    ),
     CodePart(language="python", code="print(18)"),
     ImageUrlPart(url="https://weather.example/bern.png", alt="A sunny sky"),
     LinkPart(

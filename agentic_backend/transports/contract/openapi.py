@@ -29,6 +29,7 @@ REST calls, and server-sent events, of a chat server for LangGraph agents.
 The WebSocket is in the AsyncAPI document, `/asyncapi.json`."""
 _SEQUENCES = {
     "text/event-stream": "Server-sent events. The schema is that of one event.",
+    "application/yaml": "YAML. The schema is that of its value.",
     "application/x-ndjson": "Lines of JSON. The schema is that of one line.",
 }
 _BYTES = {"type": "string", "format": "binary"}

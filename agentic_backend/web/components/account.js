@@ -11,8 +11,11 @@ const SettingsDialog = lazy(async () => (await import("./settings-dialog.js")).S
 
 const THEMES = { system: t("Theme of the system"), light: t("Light theme"), dark: t("Dark theme") };
 
+/** The administration is a page of its own, loaded anew. */
+const manageAgents = () => location.assign("#admin/agents");
+
 /** `user` is null where nobody signs in. */
-export function Account({ user, actions }) {
+export function Account({ user, isAdmin, actions }) {
   const [hasSettings, setSettings] = useState(false);
   const [theme, setTheme] = useState(chosenTheme);
   const choose = (name) => {
@@ -28,6 +31,7 @@ export function Account({ user, actions }) {
     })),
     { separator: true },
     { label: t("Settings"), icon: "sliders", testId: "open-settings", onSelect: () => setSettings(true) },
+    isAdmin && { label: t("Manage agents"), icon: "tool", testId: "manage-agents", onSelect: manageAgents },
     { label: t("Keyboard shortcuts"), icon: "keyboard", hint: "?", onSelect: actions.showShortcuts },
     user && { separator: true },
     user && { label: t("Sign out"), icon: "leave", testId: "sign-out", onSelect: actions.signOut },

@@ -20,14 +20,15 @@ import { Working } from "./working.js";
 const Approval = lazy(async () => (await import("./approval.js")).Approval);
 const DecideAll = lazy(async () => (await import("./decide-all.js")).DecideAll);
 const Interruption = lazy(async () => (await import("./interruption.js")).Interruption);
+const Playground = lazy(async () => (await import("./playground.js")).Playground);
 const Trust = lazy(async () => (await import("./trust.js")).Trust);
 
 /**
  * `conversation` takes what the user does about the exchange, see Conversation; null: it is only read. `costs` are known
- * once it has ended.
+ * once it has ended. `isAuthor`: whether the user may look into their runs.
  */
 export const Exchange = memo((given) => {
-  const { exchange, costs, said, isLast, isHeard, editing, variants, turned, agentName, conversation } = given;
+  const { exchange, costs, said, isLast, isHeard, isAuthor, editing, variants, turned, agentName, conversation } = given;
   const items = timeline(exchange);
   const { before, run, after } = runOf(exchange, withoutListed(exchange, items));
   const ending = outcome(exchange);
@@ -58,6 +59,7 @@ export const Exchange = memo((given) => {
     ${isWorking && !runSaysIt && html`<${Working} exchange=${exchange} isHeard=${isHeard} agentName=${agentName} />`}
     <${Ending} ending=${ending} />
     ${conversation && ending && hasGrounds(exchange, ending) && html`<${Trust} load=${() => conversation.trust(exchange)} />`}
+    ${isAuthor && mayLookInto(exchange, ending) && html`<${Playground} exchange=${exchange} conversation=${conversation} />`}
     ${cost && !costly && html`<p class="cost" data-testid="cost">${cost}</p>`}
   </section>`;
 });
@@ -118,6 +120,10 @@ function Item({ item, shown }) {
       return html`<div class="activity"><${Parts} parts=${item.parts} /></div>`;
   }
 }
+
+/** Of a query nothing is kept. */
+const mayLookInto = (exchange, ending) =>
+  exchange.id && rankOf(exchange) !== null && (ending || exchange.status === "awaiting_human");
 
 const ENDINGS = {
   stopped: t("Stopped"),

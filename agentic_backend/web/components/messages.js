@@ -19,7 +19,7 @@ const FIRST_FILLED = 2;
 const MARKED_MS = 3_000;
 const NOTE_MS = 8_000;
 
-export function Messages({ open, family, costs, said, isHeard, agentName, actions: { conversation } }) {
+export function Messages({ open, family, costs, said, isHeard, isAuthor, agentName, actions: { conversation } }) {
   const { sessionId, transcript, editing, turned, marked } = open;
   const { exchanges, firstRank } = transcript;
   const variants = useMemo(() => variantsOf(family, sessionId), [family, sessionId]);
@@ -49,6 +49,7 @@ export function Messages({ open, family, costs, said, isHeard, agentName, action
             said=${said}
             isLast=${index === exchanges.length - 1}
             isHeard=${isHeard || !isOngoing(exchange)}
+            isAuthor=${isAuthor}
             agentName=${agentName}
             editing=${editing === exchange.key}
             variants=${variants.get(rankOf(exchange))}

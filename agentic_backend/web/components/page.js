@@ -19,6 +19,7 @@ import { html, useCallback, useEffect, useMemo, useRef, useState } from "./html.
 import { lazy } from "./lazy.js";
 import { MessageLimit } from "./message-limit.js";
 import { Messages } from "./messages.js";
+import { ReloadNotice } from "./reload-notice.js";
 import { Sidebar } from "./sidebar.js";
 import { UndoNotice } from "./undo-notice.js";
 import { Welcome } from "./welcome.js";
@@ -64,6 +65,7 @@ export function Page({ state, actions: given }) {
       <button type="button" class="skip" onClick=${focusComposer}>${t("Skip to message")}</button>
       <${Sidebar}
         user=${state.user}
+        isAdmin=${state.isAdmin}
         sessions=${state.sessions}
         search=${state.search}
         unread=${state.unread}
@@ -88,6 +90,7 @@ export function Page({ state, actions: given }) {
           actions=${actions}
         />
         <${ConnectionNotice} connection=${connection} onConnect=${actions.connect} />
+        <${ReloadNotice} problems=${state.reloadProblems} />
         <${Body} state=${state} draft=${draft} actions=${actions} agentName=${agentName} />
         <${Foot} state=${state} draft=${draft} actions=${actions} />
       </main>
@@ -125,7 +128,7 @@ function useSidebarFocus(sidebar, actions) {
   }, [folded, drawer, searches]);
 }
 
-function Body({ state, draft, actions, agentName }) {
+export function Body({ state, draft, actions, agentName }) {
   const { conversation: open, branches, connection, costs, feedback, agents, agentsError, limits } = state;
   if (open.loadError) {
     return html`<div class="center" role="alert">
@@ -155,6 +158,7 @@ function Body({ state, draft, actions, agentName }) {
         costs=${costs.byExchange}
         said=${feedback.sessionId === open.sessionId ? feedback.byRank : noFeedback.byRank}
         isHeard=${connection.phase === "open"}
+        isAuthor=${state.isAuthor}
         agentName=${agentName}
         actions=${actions}
       />
@@ -162,7 +166,7 @@ function Body({ state, draft, actions, agentName }) {
   </div>`;
 }
 
-function Foot({ state: { conversation: open, drafts, uploads, limits }, draft, actions }) {
+export function Foot({ state: { conversation: open, drafts, uploads, limits }, draft, actions }) {
   if (open.session?.state === "completed") {
     return html`<${ComposerHints} refusal=${open.refusal} conversation=${actions.conversation} />
       <div class="composer-area completed">

@@ -75,8 +75,8 @@ const cell = (value) =>
 
 const plain = (value) => (typeof value === "string" ? visible(value) : formatJson(value));
 
-/** An object or a list; what is inside is made when it is unfolded. */
-function Tree({ name, value, isOpen = false }) {
+/** An object or a list; what is inside is made when it is unfolded. `inner`: how many levels within are open with it. */
+export function Tree({ name, value, isOpen = false, inner = 0 }) {
   const [open, setOpen] = useState(isOpen);
   const [all, setAll] = useState(false);
   if (!isTree(value)) {
@@ -91,7 +91,7 @@ function Tree({ name, value, isOpen = false }) {
     : plural(entries.length, "{count} field", "{count} fields");
   return html`<details class="json-tree" open=${open} onToggle=${({ currentTarget }) => setOpen(currentTarget.open)}>
     <summary>${name !== undefined && html`<span class="json-name">${visible(name)}</span>`}<span class="muted">${size}</span></summary>
-    ${open && shownEntries.map(([key, inner]) => html`<${Tree} key=${key} name=${key} value=${inner} />`)}
+    ${open && shownEntries.map(([key, each]) => html`<${Tree} key=${key} name=${key} value=${each} isOpen=${inner > 0} inner=${inner - 1} />`)}
     ${open && html`<${More} rest=${entries.length - shownEntries.length} onMore=${() => setAll(true)} />`}
   </details>`;
 }

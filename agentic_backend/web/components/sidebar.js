@@ -12,7 +12,7 @@ import { SessionList } from "./session-list.js";
 
 const SelectionBar = lazy(async () => (await import("./selection-bar.js")).SelectionBar);
 
-export const Sidebar = memo(({ user, sessions, search, unread, openId, openFamily, actions }) => {
+export const Sidebar = memo(({ user, isAdmin, sessions, search, unread, openId, openFamily, actions }) => {
   const [selected, setSelected] = useState(null);
   const startNew = () => {
     actions.conversation.startNew();
@@ -70,7 +70,7 @@ export const Sidebar = memo(({ user, sessions, search, unread, openId, openFamil
     <p class="visually-hidden" role="status">
       ${selected ? plural(selected.size, "{count} conversation selected", "{count} conversations selected") : ""}
     </p>
-    <${Account} user=${user} actions=${actions} />
+    <${Account} user=${user} isAdmin=${isAdmin} actions=${actions} />
   </nav>`;
 });
 

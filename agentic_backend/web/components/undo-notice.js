@@ -4,12 +4,15 @@ import { t } from "../i18n.js";
 import { html } from "./html.js";
 import { IconButton } from "./icons.js";
 
-export function UndoNotice({ offer, undo }) {
+const focusComposer = () => document.getElementById("composer")?.focus();
+
+/** `onLeave` moves the focus to what one goes on with. */
+export function UndoNotice({ offer, undo, onLeave = focusComposer }) {
   const held = { onMouseEnter: () => undo.hold(), onFocusIn: () => undo.hold() };
   const released = { onMouseLeave: () => undo.release(), onFocusOut: () => undo.release() };
   // The notice goes, and the focus with it.
   const left = (act) => () => {
-    document.getElementById("composer")?.focus();
+    onLeave();
     act();
   };
   return html`<div class="undo-area" role="status">

@@ -1,8 +1,8 @@
 /**
  * What one attempt to sign in has to remember while Keycloak's pages are shown instead of this one.
  *
- * `{state, nonce, verifier, sessionId, share}`, for this tab only. It proves nothing without the answer that it belongs to,
- * and is forgotten with it.
+ * `{state, nonce, verifier, sessionId, share, admin}`, for this tab only. It proves nothing without the answer that it
+ * belongs to, and is forgotten with it.
  */
 
 import { tabStorage } from "../browser-storage.js";

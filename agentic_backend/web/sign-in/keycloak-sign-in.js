@@ -8,8 +8,10 @@
 
 import { t } from "../i18n.js";
 import {
+  adminInAddress,
   sessionInAddress,
   shareInAddress,
+  showAdminInAddress,
   showSessionInAddress,
   showShareInAddress,
   takeSignInResponse,
@@ -65,6 +67,7 @@ export class KeycloakSignIn {
     if (!response || response.get("state") !== attempt?.state) return this.#leave();
     showSessionInAddress(attempt.sessionId, { replace: true });
     if (attempt.share) showShareInAddress(attempt.share);
+    if (attempt.admin) showAdminInAddress(attempt.admin);
     try {
       const parameters = oauth.validateAuthResponse(this.#server, this.#client, response, attempt.state);
       await this.#redeem(parameters, attempt);
@@ -162,7 +165,8 @@ export class KeycloakSignIn {
     const nonce = oauth.generateRandomNonce();
     const verifier = oauth.generateRandomCodeVerifier();
     const challenge = await oauth.calculatePKCECodeChallenge(verifier);
-    const attempt = { state, nonce, verifier, sessionId: sessionInAddress(), share: shareInAddress() };
+    const shown = { sessionId: sessionInAddress(), share: shareInAddress(), admin: adminInAddress() };
+    const attempt = { state, nonce, verifier, ...shown };
     // Without it the page would leave for Keycloak again and again.
     if (!keepAttempt(attempt)) throw new SignInError(t("Signing in needs site data that the browser blocks or has no room for."));
     go(this.#server.authorization_endpoint, {

@@ -14,7 +14,7 @@ from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.close_codes import CloseCode
 from agentic_backend.protocol.events import Event
 from agentic_backend.protocol.frames import ClientFrame
-from agentic_backend.transports.chatbot_controller import PATH
+from agentic_backend.transports.connection import PATH
 from agentic_backend.transports.contract.asyncapi import asyncapi
 
 Json = dict[str, Any]

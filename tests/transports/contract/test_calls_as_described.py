@@ -16,12 +16,16 @@ from support.contract import declared, example_body, example_path, openapi_docum
 from support.described_server import DescribedServer, Owned, described_server
 from support.in_thread import in_thread
 
+from agentic_backend.transports import playground_api
 from agentic_backend.transports.admin_gate import is_for_admins
 from agentic_backend.transports.operation import Operation
 
 OPERATIONS = {operation.id: operation for operation in declared()}
 DOCUMENT = openapi_document()
 ENDLESS = ("follow_session", "follow_sessions")
+FOR_AUTHORS = {
+    operation.id for operation in OPERATIONS.values() if operation.handler.__module__ == playground_api.__name__
+}
 
 
 def described(examples: int, mode: str) -> Any:
@@ -59,6 +63,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DescribedServer
 def id_in(path: str, owned: Owned) -> str:
     if "/attachments/" in path:
         return owned.attachment_id
+    if "/admin/agents/" in path:
+        return "assistant"
+    if "/agents/" in path:
+        return "echo"
     return owned.exchange_id if "/exchanges/" in path else owned.session_id
 
 
@@ -96,15 +104,29 @@ def example_of(operation: Operation, owned: Owned) -> dict[str, Any]:
     return {"params": parameters, "json": body}
 
 
-# They need an exchange that waits or is interrupted, a link to a session, or have a stream without end.
-NEED_MORE = {"resume_exchange", "decide_tool_call", "read_share", "revoke_share", *ENDLESS}
+OF_DATABASE_AGENTS = {operation.id for operation in OPERATIONS.values() if "/admin/agents/{id}" in operation.path} - {
+    "get_catalog_agent"
+}
+# They need an exchange that waits, is interrupted or was asked for by an author, a link to a session, an agent in the
+# database, or have a stream without end.
+NEED_MORE = {
+    "get_steps",
+    "rerun_exchange",
+    "resume_exchange",
+    "decide_tool_call",
+    "read_share",
+    "revoke_share",
+    *OF_DATABASE_AGENTS,
+    "create_agent",
+    *ENDLESS,
+}
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - NEED_MORE))
 def test_the_example_of_a_call_is_accepted(name: str, served: DescribedServer) -> None:
     operation, user = OPERATIONS[name], f"{name} as shown"
     owned = served.owned_by(user)
-    roles = ["admin"] if is_for_admins(operation.path) else []
+    roles = ["admin"] if is_for_admins(operation.path) or name in FOR_AUTHORS else []
     path = example_path(operation, id_in(operation.path, owned))
     with httpx.Client(base_url=served.address, headers=served.headers(user, *roles), verify=False) as http:
         response = http.request(operation.method, path, **example_of(operation, owned))
@@ -135,7 +157,7 @@ def test_no_call_shows_or_changes_what_is_anothers(case: Any, user: str, other: 
     put_ids(case, theirs)
     response = case.call(base_url=served.address, headers=served.headers(user))
     assert not [name for name in theirs.names if name in response.text]
-    if is_for_admins(operation.path):
+    if is_for_admins(operation.path) or operation.id in FOR_AUTHORS:
         assert response.status_code in (403, 400)
     elif operation.path_parameters:
         assert response.status_code in (404, 400)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from support.contract import DOCS
+from support.json_places import places
 from support.schema_checks import SCHEMAS, problems, validator
 
 from agentic_backend.errors import BadFrame
@@ -99,14 +100,6 @@ VALID = [example for name, schema in MODELS.items() if name in {"Ask", "Follow"}
 
 
 ALL_FIELDS = sorted({"unknown", *(field for schema in MODELS.values() for field in schema["properties"])})
-
-
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Each container within a JSON value, with one of its keys or places."""
-    if not isinstance(value, dict | list):
-        return []
-    items = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
-    return [(value, key) for key, _ in items] + [place for _, item in items for place in places(item)]
 
 
 @st.composite

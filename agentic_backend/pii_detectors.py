@@ -1,6 +1,6 @@
 """Finds personal data in texts: e-mail addresses, card numbers, IBANs, phone numbers, IP and MAC addresses, URLs.
 
-The types are those of LangChain's PIIMiddleware, and phone numbers and IBANs. Its detectors are not used: those for
+The types are those of LangChain's PIIMiddleware, and phone numbers and IBANs. Its own detectors are not used: those for
 e-mail addresses and URLs take time that is quadratic in the length of a text. Each search here takes linear time: runs
 of characters are taken once, by possessive quantifiers behind a look-behind, and every other repetition has a bound.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Literal, get_args
 
-from agentic_backend.modules.plain_text import has_invisible, narrow, without_invisible
+from agentic_backend.plain_text import has_invisible, narrow, without_invisible
 
 PiiType = Literal["email", "credit_card", "iban", "phone", "ip", "mac_address", "url"]
 PII_TYPES: tuple[PiiType, ...] = get_args(PiiType)

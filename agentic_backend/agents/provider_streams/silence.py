@@ -1,0 +1,41 @@
+"""Silence: how long a provider's stream may bring no event."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+
+class Silence:
+    """Of one stream. In place of LangChain's bound, which makes a task of the wait for each event."""
+
+    def __init__(self, longest_s: float | None, error: Callable[[float, int], Exception]) -> None:
+        """`error` is made of `longest_s` and of the number of events before. None bounds nothing."""
+        self._longest_s = longest_s
+        self._error = error
+        self._events = 0
+        # When the silence is too long, in the event loop's time; None until the next event is waited for.
+        self._over_at_s: float | None = None
+
+    def ends(self) -> None:
+        """An event has come."""
+        self._events += 1
+        self._over_at_s = None
+
+    async def bounded(self, packets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """The packets of the stream, which need not bring an event each. Raises the error."""
+        longest_s = self._longest_s
+        if not longest_s:
+            async for packet in packets:
+                yield packet
+            return
+        loop = asyncio.get_running_loop()
+        while True:
+            if self._over_at_s is None:
+                self._over_at_s = loop.time() + longest_s
+            try:
+                async with asyncio.timeout_at(self._over_at_s):
+                    packet = await anext(packets)
+            except StopAsyncIteration:
+                return
+            except TimeoutError as error:
+                raise self._error(longest_s, self._events) from error
+            yield packet

@@ -1,0 +1,1 @@
+"""Agents that their catalog entries make, without code of their own."""

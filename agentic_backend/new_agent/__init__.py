@@ -1,0 +1,1 @@
+"""`agentic-backend new-agent`: a module, a catalog entry and a test, written from one of the templates."""

@@ -1,0 +1,19 @@
+"""A lull: a time in which no exchange of this process waits for its first token.
+
+Work that nobody waits for is done then: on a busy event loop it would come between a person's ask and the answer.
+"""
+
+import asyncio
+
+from agentic_backend.relay.relay import Relay
+
+# How often a task looks whether there is a lull, in seconds.
+_EVERY_S = 0.05
+
+
+async def wait_for_lull(relay: Relay, longest_s: float) -> None:
+    """Wait for the next lull, for at most `longest_s` seconds."""
+    clock = asyncio.get_running_loop().time
+    gives_up_at = clock() + longest_s
+    while relay.awaits_first_token and clock() < gives_up_at:
+        await asyncio.sleep(_EVERY_S)

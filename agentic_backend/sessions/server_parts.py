@@ -1,0 +1,39 @@
+"""ServerParts: what the services of this package are built on. The composition root opens and closes them."""
+
+from dataclasses import dataclass
+
+from agentic_backend.agents.agent_factory import AgentFactory
+from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.models import ChatModels
+from agentic_backend.auth.user_tokens import TokenCache
+from agentic_backend.config.chat_profiles import ChatProfiles
+from agentic_backend.config.settings import Settings
+from agentic_backend.exchange.instance import Instance
+from agentic_backend.kpi import Kpi
+from agentic_backend.policy.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.policies_file import Policies
+from agentic_backend.policy.usage_ledger import UsageLedger
+from agentic_backend.relay.relay import Relay
+from agentic_backend.stores.base import Store
+from agentic_backend.tracing.tracing import Tracing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerParts:
+    settings: Settings
+    instance: Instance
+    store: Store
+    relay: Relay
+    agents: AgentManager
+    factory: AgentFactory
+    models: ChatModels
+    kpi: Kpi
+    tokens: TokenCache
+    ledger: UsageLedger
+    policies: Policies
+    modules: ModuleSupervisor
+    tracing: Tracing
+
+    def profiles(self) -> ChatProfiles:
+        """The chat profiles that sessions and asks may name now."""
+        return self.agents.chat_profiles

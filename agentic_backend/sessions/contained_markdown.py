@@ -56,6 +56,9 @@ def _contained_lines(lines: list[str]) -> Iterator[str]:
             yield line
             fence = None if _closes(line, *fence) else fence
         elif (opening := _OPENING.match(line)) is not None:
+            # Some parsers take it for the first row of a table.
+            if "|" in line:
+                raise _Unclear
             yield from _escaped(paragraph)
             paragraph = []
             yield line

@@ -19,6 +19,7 @@ from services.keycloak import CLIENT, Keycloak
 from support.chat_client import chat, check_exchange, final_text
 from support.container import container, health
 from support.dockerfile import Stage, build, instructions
+from support.log_lines import log_lines, surprising
 from support.ports import free_port
 from support.processes import children, is_there
 from support.recorded_agents import eventually
@@ -145,8 +146,7 @@ async def test_as_composed_it_needs_nothing_but_its_environment(
         await serves_its_users(server, composed_keycloak, composed["AGENTIC_AUTH__KEYCLOAK__REALM_URL"])
         assert await server.stop() == 0
     assert files_in(image) == before
-    lines = [json.loads(line) for line in server.stderr.splitlines()]
-    assert [line for line in lines if line["level"] in ("warning", "error")] == []
+    assert surprising(log_lines(server.stderr)) == []
     assert not any((image.root / "tmp").iterdir())
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from support.chat_client import PATH, PATIENCE_S, ChatClient, chat, check_exchange, final_text
+from support.log_lines import log_lines, surprising
 from support.ports import free_port
 from support.process_agents import write_catalog
 from support.recorded_agents import eventually
@@ -34,8 +35,7 @@ async def closes_with(client: ChatClient) -> int | None:
 
 def only_logs(server: ServerProcess, *expected: str) -> None:
     """It has said nothing but log lines, and warned of nothing but what is expected."""
-    lines = [json.loads(line) for line in server.stderr.splitlines()]
-    warnings = [line["message"] for line in lines if line["level"] in ("warning", "error")]
+    warnings = [line["message"] for line in surprising(log_lines(server.stderr))]
     assert set(warnings) <= {"exchange ended", *expected}, server.stderr
 
 

@@ -35,6 +35,7 @@ def kinds(text: str) -> list[str]:
 @example("\\``<!--`")
 @example("para\n    ```\n    <!--")
 @example("~~~\n```\n<!--")
+@example("```\\| a | b |\n|---|---|\n")
 def test_no_text_leaves_its_place_or_brings_markup(text: str) -> None:
     shown = contained(text)
     assert not {"html_block", "html_inline"} & set(kinds(shown + END))

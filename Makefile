@@ -17,6 +17,9 @@ SERVICES := asyncapi_parser or axe or chromium or firefox or helm or keycloak or
 # They start servers, processes or whole campaigns.
 SLOW := e2e faults gameday hostile mcp providers support graphs experts evals new_agent terminal test_docs_tutorial.py test_secrets.py test_shipped_catalog.py test_docs_metrics.py client/test_reconnects.py transports/test_slow_clients.py transports/contract/test_calls_as_described.py sessions/test_maintenance.py
 
+# Else each server that a test starts compiles all modules anew.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: run services test quick faults hostile gameday tables contract reference clients vendor transcripts check lint types imports bench bench-capacity bench-doors bench-page bench-provider bench-streams bench-idle bench-mongodb bench-workers bench-long screenshots profile lock sbom image clean
 
 run: .venv/.installed

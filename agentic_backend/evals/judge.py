@@ -2,10 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 from langchain_core.messages import HumanMessage, SystemMessage
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.evals.eval_file import JudgeCheck
@@ -13,14 +14,23 @@ from agentic_backend.evals.judge_prompt import JUDGE_PROMPT
 from agentic_backend.exception_detail import text_of
 
 _TRIES = 2
+# A verdict stands at the end of a reply, and is short; each brace is a place to look at.
+_LONGEST_READ = 4_000
 
 
 class NoVerdict(Exception):
     """The model has not judged; the text says why."""
 
 
+def _no_truth_value(value: object) -> object:
+    """Pydantic takes `true` for 1."""
+    if isinstance(value, bool):
+        raise ValueError("a score is a number")
+    return value
+
+
 class Verdict(BaseModel):
-    score: int = Field(ge=1, le=5)
+    score: Annotated[int, BeforeValidator(_no_truth_value), Field(ge=1, le=5)]
     reason: str = ""
 
 
@@ -33,22 +43,34 @@ class Judge:
         material = {"criterion": check.criterion, "asked": list(asked), "answer": answer}
         messages = [SystemMessage(JUDGE_PROMPT), HumanMessage(json.dumps(material, ensure_ascii=False))]
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(timeout_s) as limit:
                 for _ in range(_TRIES):
                     reply = (await self._models.get(check.model).ainvoke(messages)).text
                     if (verdict := _read(reply)) is not None:
                         return verdict
-        except TimeoutError:
-            raise NoVerdict(f"the judge has not answered within {timeout_s:g} s") from None
         except Exception as error:
+            if limit.expired():
+                raise NoVerdict(f"the judge has not answered within {timeout_s:g} s") from None
             # Each provider raises its own errors, and may quote the key.
             raise NoVerdict(f"the judge failed: {type(error).__name__}: {text_of(error)}") from error
         raise NoVerdict("the judge's reply is no verdict")
 
 
 def _read(reply: str) -> Verdict | None:
-    """The JSON object in a reply, which may have words or a fence around it."""
-    try:
-        return Verdict.model_validate_json(reply[reply.index("{") : reply.rindex("}") + 1])
-    except (ValueError, ValidationError):
-        return None
+    """The last verdict in a reply, which may have words, with braces even, or a fence around it."""
+    for found in _objects(reply[-_LONGEST_READ:]):
+        try:
+            return Verdict.model_validate(found)
+        except ValidationError:
+            continue
+    return None
+
+
+def _objects(text: str) -> Iterator[object]:
+    """The JSON objects in a text, the last first."""
+    decoder, place = json.JSONDecoder(), len(text)
+    while (place := text.rfind("{", 0, place)) >= 0:
+        try:
+            yield decoder.raw_decode(text, place)[0]
+        except (ValueError, RecursionError):
+            continue

@@ -23,6 +23,10 @@ def judge(*replies: str, late_s: float | None = None) -> Judge:
         ['Well:\n```json\n{"score": 4, "reason": "yes"}\n```\nThat is all.'],
         ["I like it.", '{"reason": "yes", "score": 4}'],
         ['{"reason": "yes", "score": 6}', '{"reason": "yes", "score": 4}'],
+        ['Of {1, 2} and {"a": 1}: {"reason": "yes", "score": 4} {sic}'],
+        ['{"score": 1, "reason": "no"}, or rather {"score": 4, "reason": "yes"}'],
+        ['{"score": true}', '{"reason": "yes", "score": "4", "parts": {"tone": 5}}'],
+        ['{"a":' * 50_000, '{"reason": "yes", "score": 4.0}'],
     ],
 )
 async def test_a_verdict_is_read(replies: list[str]) -> None:
@@ -30,7 +34,7 @@ async def test_a_verdict_is_read(replies: list[str]) -> None:
     assert (verdict.score, verdict.reason) == (4, "yes")
 
 
-@pytest.mark.parametrize("reply", ["I like it.", "", "{}", '{"score": 0}', "}{"])
+@pytest.mark.parametrize("reply", ["I like it.", "", "{}", '{"score": 0}', '{"score": true}', "}{"])
 async def test_a_reply_without_a_verdict_is_none(reply: str) -> None:
     with pytest.raises(NoVerdict, match="the judge's reply is no verdict"):
         await judge(reply).verdict(CHECK, ["Hello?"], "Hi!", timeout_s=30)
@@ -41,6 +45,19 @@ async def test_a_judge_that_is_late_or_absent_is_told() -> None:
         await judge("late", late_s=0.5).verdict(CHECK, ["Hello?"], "Hi!", timeout_s=0.01)
     with pytest.raises(NoVerdict, match="The model 'judge' is not available"):
         await Judge(ChatModels({})).verdict(CHECK, ["Hello?"], "Hi!", timeout_s=30)
+
+
+class TimingOut(FakeListChatModel):
+    """A provider's package that has a time limit of its own."""
+
+    def _call(self, *args: Any, **kwargs: Any) -> str:
+        raise TimeoutError("no connection in 2 s")
+
+
+async def test_a_time_limit_of_the_providers_package_is_not_taken_for_the_judges() -> None:
+    judge = Judge(ChatModels({"judge": TimingOut(responses=[])}))
+    with pytest.raises(NoVerdict, match="the judge failed: TimeoutError: no connection in 2 s"):
+        await judge.verdict(CHECK, ["Hello?"], "Hi!", timeout_s=30)
 
 
 class Quoting(FakeListChatModel):

@@ -27,8 +27,10 @@ from agentic_backend.server.configuration import Configuration
 from agentic_backend.stores.checking import check_store
 from agentic_backend.telemetry.formatters import printable
 
-# What a check may take beyond its limit, to close what it has opened.
-_MORE_S = 2.0
+# What a check may take beyond its limit, to close what it has opened: an MCP server's program is given six seconds.
+_MORE_S = 7.0
+# What a check that was given up may take to hear of it.
+_GIVEN_UP_S = 1.0
 # A neighbour's own words may be long.
 _LONGEST = 500
 
@@ -148,7 +150,7 @@ async def _check_all(neighbours: Sequence[_Neighbour], limit_s: float, secrets: 
             took_ms = round((limit_s + _MORE_S) * 1000)
             found.append(Found(neighbour.kind, neighbour.name, "fault", took_ms, "does not end, though its time is up"))
     # Code that ignores its cancellation ends with the process.
-    await asyncio.wait({*checks}, timeout=_MORE_S / 2)
+    await asyncio.wait({*checks}, timeout=_GIVEN_UP_S)
     return found
 
 

@@ -289,6 +289,13 @@ async def test_mcp_servers_that_refuse_or_are_no_program(tmp_path: Path) -> None
     assert outcomes(found)["mcp program"] == "fault"
 
 
+async def test_a_program_that_never_answers_and_does_not_end_is_given_up(tmp_path: Path) -> None:
+    program = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    servers = {"deaf": {"transport": "stdio", "command": sys.executable, "args": ["-c", program]}}
+    found = await checked(tmp_path, {"mcp_servers": servers}, faulty=True, limit_s=2)
+    assert found["mcp deaf"]["said"] == "no answer within 2 s"
+
+
 async def test_what_a_neighbour_says_is_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
     program = """
 import json, sys

@@ -33,6 +33,22 @@ async def test_ctrl_c_stops_an_answer_and_leaves_at_the_prompt(server: RunningSe
     assert "Traceback" not in chat.shown
 
 
+async def test_a_second_ctrl_c_leaves_an_answer_that_has_not_ended(server: RunningServer, tmp_path: Path) -> None:
+    paced_agent.begin()
+    async with tcp_line() as line, on_terminal("paced", "--url", line.address, cwd=tmp_path) as chat:
+        line.target = int(server.address.rpartition(":")[2])
+        await chat.until("> ")
+        chat.type(f"{paced_agent.ASK}\r")
+        await chat.until(f"{paced_agent.ASK}\n")
+        # The server does not hear of the stop.
+        await line.hold()
+        chat.type(CTRL_C)
+        await chat.until("no connection")
+        chat.type(CTRL_C)
+        assert await chat.ended() == 130
+    assert "Traceback" not in chat.shown
+
+
 async def test_words_are_shown_as_they_come_also_after_a_lost_connection(server: RunningServer, tmp_path: Path) -> None:
     pace = paced_agent.begin()
     async with tcp_line() as line, on_terminal("paced", "--url", line.address, cwd=tmp_path) as chat:

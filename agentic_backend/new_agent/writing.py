@@ -1,6 +1,7 @@
 """Writes a new agent into a folder. All is checked first; no file of a person's is replaced."""
 
 import contextlib
+import importlib.util
 import json
 import sys
 from collections.abc import Mapping
@@ -39,7 +40,11 @@ def new_agent(text: str, template: TemplateName, folder: Path) -> int:
         return 2
     print(f"Wrote {', '.join(content.modules)}; added {name.id} to {' and '.join(changed)}.")
     tests = " ".join(file for file in content.modules if file.startswith("test_"))
-    print(f"Next: python -m pytest {tests}\n      agentic-backend serve --reload")
+    steps = [f"python -m pytest {tests}", "agentic-backend serve --reload"]
+    if importlib.util.find_spec("pytest") is None:
+        # The server does without it.
+        steps.insert(0, "pip install pytest")
+    print("Next:", "\n      ".join(steps))
     return 0
 
 

@@ -44,6 +44,18 @@ def test_all_templates_share_a_folder_and_their_catalog_fits_its_schema(folder: 
     assert left == []
 
 
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_next_steps_begin_with_pytest_where_it_is_not_installed(
+    installed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not installed:
+        monkeypatch.setitem(sys.modules, "pytest", None)
+    assert main(["new-agent", "help-desk"]) == 0
+    steps = ["python -m pytest test_help_desk.py", "agentic-backend serve --reload"]
+    told = capsys.readouterr().out.partition("Next: ")[2]
+    assert [step.strip() for step in told.splitlines()] == [*([] if installed else ["pip install pytest"]), *steps]
+
+
 def test_what_is_written_passes_ruff_as_it_comes(folder: Path) -> None:
     for template in TEMPLATES:
         main(["new-agent", f"a-{template.replace('_', '-')}", "--template", template])

@@ -32,7 +32,7 @@ services: .venv/.installed-dev
 test: services
 	$(BIN)/pytest $(IN_LANES)
 
-# What shows within two minutes that a change is sound: no services, no campaigns, no browser.
+# What shows within some minutes that a change is sound: no services, no campaigns, no browser.
 # More lanes than cores, and single tests in turn: many of these tests wait. Without schemathesis, which takes seconds
 # to import in each lane, and whose tests are not among these.
 quick: .venv/.installed-dev

@@ -85,6 +85,19 @@ const commands = {
     const failed = await chat.decide(event, made).catch((error) => error);
     tell({ from: as, decided: true, failed: failed?.name, code: failed?.code });
   },
+  /** Asks and decides with what JSON can't write. */
+  async unwritable({ as, event, request }) {
+    const failures = [];
+    try {
+      chat.ask("hello", { runtime_context: { number: 1n } });
+    } catch ({ name }) {
+      failures.push(name);
+    }
+    const args = {};
+    args.itself = args;
+    await chat.decide(event, [{ request, decision: { action: "edit", args } }]).catch(({ name }) => failures.push(name));
+    tell({ from: as, failures });
+  },
   stop: ({ as }) => events.get(as).stop(),
   place: ({ as }) => tell({ from: as, id: events.get(as).id, session_id: events.get(as).sessionId, seq: events.get(as).seq }),
   transcript: () => tell({ from: "transcript", transcript }),

@@ -258,6 +258,28 @@ async def test_what_is_asked_while_there_is_no_connection_is_asked_once(
             assert len((await http.get("/sessions")).json()["sessions"]) == 1
 
 
+async def test_what_json_can_not_write_is_refused_at_once_and_holds_nothing_up(
+    consumer: Consumer, chat_server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(approval_agents.NOTES_VARIABLE, str(tmp_path / "notes"))
+    async with line_to(chat_server) as line, typescript_client(consumer, line.address) as client:
+        fields = {"agent_id": "approving"}
+        await client.tell("ask", **{"as": "it", "message": calls(("send_email", {"to": "ann"})), "fields": fields})
+        waiting = await client.event("it", "awaiting_human")
+        [request] = waiting["payload"]["requests"]
+        await line.hold()
+        await client.until(lambda line: line.get("phase") == "reconnecting")
+        told = await client.answer("unwritable", **{"as": "odd", "event": waiting, "request": request})
+        assert told["failures"] == ["TypeError", "TypeError"]
+        await client.tell("ask", **{"as": "next", "message": "my name is Zorblax"})
+        line.release()
+        check_exchange(await client.ended("next"))
+        made = [{"request": request, "decision": {"action": "approve"}}]
+        assert "failed" not in await client.answer("decide", **{"as": "some", "event": waiting, "made": made})
+        assert (await client.ended("it"))[-1]["status"] == "ok"
+    assert [args["to"] for _, args in approval_agents.runs(tmp_path / "notes")] == ["ann"]
+
+
 async def test_an_answer_whose_server_was_killed_ends_interrupted_with_what_was_kept(
     consumer: Consumer, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@
 /** @import { Ask, AwaitingHuman, ClientFrame, ExchangeEvent, FrameRefused } from "@agentic-backend/client/protocol" */
 /** @import { HumanResume, ServerEvent } from "@agentic-backend/client/protocol" */
 /** @import { DecidedRequest } from "./approvals.js" */
+/** @import { NamedAsk } from "./asks.js" */
 /** @import { ConnectionState, SocketClass, Tokens } from "./connection.js" */
 /** @import { SentDecisions } from "./decision-queue.js" */
 /** @import { Follower, Line } from "./exchange.js" */
@@ -18,6 +19,7 @@ import { BoundedMap } from "./bounded-map.js";
 import { Connection, TOO_MANY, socketUrl } from "./connection.js";
 import { DecisionQueue } from "./decision-queue.js";
 import { Disconnected, Refused, Unreadable } from "./errors.js";
+import { jsonCopy } from "./exact-json.js";
 import { Exchange } from "./exchange.js";
 import { randomId } from "./random-id.js";
 import { isKnown, isReadable } from "./reading.js";
@@ -123,7 +125,7 @@ export class Chat {
   /**
    * Asks. It counts once, however often the connection breaks meanwhile. Who reads the exchange gets Refused if the
    * server doesn't take the ask, and Disconnected if it can't be reached any more.
-   * An ask that comes too soon for the server waits its time, once.
+   * An ask that comes too soon for the server waits its time, once. Throws TypeError if JSON can't write a field.
    *
    * @param {string} message
    * @param {Partial<Omit<Ask, "type" | "message">>} [fields]
@@ -131,9 +133,11 @@ export class Chat {
   ask(message, fields = {}) {
     const clientExchangeId = fields.client_exchange_id ?? randomId();
     const sessionId = fields.session_id ?? null;
+    /** @type {NamedAsk} */
+    const frame = jsonCopy({ ...fields, type: "ask", message, client_exchange_id: clientExchangeId });
     const exchange = new Exchange(this.#line, { sessionId, clientExchangeId, asked: message });
     this.#followers.add(exchange);
-    this.#asks.add({ ...fields, type: "ask", message, client_exchange_id: clientExchangeId });
+    this.#asks.add(frame);
     return exchange;
   }
 
@@ -164,18 +168,20 @@ export class Chat {
 
   /**
    * Decides on requests of an `awaiting_human`, of which all count or none; those that are left out stay open. Resolves
-   * when the exchange goes on, or waits for the rest. Rejects with Refused, or with Disconnected, after which it may
-   * have been taken.
+   * when the exchange goes on, or waits for the rest. Rejects with Refused, with Disconnected, after which it may have
+   * been taken, or with TypeError if JSON can't write what was decided.
    *
    * @param {AwaitingHuman} waiting
    * @param {readonly DecidedRequest[]} made
    * @returns {Promise<void>}
    */
   decide({ session_id: sessionId, exchange_id, seq }, made) {
-    /** @type {HumanResume} */
-    const frame = { type: "human_resume", session_id: sessionId ?? "", exchange_id, payload: payloadOf(made) };
-    const keys = made.map(({ request }) => requestKey(request));
-    return new Promise((taken, failed) => this.#decisions.add({ frame, keys, seq, timesSent: 0, taken, failed }));
+    return new Promise((taken, failed) => {
+      /** @type {HumanResume} */
+      const frame = jsonCopy({ type: "human_resume", session_id: sessionId ?? "", exchange_id, payload: payloadOf(made) });
+      const keys = made.map(({ request }) => requestKey(request));
+      this.#decisions.add({ frame, keys, seq, timesSent: 0, taken, failed });
+    });
   }
 
   /**

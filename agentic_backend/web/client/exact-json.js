@@ -22,6 +22,17 @@ export function parseExactly(text) {
 }
 
 /**
+ * What JSON keeps of a value, which nobody else can change any more. Throws TypeError if JSON can't write it.
+ *
+ * @template T
+ * @param {T} value
+ * @returns {T}
+ */
+export function jsonCopy(value) {
+  return parseExactly(JSON.stringify(value));
+}
+
+/**
  * @param {string} _name
  * @param {unknown} value
  * @param {{ source?: string }} [context]  of a number its text; not known to Node 20

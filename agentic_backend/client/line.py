@@ -42,6 +42,11 @@ _RETURN_S = 5.0, 60.0
 _SETTLED_S = 5.0
 """A socket that closes sooner has not really come to be: the next attempt waits longer."""
 _ADVICE = {code.value: code.advice for code in CloseCode}
+_WHY = {
+    CloseCode.POLICY_VIOLATION.value: "too many frames came at once",
+    CloseCode.TOO_LARGE.value: "a frame was too large",
+    CloseCode.FORBIDDEN.value: "the user has no access to it",
+}
 _MISUNDERSTOOD = frozenset({1002, 1003, 1007})
 """Close codes of a server that does not understand this client."""
 _AGAIN_ELSEWHERE = frozenset({ShuttingDown.code, Unauthenticated.code, TokenExpired.code})
@@ -201,7 +206,8 @@ class Line:
             raise TurnedAway(code, "The server does not understand this client.") from closed
         advice = _ADVICE.get(code, Advice.RECONNECT)
         if advice is Advice.STAY_AWAY:
-            raise TurnedAway(code, "The server has closed the connection for good.") from closed
+            why = _WHY.get(code, "it wants no more of this client")
+            raise TurnedAway(code, f"The server has closed the connection: {why}.") from closed
         if advice is Advice.SIGN_IN:
             if self._token_refused or not self._tokens.renewable:
                 raise TurnedAway(code, "The server does not take the token.") from closed

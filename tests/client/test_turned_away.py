@@ -10,8 +10,17 @@ from agentic_backend.client import Final, Refused, Started, TryLater, TurnedAway
 from agentic_backend.client import line as client_line
 
 
-@pytest.mark.parametrize("code", [1008, 1009, 4403, 1002, 1003])
-async def test_a_close_code_that_says_stay_away_is_obeyed(code: int) -> None:
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (1008, "too many frames"),
+        (1009, "a frame was too large"),
+        (4403, "has no access"),
+        (1002, "does not understand"),
+        (1003, "does not understand"),
+    ],
+)
+async def test_a_close_code_that_says_stay_away_is_obeyed(code: int, why: str) -> None:
     sockets = 0
 
     async def behave(socket: HostileSocket) -> None:
@@ -24,6 +33,7 @@ async def test_a_close_code_that_says_stay_away_is_obeyed(code: int) -> None:
         with pytest.raises(TurnedAway) as away:
             await asked(address)
     assert away.value.code == code and sockets == 1
+    assert why in str(away.value)
 
 
 @pytest.mark.parametrize("code", [1001, 1011, 1012, 4008, 1000, 4999])

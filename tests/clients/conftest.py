@@ -4,11 +4,16 @@ import json
 import shutil
 import subprocess
 import tarfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from services.typescript import PACKAGE, typescript_modules
-from support.typescript_client import Consumer
+from support import approval_agents, paced_agent
+from support.paced_agent import Pace
+from support.running_server import RunningServer, running_server
+from support.test_agents import ENTRIES
+from support.typescript_client import Consumer, TypescriptClient, typescript_client
 
 CHECKOUT = PACKAGE.parents[1]
 _PACK_S = 120
@@ -38,3 +43,21 @@ def consumer(tmp_path_factory: pytest.TempPathFactory) -> Consumer:
         (directory / "node_modules" / name).symlink_to(modules / name)
     shutil.copy(Path(__file__).parent / "driven.mjs", directory)
     return consumer
+
+
+@pytest.fixture
+def pace() -> Pace:
+    return paced_agent.begin()
+
+
+@pytest.fixture
+async def chat_server(tmp_path: Path, pace: Pace) -> AsyncIterator[RunningServer]:
+    agents = [*ENTRIES, *approval_agents.ENTRIES, paced_agent.ENTRY]
+    async with running_server(tmp_path, agents=agents) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(consumer: Consumer, chat_server: RunningServer) -> AsyncIterator[TypescriptClient]:
+    async with typescript_client(consumer, chat_server.address) as client:
+        yield client

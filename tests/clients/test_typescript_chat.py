@@ -1,53 +1,23 @@
-"""The TypeScript client against real servers: what it asks, follows, decides and stops, over connections that break."""
+"""The TypeScript client against real servers: what it asks, decides and stops, over connections that break."""
 
-import asyncio
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from support import approval_agents, fault_agents, paced_agent
 from support.approval_agents import calls
-from support.chat_client import chat, check_exchange, final_text
+from support.chat_client import check_exchange, final_text
 from support.paced_agent import ASK, WORDS, Pace, first_words
 from support.ports import free_port
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
-from support.server_process import ServerProcess, serving
-from support.tcp_line import TcpLine, tcp_line
-from support.test_agents import ENTRIES
+from support.server_process import serving
+from support.tcp_line import line_to
 from support.typescript_client import Consumer, Line, TypescriptClient, typescript_client
 
 from agentic_backend.offline.phrases import lorem
 
 pytestmark = pytest.mark.typescript
-
-
-@pytest.fixture
-def pace() -> Pace:
-    return paced_agent.begin()
-
-
-@pytest.fixture
-async def chat_server(tmp_path: Path, pace: Pace) -> AsyncIterator[RunningServer]:
-    agents = [*ENTRIES, *approval_agents.ENTRIES, paced_agent.ENTRY]
-    async with running_server(tmp_path, agents=agents) as server:
-        yield server
-
-
-@pytest.fixture
-async def client(consumer: Consumer, chat_server: RunningServer) -> AsyncIterator[TypescriptClient]:
-    async with typescript_client(consumer, chat_server.address) as client:
-        yield client
-
-
-@asynccontextmanager
-async def line_to(server: RunningServer | ServerProcess) -> AsyncIterator[TcpLine]:
-    async with tcp_line() as line:
-        line.target = urlsplit(server.address).port or 0
-        yield line
 
 
 async def assert_transcript_is_stored(client: TypescriptClient, server: RunningServer, session_id: str) -> None:
@@ -63,11 +33,6 @@ async def exchanges_of(client: TypescriptClient) -> list[Line]:
     told = await client.answer("transcript")
     exchanges: list[Line] = told["transcript"]["exchanges"]
     return exchanges
-
-
-async def written(client: TypescriptClient, reader: str, text: str) -> None:
-    """Wait until the reader has seen these words being written."""
-    await client.until(lambda _: client.written(reader).split() == text.split())
 
 
 async def test_an_answer_comes_event_by_event_and_adds_up_to_what_is_stored(
@@ -191,7 +156,7 @@ async def test_a_question_gets_its_answer(client: TypescriptClient, chat_server:
 async def test_a_decision_that_was_on_its_way_when_the_connection_broke_counts_once(
     consumer: Consumer, chat_server: RunningServer
 ) -> None:
-    async with line_to(chat_server) as line, typescript_client(consumer, line.address) as client:
+    async with line_to(chat_server.address) as line, typescript_client(consumer, line.address) as client:
         await client.tell("ask", **{"as": "it", "message": "hello", "fields": {"agent_id": "inquiring"}})
         waiting = await client.event("it", "awaiting_human")
         [request] = waiting["payload"]["requests"]
@@ -206,7 +171,7 @@ async def test_a_decision_that_was_on_its_way_when_the_connection_broke_counts_o
 async def test_an_exchange_can_be_stopped(client: TypescriptClient, chat_server: RunningServer, pace: Pace) -> None:
     await client.tell("ask", **{"as": "it", "message": ASK, "fields": {"agent_id": "paced"}})
     pace.write(3)
-    await written(client, "it", first_words(3))
+    await client.until_written("it", first_words(3))
     await client.tell("stop", **{"as": "it"})
     events = await client.ended("it")
     assert (events[-1]["status"], final_text(events).split()) == ("stopped", first_words(3).split())
@@ -228,14 +193,14 @@ async def test_an_ask_that_the_server_does_not_take_fails_with_its_reason(client
 async def test_an_answer_goes_on_where_the_connection_broke(
     consumer: Consumer, chat_server: RunningServer, pace: Pace
 ) -> None:
-    async with line_to(chat_server) as line, typescript_client(consumer, line.address) as client:
+    async with line_to(chat_server.address) as line, typescript_client(consumer, line.address) as client:
         await client.tell("ask", **{"as": "it", "message": ASK, "fields": {"agent_id": "paced"}})
         for words in (10, 20, 30):
             pace.write(10)
-            await written(client, "it", first_words(words))
+            await client.until_written("it", first_words(words))
             await line.cut()
         pace.write(10)
-        await written(client, "it", first_words(40))
+        await client.until_written("it", first_words(40))
         pace.finish()
         events = await client.ended("it")
         seqs = [event["seq"] for event in events]
@@ -247,7 +212,7 @@ async def test_an_answer_goes_on_where_the_connection_broke(
 async def test_what_is_asked_while_there_is_no_connection_is_asked_once(
     consumer: Consumer, chat_server: RunningServer
 ) -> None:
-    async with line_to(chat_server) as line, typescript_client(consumer, line.address) as client:
+    async with line_to(chat_server.address) as line, typescript_client(consumer, line.address) as client:
         await client.until(lambda line: line.get("phase") == "open")
         await line.hold()
         await client.until(lambda line: line.get("phase") == "reconnecting")
@@ -262,7 +227,7 @@ async def test_what_json_can_not_write_is_refused_at_once_and_holds_nothing_up(
     consumer: Consumer, chat_server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(approval_agents.NOTES_VARIABLE, str(tmp_path / "notes"))
-    async with line_to(chat_server) as line, typescript_client(consumer, line.address) as client:
+    async with line_to(chat_server.address) as line, typescript_client(consumer, line.address) as client:
         fields = {"agent_id": "approving"}
         await client.tell("ask", **{"as": "it", "message": calls(("send_email", {"to": "ann"})), "fields": fields})
         waiting = await client.event("it", "awaiting_human")
@@ -298,96 +263,6 @@ async def test_an_answer_whose_server_was_killed_ends_interrupted_with_what_was_
             await assert_transcript_is_stored(client, server, events[0]["session_id"])
             await client.tell("ask", **{"as": "next", "message": "words 5 0"})
             assert final_text(await client.ended("next")) == fault_agents.words(5)
-
-
-async def test_a_session_is_followed_over_its_exchanges_and_over_broken_connections(
-    consumer: Consumer, chat_server: RunningServer, pace: Pace
-) -> None:
-    async with (
-        line_to(chat_server) as line,
-        typescript_client(consumer, line.address) as client,
-        chat(chat_server.address) as other,
-    ):
-        session_id = (await other.ask("my name is Zorblax"))[0]["session_id"]
-        await client.tell("follow_session", **{"as": "session", "session_id": session_id})
-        await client.event("session", "idle")
-        await other.send({"type": "ask", "session_id": session_id, "message": ASK, "agent_id": "paced"})
-        await other.until("error", "started")
-        for words in (5, 10):
-            pace.write(5)
-            await written(client, "session", first_words(words))
-            await line.cut()
-        pace.finish()
-        await client.event("session", "final")
-        await other.ask("what is my name?", session_id=session_id)
-        await client.until(lambda _: len(ends(client)) == 2)
-        assert [event["status"] for event in ends(client)] == ["ok", "ok"]
-        assert "Zorblax" in final_text(client.events("session"))
-
-
-async def test_the_list_of_sessions_is_followed_over_broken_connections(
-    consumer: Consumer, chat_server: RunningServer
-) -> None:
-    async with (
-        line_to(chat_server) as line,
-        typescript_client(consumer, line.address) as client,
-        chat(chat_server.address) as other,
-    ):
-        await client.tell("follow_sessions", **{"as": "list"})
-        await client.event("list", "following_sessions")
-        session_id = (await other.ask("my name is Zorblax"))[0]["session_id"]
-        await client.event("list", "session")
-        await line.cut()
-        await client.until(
-            lambda _: [event["type"] for event in client.events("list")].count("following_sessions") == 2
-        )
-        await other.ask("what is my name?", session_id=session_id)
-        await client.until(
-            lambda _: any(event.get("session", {}).get("next_rank") == 4 for event in client.events("list"))
-        )
-        await client.tell("leave", **{"as": "list"})
-
-
-def ends(client: TypescriptClient) -> list[Line]:
-    return [event for event in client.events("session") if event["type"] == "final"]
-
-
-async def test_an_exchange_is_followed_from_where_another_program_was(
-    consumer: Consumer, chat_server: RunningServer, pace: Pace
-) -> None:
-    async with typescript_client(consumer, chat_server.address) as first:
-        await first.tell("ask", **{"as": "it", "message": ASK, "fields": {"agent_id": "paced"}})
-        pace.write(10)
-        await written(first, "it", first_words(10))
-        place = await first.answer("place", **{"as": "it"})
-    async with typescript_client(consumer, chat_server.address) as second:
-        where = {"session_id": place["session_id"], "exchange_id": place["id"], "seq": place["seq"]}
-        await second.tell("follow_exchange", **{"as": "it", **where})
-        pace.finish()
-        events = await second.ended("it")
-        assert min(event["seq"] for event in events) > place["seq"]
-        assert first.written("it") + second.written("it") == lorem(WORDS)
-
-
-async def test_what_is_not_there_is_not_followed(client: TypescriptClient) -> None:
-    await client.tell("follow_exchange", **{"as": "exchange", "session_id": "none", "exchange_id": "none"})
-    await client.tell("follow_session", **{"as": "session", "session_id": "none"})
-    assert (await client.failed("session"))["code"] == "session_not_found"
-    assert (await client.failed("exchange"))["failed"] == "Refused"
-
-
-async def test_who_leaves_an_exchange_hears_no_more_and_it_goes_on(
-    client: TypescriptClient, chat_server: RunningServer, pace: Pace
-) -> None:
-    await client.tell("ask", **{"as": "it", "message": ASK, "fields": {"agent_id": "paced"}})
-    started = await client.event("it", "started")
-    await client.tell("leave", **{"as": "it"})
-    await client.ended("it")
-    pace.finish()
-    async with rest(chat_server) as http:
-        while (await http.get(f"/exchanges/{started['exchange_id']}")).json()["status"] == "running":
-            await asyncio.sleep(0.05)
-    assert {event["type"] for event in client.events("it")} <= {"started", "stream"}
 
 
 async def test_a_query_is_answered_and_leaves_no_session(client: TypescriptClient, chat_server: RunningServer) -> None:

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 _CHUNK = 65_536
 _CONNECT_S = 5
@@ -110,6 +111,14 @@ class RoundRobin(TcpLine):
 @asynccontextmanager
 async def tcp_line() -> AsyncIterator[TcpLine]:
     async with listening(TcpLine()) as line:
+        yield line
+
+
+@asynccontextmanager
+async def line_to(address: str) -> AsyncIterator[TcpLine]:
+    """A line to the server at this URL."""
+    async with tcp_line() as line:
+        line.target = urlsplit(address).port or 0
         yield line
 
 

@@ -92,6 +92,10 @@ class TypescriptClient:
                 text += event["text"]
         return text
 
+    async def until_written(self, reader: str, text: str) -> None:
+        """Wait until the reader has seen these words being written."""
+        await self.until(lambda _: self.written(reader).split() == text.split())
+
     async def close(self) -> int:
         """End the program as its user would; return its exit status."""
         assert self._process.stdin is not None

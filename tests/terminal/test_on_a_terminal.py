@@ -5,7 +5,7 @@ from pathlib import Path
 from support import paced_agent
 from support.approval_agents import calls, runs
 from support.running_server import RunningServer
-from support.tcp_line import tcp_line
+from support.tcp_line import line_to
 from support.terminal_chat import on_terminal
 
 from agentic_backend.offline.phrases import lorem
@@ -35,8 +35,7 @@ async def test_ctrl_c_stops_an_answer_and_leaves_at_the_prompt(server: RunningSe
 
 async def test_a_second_ctrl_c_leaves_an_answer_that_has_not_ended(server: RunningServer, tmp_path: Path) -> None:
     paced_agent.begin()
-    async with tcp_line() as line, on_terminal("paced", "--url", line.address, cwd=tmp_path) as chat:
-        line.target = int(server.address.rpartition(":")[2])
+    async with line_to(server.address) as line, on_terminal("paced", "--url", line.address, cwd=tmp_path) as chat:
         await chat.until("> ")
         chat.type(f"{paced_agent.ASK}\r")
         await chat.until(f"{paced_agent.ASK}\n")
@@ -51,8 +50,7 @@ async def test_a_second_ctrl_c_leaves_an_answer_that_has_not_ended(server: Runni
 
 async def test_words_are_shown_as_they_come_also_after_a_lost_connection(server: RunningServer, tmp_path: Path) -> None:
     pace = paced_agent.begin()
-    async with tcp_line() as line, on_terminal("paced", "--url", line.address, cwd=tmp_path) as chat:
-        line.target = int(server.address.rpartition(":")[2])
+    async with line_to(server.address) as line, on_terminal("paced", "--url", line.address, cwd=tmp_path) as chat:
         await chat.until("> ")
         chat.type(f"{paced_agent.ASK}\r")
         pace.write(5)

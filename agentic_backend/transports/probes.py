@@ -15,6 +15,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.telemetry import LogTail
 from agentic_backend.transports.readiness import READY, Liveness, Readiness
 from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
+from agentic_backend.transports.upgrades import no_such_path
 
 SNAPSHOT = "/metrics/snapshot"
 """The path of the metrics in the form of `Snapshot`."""
@@ -53,6 +54,7 @@ def application_of(metrics: Endpoint, live: Endpoint, ready: Endpoint, log: Endp
     application = Starlette(routes=[*routes, *more], exception_handlers=EXCEPTION_HANDLERS)
     # A path with another slash is another path: behind a proxy a redirect would name the wrong address.
     application.router.redirect_slashes = False
+    application.router.default = no_such_path
     return application
 
 

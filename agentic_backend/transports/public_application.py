@@ -15,6 +15,7 @@ from agentic_backend.transports.documents import document_route
 from agentic_backend.transports.gate import Gate
 from agentic_backend.transports.page.page import Page
 from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
+from agentic_backend.transports.upgrades import UpgradeRequired, no_such_path
 
 
 def public_application(
@@ -35,6 +36,7 @@ def public_application(
             *page.routes(),
             document_route(),
             WebSocketRoute(PATH, controller.endpoint),
+            Route(PATH, UpgradeRequired()),
             *calls,
         ],
         exception_handlers=EXCEPTION_HANDLERS,
@@ -43,6 +45,7 @@ def public_application(
     application.state.secrets = secrets
     # A path with another slash is another path: behind a proxy a redirect would name the wrong address.
     application.router.redirect_slashes = False
+    application.router.default = no_such_path
     # Outside Starlette: its error middleware sends responses that a middleware inside would not see.
     gate = Gate(application, origins=origins, hosts=hosts, tokens_from=tokens_from, is_draining=is_draining, kpi=kpi)
     return CallIds(AnswerCounter(gate, kpi), sample_ratio)

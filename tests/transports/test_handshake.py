@@ -105,8 +105,8 @@ async def test_who_offers_only_other_subprotocols_is_refused(server: RunningServ
 
 
 async def test_other_paths_have_no_socket(server: RunningServer) -> None:
-    assert await raw_status(server.address, "Host: localhost", target="/agentic/v1/chatbot/query") == 403
-    assert await raw_status(server.address, "Host: localhost", target="/agentic/v1/agents") == 403
+    assert await raw_status(server.address, "Host: localhost", target="/agentic/v1/chatbot/query") == 404
+    assert await raw_status(server.address, "Host: localhost", target="/agentic/v1/agents") == 404
 
 
 # Origin and Host

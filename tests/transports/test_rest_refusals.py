@@ -84,8 +84,6 @@ async def test_a_foreign_host_name_is_refused(server: RunningServer, host: str) 
         ("GET", "", 404),
         ("GET", "/sessions/", 404),
         ("POST", "/chatbot/session/", 404),
-        ("GET", "/chatbot/query/ws", 404),
-        ("POST", "/chatbot/query/ws", 404),
         ("OPTIONS", "/sessions", 405),
         ("OPTIONS", "/nothing", 404),
         ("OPTIONS", "/exchanges/e/resume", 405),

@@ -51,6 +51,7 @@ from agentic_backend.tools.standard_tools import standard_tools
 from agentic_backend.tracing.tracing import open_tracing
 from agentic_backend.transports.admin_gate import AdminGate
 from agentic_backend.transports.all_operations import all_operations
+from agentic_backend.transports.call_ids import CallIds
 from agentic_backend.transports.chatbot_controller import ChatbotController
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.gate import Gate
@@ -328,7 +329,7 @@ def joint_internal(settings: Settings, client: httpx.AsyncClient, ports: Ports) 
 def _internal(settings: Settings, application: ASGIApp, kpi: Kpi) -> ASGIApp:
     """The application of the internal listener: scrapers and probes may use any address; web pages are refused."""
     names = {*_LOOPBACK_NAMES, settings.server.internal_host, *settings.server.allowed_hosts}
-    return Gate(
+    gate = Gate(
         application,
         origins=(),
         hosts=names,
@@ -337,6 +338,7 @@ def _internal(settings: Settings, application: ASGIApp, kpi: Kpi) -> ASGIApp:
         is_draining=lambda: False,
         kpi=kpi,
     )
+    return CallIds(gate, sample_ratio=0.0)
 
 
 def _authenticator(settings: AuthSettings, kpi: Kpi) -> AbstractAsyncContextManager[Authenticator]:

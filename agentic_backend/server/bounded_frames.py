@@ -1,17 +1,23 @@
 """BoundedFrames: websockets' parser; it stops after each message and bounds control frames and fragments.
 
 A control frame or fragment costs as much as a message but does not reach the application, so nothing else limits them.
-Too many are abuse and close the connection.
+Too many are abuse and close the connection. A handshake that it refuses is answered as other requests are.
 """
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
+from http import HTTPStatus
 
+from websockets.datastructures import Headers
 from websockets.frames import Frame, Opcode
+from websockets.http11 import Request, Response
 from websockets.protocol import Protocol
 from websockets.server import ServerProtocol
+from websockets.typing import StatusLike
 
+from agentic_backend.errors import BadFrame, Internal
 from agentic_backend.protocol.close_codes import CloseCode
+from agentic_backend.server.refusal import refusal_of
 
 _FRAGMENTS_PER_MESSAGE = 1_024
 _SMALL_FRAMES_PER_S = 1_024
@@ -34,6 +40,22 @@ class BoundedFrames(ServerProtocol):
         self._fragments = 0
         # The bytes after the last message; the owner feeds them back for the next message.
         self.left = b""
+        # The fields of the handshake while it is checked, by names in lower case: its refusal names its ids.
+        self._asked: Mapping[str, str] = {}
+
+    def accept(self, request: Request) -> Response:
+        self._asked = {name.lower(): value for name, value in request.headers.raw_items()}
+        response = super().accept(request)
+        self._asked = {}
+        return response
+
+    def reject(self, status: StatusLike, text: str) -> Response:
+        error = Internal() if status >= 500 else BadFrame(text.strip())
+        refusal = refusal_of(error, int(status), self._asked)
+        if status < 500:
+            # The one version that is spoken here (RFC 6455 §4.4).
+            refusal.headers["sec-websocket-version"] = "13"
+        return Response(int(status), HTTPStatus(status).phrase, Headers(refusal.headers.items()), bytes(refusal.body))
 
     def parse(self) -> Generator[None]:
         # Not ServerProtocol's `parse`, which starts with the request.

@@ -1,25 +1,34 @@
-"""uvicorn's HTTP protocol with bounds on a client's cost.
+"""uvicorn's HTTP protocol with an unmistakable end of each request, and with bounds on a client's cost.
+
+Each request is answered once, in its order, and no byte of it is read as another one: what proxies could read
+differently is refused (`request_head`), an upgrade to anything but a WebSocket is ignored, and trailers are dropped.
+After a refusal the connection is closed.
 
 It parses input in slices (`SlicedInput`), and stops while a pipelined request waits. It bounds a request's head, its
 fields and the body after the response, which httptools does not. As for a WebSocket, the scope's state holds the
-transport's `abort`, to drop a client that doesn't read.
+transport's `abort`, to drop a client that doesn't read; and `has_client_ended`, whether it only listens, or has gone.
 """
 
 import logging
 from asyncio import TimerHandle, Transport
-from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, Never, cast
 
 import httptools
+from starlette.datastructures import Headers
+from starlette.responses import Response
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
-from websockets.datastructures import Headers
+from websockets.datastructures import Headers as HandshakeHeaders
 from websockets.http11 import Request
 
+from agentic_backend.errors import BadFrame, MessageTooLarge
 from agentic_backend.server.abortable_websocket import AbortableWebSocket
 from agentic_backend.server.accepted_connections import AcceptedConnections
+from agentic_backend.server.answer_framing import framed
 from agentic_backend.server.message_pace import LargeMessages
+from agentic_backend.server.refusal import refusal_of
+from agentic_backend.server.request_head import HeadRefused, asks_for_websocket, has_body, origin_form
 from agentic_backend.server.sliced_input import SlicedInput
 
 log = logging.getLogger(__name__)
@@ -31,11 +40,7 @@ HEAD_TIMEOUT_S = 20.0
 _BODY_PIECES, _BODY_PIECE_BYTES = 1_024, 256
 _UNHEARD_BODY_BYTES, _UNHEARD_BODY_S = 1024 * 1024, 10.0
 _PIPELINED_S = 0.005
-_TOO_LARGE = (HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The head of the request is too large.")
-
-
-class _CannotRead(Exception):
-    """Raised in a callback to make httptools stop parsing."""
+_PROBE_S = 0.5
 
 
 class BoundedHttp(HttpToolsProtocol):
@@ -43,18 +48,28 @@ class BoundedHttp(HttpToolsProtocol):
     connection.
 
     It also closes a connection whose head is incomplete after HEAD_TIMEOUT_S; uvicorn closes one that is idle after a
-    response. A body that continues too long after its response is complete ends the connection.
+    response. A body that continues too long after its response is complete ends the connection. A client that has sent
+    all that it will send, and only listens, gets its answers (RFC 9112 §9.6).
     """
 
     _input: SlicedInput
-    _in_head = True
+    _in_head = False
+    _is_websocket = False
+    """Whether the current request asks for a WebSocket."""
     _is_pipelined = False
     """Whether the request that starts now arrived before the previous response was complete."""
-    _head_bytes = _fields = _body_pieces = _body_bytes = _unheard_bytes = 0
+    _uncounted_bytes = 0
+    """Bytes of a head, of trailers or of a body's framing, since the last piece of the body."""
+    _fields = _body_pieces = _body_bytes = _unheard_bytes = 0
+    _active: RequestResponseCycle | None = None
+    """The request that is answered now, or was last; uvicorn's `cycle` is the one that has arrived last."""
     _head_timer: TimerHandle | None = None
     _unheard_timer: TimerHandle | None = None
-    _refusal: tuple[HTTPStatus, str] | None = None
-    """The status and message for which parsing was stopped."""
+    _probe_timer: TimerHandle | None = None
+    _refusal: HeadRefused | None = None
+    """Why parsing was stopped."""
+    _last_answer: Response | None = None
+    """The refusal that is sent once the requests before it are answered. Nothing is parsed meanwhile."""
 
     def __init__(self, *args: Any, accepted: AcceptedConnections, large_messages: LargeMessages, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -63,7 +78,9 @@ class BoundedHttp(HttpToolsProtocol):
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._input = SlicedInput(transport, self.loop, parse=self._parse, may_parse=self._may_parse)
+        self._input = SlicedInput(
+            transport, self.loop, parse=self._parse, may_parse=self._may_parse, ended=self._input_ended
+        )
         # FlowControl only uses `pause_reading` and `resume_reading` of a transport.
         self.flow = FlowControl(cast(Transport, self._input))
         if self._accepted.accept(transport):
@@ -73,39 +90,59 @@ class BoundedHttp(HttpToolsProtocol):
         self._input.release()
         self._have_head()
         self._have_body()
+        if self._probe_timer is not None:
+            self._probe_timer.cancel()
+        # uvicorn tells only the application of the newest request.
+        _disconnect(self._active)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         self._input.take(data)
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        self._input.take_end()
+        # The transport stays open for the answers; `_input_ended` closes it.
+        return True
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope["state"]["abort"] = self.transport.abort
+        self.scope["state"].update(abort=self.transport.abort, has_client_ended=self._has_client_ended)
         self._in_head = True
-        self._head_bytes = self._fields = self._body_pieces = self._body_bytes = self._unheard_bytes = 0
+        self._uncounted_bytes = self._fields = self._body_pieces = self._body_bytes = self._unheard_bytes = 0
         self._await_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # Called for the trailers of a chunked body too.
         self._fields += 1
         if self._fields > MOST_FIELDS:
-            self._stop(*_TOO_LARGE)
-        super().on_header(name, value)
+            self._stop(_too_large())
+        # Trailers are only counted: who reads them as headers believes what no proxy has checked (RFC 9110 §6.5.1).
+        if self._in_head:
+            super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._head_bytes = False, 0
         self._have_head()
-        if self.parser.should_upgrade() and self._should_upgrade():
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        try:
+            self.url = origin_form(method, self.url, version, self.headers)
+        except HeadRefused as refused:
+            self._stop(refused)
+        self._is_websocket = asks_for_websocket(method, version, self.headers)
+        if self._is_websocket and (has_body(self.headers) or self._is_answering):
             # websockets supports no body, and a connection can't serve two requests at a time.
-            if any(name in (b"content-length", b"transfer-encoding") for name, _ in self.headers) or self._is_answering:
-                self._stop(HTTPStatus.BAD_REQUEST, "A WebSocket begins with a request of its own, without a body.")
+            self._stop(HeadRefused(BadFrame("A WebSocket begins with a request of its own, without a body.")))
+        if self.parser.should_upgrade() and not self._is_websocket:
+            # The parser skips the body now. `_parse` reads the request again.
+            return
+        self._in_head, self._uncounted_bytes = False, 0
+        self.expect_100_continue &= version == "1.1"
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        self._uncounted_bytes = 0
         self._body_pieces += 1
         self._body_bytes += len(body)
         if self._body_pieces > _BODY_PIECES + self._body_bytes // _BODY_PIECE_BYTES:
-            self._stop(HTTPStatus.BAD_REQUEST, "The body comes in too small pieces.")
+            self._stop(HeadRefused(BadFrame("The body comes in too small pieces.")))
         super().on_body(body)
         if self.cycle.response_complete:
             self._unheard_bytes += len(body)
@@ -113,6 +150,8 @@ class BoundedHttp(HttpToolsProtocol):
                 self._input.end()
 
     def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
         self._have_body()
         super().on_message_complete()
 
@@ -122,45 +161,65 @@ class BoundedHttp(HttpToolsProtocol):
         self._is_pipelined = False
         if self.cycle.response_complete and self.cycle.more_body and self._unheard_timer is None:
             self._unheard_timer = self.loop.call_later(_UNHEARD_BODY_S, self._input.end)
+        if self._last_answer is not None and not self._is_answering:
+            self._send_last(self._last_answer)
         self._input.go_on()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._active = cycle
+        app = framed(cycle, app)
         if not self._is_pipelined:
             super()._start_asgi_task(cycle, app)
         elif not self.transport.is_closing():
             # Browsers and proxies don't pipeline. Without a delay such requests would keep the event loop busy.
             self.loop.call_later(_PIPELINED_S, super()._start_asgi_task, cycle, app)
 
+    def _should_upgrade(self) -> bool:
+        return self._is_websocket
+
     def _parse(self, data: bytes) -> None:
-        was_in_head = self._in_head
         self._unset_keepalive_if_required()
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            self._refuse(self._refusal or HeadRefused(BadFrame("This is not a valid HTTP request.")))
+            return
+        self._uncounted_bytes += len(data)
+        if self._uncounted_bytes > LARGEST_HEAD:
+            self._refuse(_too_large())
+
+    def _feed(self, data: bytes) -> None:
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             behind = data[upgrade.args[0] :]
-            if self._should_upgrade():
+            if self._is_websocket:
                 self._open_websocket(behind)
             else:
-                # An unknown upgrade is ignored: the request is served as plain HTTP.
                 self._input.put_back(behind)
-            return
-        except httptools.HttpParserError:
-            self._refuse(*self._refusal or (HTTPStatus.BAD_REQUEST, "Invalid HTTP request received."))
-            return
-        if was_in_head and self._in_head:
-            self._head_bytes += len(data)
-        if self._head_bytes > LARGEST_HEAD:
-            self._refuse(*_TOO_LARGE)
+                self._read_without_upgrade()
+
+    def _read_without_upgrade(self) -> None:
+        """Read the head again without its `Upgrade`, which a server may ignore (RFC 9110 §7.8).
+
+        The parser would read no body behind it, and take that for the next request. `h2c` is offered with every plain
+        request by Java's HttpClient.
+        """
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        fields = [b"%b: %b\r\n" % field for field in self.headers if field[0] != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.parser.feed_data(b"%b %b HTTP/%b\r\n%b\r\n" % (method, self.url, version.encode(), b"".join(fields)))
 
     def _open_websocket(self, behind: bytes) -> None:
         """Hand over the parsed request: uvicorn would let websockets parse it again, which refuses lines over 8 KiB."""
+        if self._input.has_ended:
+            # A WebSocket needs both directions.
+            self.transport.close()
+            return
         self.connections.discard(self)
         fields = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in self.headers]
-        try:
-            request = Request(self.url.decode("ascii"), Headers(fields), self.scope["method"])
-        except UnicodeDecodeError:
-            self._refuse(HTTPStatus.BAD_REQUEST, "Invalid HTTP request received.")
-            return
+        request = Request(self.url.decode("ascii"), HandshakeHeaders(fields), self.scope["method"])
         websocket = AbortableWebSocket(
             self.config, self.server_state, self.app_state, self.loop, large_messages=self._large_messages
         )
@@ -168,37 +227,80 @@ class BoundedHttp(HttpToolsProtocol):
         self.transport.set_protocol(websocket)
         websocket.open(request, behind + self._input.release())
 
-    def _stop(self, status: HTTPStatus, message: str) -> None:
-        self._refusal = (status, message)
-        raise _CannotRead
+    def _input_ended(self) -> None:
+        """The client has sent all that it will send, and it is parsed."""
+        if self._last_answer is None and (self._in_head or (self._is_answering and self.cycle.more_body)):
+            self._refuse(HeadRefused(BadFrame("The request ends in its middle.")))
+        if self._active is None or not self._is_answering:
+            self.transport.close()
+            return
+        if self._last_answer is None:
+            self.cycle.keep_alive = False
+        # What streams an answer looks again at whether its client has ended.
+        self._active.message_event.set()
+        if self._probe_timer is None:
+            self._probe_timer = self.loop.call_later(_PROBE_S, self._probe)
 
-    def _refuse(self, status: HTTPStatus, message: str) -> None:
-        log.info("request refused", extra={"code": f"http_{status}"})
-        if self._is_answering:
-            if self.pipeline or self.cycle.response_started:
-                # The refusal can't be sent before or within another response.
+    def _probe(self) -> None:
+        """Find out whether a client that has ended its side still listens: if it has gone, what is sent is reset.
+
+        An answer that has begun sends something itself, in time.
+        """
+        if (
+            self._active is not None
+            and not self._active.response_started
+            and self._active.scope["http_version"] == "1.1"
+        ):
+            self.transport.write(b"HTTP/1.1 102 Processing\r\n\r\n")
+        self._probe_timer = self.loop.call_later(_PROBE_S, self._probe)
+
+    def _stop(self, refusal: HeadRefused) -> Never:
+        """Make the parser stop, from within one of its callbacks."""
+        self._refusal = refusal
+        raise refusal
+
+    def _refuse(self, refused: HeadRefused) -> None:
+        answer = refusal_of(refused.error, refused.status, Headers(raw=self.headers or []))
+        if refused.allow is not None:
+            answer.headers["allow"] = refused.allow
+        if not self._in_head and self._is_answering:
+            # The refused request has the newest cycle.
+            if self.pipeline:
+                self.pipeline.popleft()
+                newest = self.pipeline[0][0] if self.pipeline else self._active
+                assert newest is not None, "a request waits only behind another one"
+                self.cycle = newest
+            elif self.cycle.response_started:
+                # Another answer can't be sent within this one.
                 self.transport.close()
                 return
-            # The application gets a disconnect, and its response is dropped.
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-        fields = {
-            "content-type": "text/plain; charset=utf-8",
-            "content-length": str(len(message)),
-            "x-content-type-options": "nosniff",
-            "cross-origin-resource-policy": "same-origin",
-            "connection": "close",
-        }
-        head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-        self.transport.write(STATUS_LINE[status] + f"{head}\r\n{message}".encode("ascii"))
+            else:
+                # The application gets a disconnect, and its response is dropped.
+                _disconnect(self._active)
+                self._active = None
+        if self._is_answering:
+            self._last_answer = answer
+        else:
+            self._send_last(answer)
+
+    def _send_last(self, answer: Response) -> None:
+        self._last_answer = None
+        if self.transport.is_closing():
+            return
+        fields = b"".join(b"%b: %b\r\n" % field for field in answer.raw_headers)
+        body = b"" if self.parser.get_method() == b"HEAD" else bytes(answer.body)
+        self.transport.write(STATUS_LINE[answer.status_code] + fields + b"\r\n" + body)
         self._input.end()
 
     @property
     def _is_answering(self) -> bool:
-        return self.cycle is not None and not (self.cycle.response_complete and not self.pipeline)
+        return bool(self.pipeline) or (self._active is not None and not self._active.response_complete)
+
+    def _has_client_ended(self) -> bool:
+        return self._input.has_ended
 
     def _may_parse(self) -> bool:
-        return not self.flow.read_paused and not self.pipeline
+        return not self.flow.read_paused and not self.pipeline and self._last_answer is None
 
     def _await_head(self) -> None:
         if self._head_timer is None:
@@ -215,3 +317,14 @@ class BoundedHttp(HttpToolsProtocol):
         if self._unheard_timer is not None:
             self._unheard_timer.cancel()
             self._unheard_timer = None
+
+
+def _disconnect(cycle: RequestResponseCycle | None) -> None:
+    """Tell the application that its client has gone."""
+    if cycle is not None and not cycle.response_complete:
+        cycle.disconnected = True
+        cycle.message_event.set()
+
+
+def _too_large() -> HeadRefused:
+    return HeadRefused(MessageTooLarge("The head of the request is too large."), 431)

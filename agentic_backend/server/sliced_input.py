@@ -22,7 +22,7 @@ _LINGER_BYTES = 1024 * 1024
 class SlicedInput:
     """`parse` takes a slice; `may_parse` returns whether it would take one now.
 
-    When that becomes true again, the owner calls `go_on`.
+    When that becomes true again, the owner calls `go_on`. It may be told several times that its peer has `ended`.
     """
 
     def __init__(
@@ -32,11 +32,16 @@ class SlicedInput:
         *,
         parse: Callable[[bytes], None],
         may_parse: Callable[[], bool],
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
         self._transport = transport
         self._loop = loop
         self._parse = parse
         self._may_parse = may_parse
+        # Called once all is parsed that the peer has sent before it ended its side.
+        self._ended = ended
+        # Whether the peer has ended its side.
+        self.has_ended = False
         # The input that is not parsed yet.
         self._waiting = bytearray()
         # The scheduled round; None if nothing waits, or if the owner has to call `go_on` first.
@@ -60,6 +65,16 @@ class SlicedInput:
             self._round()
         else:
             self._transport.pause_reading()
+
+    def take_end(self) -> None:
+        """Accept that the peer sends nothing more."""
+        if self._discarded is not None:
+            # Nothing is awaited from it either.
+            self._transport.close()
+        elif not self.has_ended:
+            self.has_ended = True
+            if not self._waiting:
+                self._ended()
 
     def put_back(self, data: bytes) -> None:
         """Return bytes that the parser has left; they come first in the next slice."""
@@ -86,7 +101,7 @@ class SlicedInput:
             self._waiting.clear()
             self._dropping = self._loop.call_later(_LINGER_S, self._transport.abort)
             if not self._transport.is_closing():
-                self._transport.resume_reading()
+                self._read_on()
                 self._transport.write_eof()
         return self._dropping
 
@@ -113,13 +128,20 @@ class SlicedInput:
             self._is_parsing = False
         if self._discarded is None and not self._transport.is_closing():
             self._after_round(took_s)
+            if self.has_ended and not self._waiting:
+                self._ended()
 
     def _after_round(self, took_s: float) -> None:
         if took_s >= _LONG_ROUND_S:
             self._next_round = self._loop.call_later(took_s * _REST, self._round)
         if not self._waiting and self._may_parse():
-            self._transport.resume_reading()
+            self._read_on()
             return
         self._transport.pause_reading()
         if self._may_parse() and self._next_round is None:
             self._next_round = self._loop.call_soon(self._round)
+
+    def _read_on(self) -> None:
+        # Behind the end uvloop would tell of it again and again.
+        if not self.has_ended:
+            self._transport.resume_reading()

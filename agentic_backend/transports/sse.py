@@ -4,7 +4,7 @@ Chat Protocol v2: `event:` the type, `id:` `exchange_id:seq` if the event has on
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,6 +27,8 @@ from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.operation import Streamed
 
 _TEXT_INTERVAL_S, _COMMENT_EVERY_S = 0.05, 15.0
+# Of a client that has ended its side of the connection: only what is sent to it tells whether it still listens.
+_COMMENT_EVERY_S_TO_LISTENER = 0.5
 # Where many clients' readers of lines break a line too, beside those of server-sent events; JSON escapes the others.
 _LINE_BREAKS = {character: f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
 
@@ -75,10 +77,11 @@ class EventStream(StreamingResponse):
             if scope["method"] == "HEAD":
                 await send({"type": "http.response.body", "body": b""})
             else:
-                await self._stream(receive, send)
+                await self._stream(scope, receive, send)
 
-    async def _stream(self, receive: Receive, send: Send) -> None:
-        tasks = [asyncio.create_task(self._send_events(send)), asyncio.create_task(self._keep_alive(receive, send))]
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        keeping_alive = self._keep_alive(scope["state"]["has_client_ended"], receive, send)
+        tasks = [asyncio.create_task(self._send_events(send)), asyncio.create_task(keeping_alive)]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -95,11 +98,12 @@ class EventStream(StreamingResponse):
                 await self._send_chunk(send, b"".join(event.encode() for event in events))
         await self._send_chunk(send, b"", is_last=True)
 
-    async def _keep_alive(self, receive: Receive, send: Send) -> None:
+    async def _keep_alive(self, has_client_ended: Callable[[], bool], receive: Receive, send: Send) -> None:
         """Send comments, so that proxies don't take the connection for dead, until the client has gone."""
         while True:
+            every_s = _COMMENT_EVERY_S_TO_LISTENER if has_client_ended() else _COMMENT_EVERY_S
             try:
-                async with asyncio.timeout(_COMMENT_EVERY_S):
+                async with asyncio.timeout(every_s):
                     message = await receive()
             except TimeoutError:
                 await self._send_chunk(send, b": ping\n\n")

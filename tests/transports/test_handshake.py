@@ -131,7 +131,9 @@ async def test_a_foreign_page_is_refused_before_it_is_accepted(server: RunningSe
 async def test_an_origin_of_the_settings_may_connect(tmp_path: Path) -> None:
     allowed = {"server": {"port": 0, "allowed_origins": ["https://chat.example"], "allowed_hosts": ["chat.example"]}}
     async with running_server(tmp_path, settings=allowed) as server:
-        async with chat(server.address, origin="https://chat.example", additional_headers={"Host": "chat.example"}):
+        address = urlsplit(server.address)
+        named = {"host": address.hostname, "port": address.port}
+        async with chat("http://chat.example", origin="https://chat.example", **named):
             pass
         assert await refused_with(server.address, origin="http://chat.example") == 403
 

@@ -30,7 +30,8 @@ async def sent_by(events: AsyncIterator[Sequence[ServerSentEvent]], *, method: s
         await asyncio.Event().wait()
         raise AssertionError("nobody comes")
 
-    await EventStream(events, nullcontext())({"type": "http", "method": method}, receive, send)
+    scope = {"type": "http", "method": method, "state": {"has_client_ended": lambda: False}}
+    await EventStream(events, nullcontext())(scope, receive, send)
     return sent
 
 

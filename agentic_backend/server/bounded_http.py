@@ -54,6 +54,8 @@ class BoundedHttp(HttpToolsProtocol):
 
     _input: SlicedInput
     _in_head = False
+    _method = b""
+    """That of the current request; empty until its head is read."""
     _is_websocket = False
     """Whether the current request asks for a WebSocket."""
     _is_pipelined = False
@@ -105,7 +107,10 @@ class BoundedHttp(HttpToolsProtocol):
         return True
 
     def on_message_begin(self) -> None:
+        # Not at any input: bytes between requests don't keep a connection open.
+        self._unset_keepalive_if_required()
         super().on_message_begin()
+        self._method = b""
         self.scope["state"].update(abort=self.transport.abort, has_client_ended=self._has_client_ended)
         self._in_head = True
         self._uncounted_bytes = self._fields = self._body_pieces = self._body_bytes = self._unheard_bytes = 0
@@ -121,7 +126,8 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._have_head()
-        method, version = self.parser.get_method(), self.parser.get_http_version()
+        self._method = method = self.parser.get_method()
+        version = self.parser.get_http_version()
         try:
             self.url = origin_form(method, self.url, version, self.headers)
         except HeadRefused as refused:
@@ -154,6 +160,13 @@ class BoundedHttp(HttpToolsProtocol):
             return
         self._have_body()
         super().on_message_complete()
+        if self.cycle.response_complete:
+            self._await_next()
+        if not self.parser.should_keep_alive():
+            # A trailer may have told the parser that nothing follows, and it swallows what does.
+            self.cycle.keep_alive = False
+            if self.cycle.response_complete:
+                self.transport.close()
 
     def on_response_complete(self) -> None:
         self._is_pipelined = bool(self.pipeline)
@@ -177,8 +190,17 @@ class BoundedHttp(HttpToolsProtocol):
     def _should_upgrade(self) -> bool:
         return self._is_websocket
 
-    def _parse(self, data: bytes) -> None:
+    def timeout_keep_alive_handler(self) -> None:
+        # The rest of a body that nobody hears has a timer of its own.
+        if self._unheard_timer is None:
+            super().timeout_keep_alive_handler()
+
+    def _await_next(self) -> None:
+        """Close the connection if the next request doesn't begin in time."""
         self._unset_keepalive_if_required()
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def _parse(self, data: bytes) -> None:
         try:
             self._feed(data)
         except httptools.HttpParserError:
@@ -260,10 +282,14 @@ class BoundedHttp(HttpToolsProtocol):
         raise refusal
 
     def _refuse(self, refused: HeadRefused) -> None:
+        if not self._in_head and not self._is_answering:
+            # The request has its answer already; another one would be taken for that to the next request.
+            self._input.end()
+            return
         answer = refusal_of(refused.error, refused.status, Headers(raw=self.headers or []))
         if refused.allow is not None:
             answer.headers["allow"] = refused.allow
-        if not self._in_head and self._is_answering:
+        if not self._in_head and self.cycle.more_body:
             # The refused request has the newest cycle.
             if self.pipeline:
                 self.pipeline.popleft()
@@ -288,7 +314,7 @@ class BoundedHttp(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         fields = b"".join(b"%b: %b\r\n" % field for field in answer.raw_headers)
-        body = b"" if self.parser.get_method() == b"HEAD" else bytes(answer.body)
+        body = b"" if self._method == b"HEAD" else bytes(answer.body)
         self.transport.write(STATUS_LINE[answer.status_code] + fields + b"\r\n" + body)
         self._input.end()
 
@@ -305,7 +331,14 @@ class BoundedHttp(HttpToolsProtocol):
     def _await_head(self) -> None:
         if self._head_timer is None:
             self._accepted.silent(self.transport)
-            self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.close)
+            self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._head_is_late)
+
+    def _head_is_late(self) -> None:
+        if self._is_answering:
+            # It has begun behind a request whose answer takes its time.
+            self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._head_is_late)
+        else:
+            self.transport.close()
 
     def _have_head(self) -> None:
         if self._head_timer is not None:

@@ -16,6 +16,8 @@ _ROUND_S = 0.001
 _LONG_ROUND_S, _REST = 0.0002, 9
 # After `end` the connection stays open for this time, unless its peer sends more than this.
 _LINGER_S = 1.0
+# How long a peer may take to read what was sent to it before `end`.
+_READING_S = 30.0
 _LINGER_BYTES = 1024 * 1024
 
 
@@ -92,14 +94,14 @@ class SlicedInput:
         self.go_on()
 
     def end(self) -> asyncio.TimerHandle:
-        """Stop parsing and drop the connection after _LINGER_S, so that the peer can read the last data.
+        """Stop parsing, and drop the connection after _LINGER_S, or once the last data is sent.
 
         An immediate close with unread input in the kernel would reset the connection, and the last data could be lost.
         """
         if self._dropping is None:
             self._discarded = 0
             self._waiting.clear()
-            self._dropping = self._loop.call_later(_LINGER_S, self._transport.abort)
+            self._dropping = self._loop.call_later(_LINGER_S, self._drop, self._loop.time() + _READING_S)
             if not self._transport.is_closing():
                 self._read_on()
                 self._transport.write_eof()
@@ -114,6 +116,13 @@ class SlicedInput:
             if timer is not None:
                 timer.cancel()
         return waiting
+
+    def _drop(self, at_last: float) -> None:
+        """Drop the connection, but not while its peer still reads, until the time `at_last`."""
+        if self._transport.get_write_buffer_size() and self._loop.time() < at_last:
+            self._dropping = self._loop.call_later(_LINGER_S, self._drop, at_last)
+        else:
+            self._transport.abort()
 
     def _round(self) -> None:
         self._next_round, self._is_parsing = None, True

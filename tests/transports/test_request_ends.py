@@ -2,17 +2,22 @@
 
 import asyncio
 import json
+import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from support.chat_client import PATH, PATIENCE_S
-from support.raw_http import Answer, answered, received_for
+from support.narrow_sockets import narrow_socket
+from support.raw_http import Answer, answered, answers_in, received_for
 from support.rest_client import PREFIX, rest
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 
+from agentic_backend.server import bounded_http, sliced_input
+from agentic_backend.server.process import bind
 from agentic_backend.transports import sse
 
 SESSIONS = f"{PREFIX}/sessions"
@@ -215,6 +220,8 @@ async def test_a_refusal_by_the_parser_has_the_id_that_the_client_gave(server: R
     # HEAD is answered without a body, however it is.
     [refused] = await answered(server.address, request("/", "Host: a@b", method="HEAD"), methods=["HEAD"])
     assert (refused.status, refused.body) == (400, b"")
+    answers = await answered(server.address, request("/", method="HEAD") + b"rubbish\r\n\r\n", methods=["HEAD"])
+    check_refused(answers[1], 400, "bad_frame")
 
 
 async def test_requests_before_a_refused_one_are_answered_first(server: RunningServer) -> None:
@@ -225,6 +232,26 @@ async def test_requests_before_a_refused_one_are_answered_first(server: RunningS
             answers = await answered(server.address, found * before + bad + last())
             assert [answer.status for answer in answers] == [200] * before + [400]
             check_refused(answers[-1], 400, "bad_frame")
+
+
+async def test_who_reads_slowly_gets_all_answers_before_a_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sliced_input, "_LINGER_S", 0.05)
+    count = 100
+    with bind("127.0.0.1", 0) as bound:
+        # What the client doesn't read waits in the server, and not in the kernel.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        async with running_server(tmp_path, bound=bound) as server, narrow_socket(server.address) as narrow:
+            reader, writer = await asyncio.open_connection(sock=narrow, limit=1_024)
+            writer.write(request(FOUND["address"]) * count + b"rubbish\r\n\r\n")
+            received = b""
+            async with asyncio.timeout(PATIENCE_S):
+                while piece := await reader.read(4_096):
+                    received += piece
+                    await asyncio.sleep(0.01)
+            writer.close()
+    assert [answer.status for answer in answers_in(received)] == [200] * count + [400]
 
 
 # Trailers
@@ -251,7 +278,60 @@ async def test_neither_trailers_nor_extensions_are_read_without_end(
     check_refused(refused, 431, "message_too_large")
 
 
+@pytest.mark.parametrize("listener", LISTENERS)
+@pytest.mark.parametrize("trailer", [b"Connection: close", b"Proxy-Connection: close"])
+async def test_a_trailer_leaves_nobody_without_an_answer(server: RunningServer, listener: str, trailer: bytes) -> None:
+    """The parser swallows what follows: the connection's end says so, and whoever is next asks again."""
+    for upgrade in ([], UPGRADES[0]):
+        asking = request("/nothing", *upgrade, "Transfer-Encoding: chunked", method="POST", body=b"0\r\n")
+        [answer] = await answered(getattr(server, listener), asking, trailer + b"\r\n\r\n" + last())
+        assert answer.status == 404
+
+
 # Answers
+
+
+async def test_a_request_has_one_answer_whatever_comes_behind_it(server: RunningServer) -> None:
+    early = request("/nothing", "Transfer-Encoding: chunked", method="POST", body=b"5\r\nhello\r\n")
+    for sent in ((early, b"ZZ\r\n" + last()), (request("/nothing"), b"\r\n" * 50_000)):
+        parts = urlsplit(server.address)
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(sent[0])
+        async with asyncio.timeout(PATIENCE_S):
+            begun = await reader.readuntil(b"}}")
+            with suppress(ConnectionError):
+                writer.write(sent[1])
+                await writer.drain()
+                begun += await reader.read()
+        writer.close()
+        [answer] = answers_in(begun)
+        assert answer.status == 404
+
+
+async def test_lines_behind_a_request_do_not_take_its_answer(server: RunningServer) -> None:
+    found, refused = await answered(server.address, request(FOUND["address"]) + b"\r\n" * 50_000)
+    assert (found.status, refused.status) == (200, 431)
+
+
+async def test_bytes_between_requests_keep_no_connection_open(server: RunningServer) -> None:
+    early = request("/nothing", "Content-Length: 5", method="POST")
+    ways = ((request("/nothing"), b"\r\n"), (early, b"hello"))
+    for received in await asyncio.gather(*(received_for(server.address, *pieces, pause_s=0.2) for pieces in ways)):
+        [answer] = answers_in(received)
+        assert answer.status == 404
+
+
+async def test_the_beginning_of_a_request_does_not_end_an_answer(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_http, "HEAD_TIMEOUT_S", 0.3)
+    async with rest(server) as http:
+        session_id = (await http.post("/sessions", json={})).json()["id"]
+    body = b'{"content": "wait 2 seconds"}'
+    fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+    asking = request(f"{SESSIONS}/{session_id}/messages", *fields, method="POST", body=body)
+    [told] = await answered(server.address, asking + b"GET / HT")
+    assert b"event: final" in told.body
 
 
 async def test_an_answer_to_http_1_0_ends_with_its_connection(server: RunningServer) -> None:

@@ -13,7 +13,7 @@ BIN := .venv/bin
 LANES ?= 2
 # The lanes begin with the slowest folders, which tests/support/lanes.py names.
 IN_LANES := -n $(LANES) --dist loadfile --no-loadscope-reorder
-SERVICES := asyncapi_parser or axe or chromium or firefox or helm or keycloak or mcp_everything or mongodb or redis or typescript
+SERVICES := asyncapi_parser or axe or chromium or firefox or helm or keycloak or mcp_everything or mongodb or nginx or redis or typescript
 # They start servers, processes or whole campaigns.
 SLOW := e2e faults gameday hostile mcp providers support graphs experts evals new_agent terminal test_docs_tutorial.py test_secrets.py test_shipped_catalog.py test_docs_metrics.py client/test_reconnects.py transports/test_slow_clients.py transports/contract/test_calls_as_described.py sessions/test_maintenance.py
 

@@ -29,6 +29,11 @@ class TcpLine:
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def accepted(self) -> int:
+        """The number of connections so far."""
+        return self._accepted
+
     async def cut(self) -> None:
         """Break all open connections; new ones work."""
         for relay in self._relays:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from support.chat_client import ChatClient, chat
+from support.production_guide import fenced
 from support.rest_client import error_of, rest
 from support.running_server import RunningServer, running_server
 from websockets.exceptions import InvalidStatus
@@ -20,17 +21,9 @@ from agentic_backend.server.process import Listener, bind
 
 CHECKOUT = Path(__file__).parents[2]
 PRODUCTION = CHECKOUT / "config" / "production.yaml"
-GUIDE = (CHECKOUT / "docs" / "production.md").read_text()
 NAME, ORIGIN = "chat.example.org", "https://chat.example.org"
 # What the guide's proxy hands on of a browser's request.
 PROXIED = {"Host": NAME, "Origin": ORIGIN}
-
-
-def fenced(language: str, containing: str) -> str:
-    """The guide's one example in this language that has this text."""
-    examples: list[str] = re.findall(rf"^```{language}\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
-    [example] = [example for example in examples if containing in example]
-    return example
 
 
 @pytest.fixture
@@ -96,7 +89,7 @@ def test_the_guide_the_settings_and_the_proxy_speak_of_the_same_names() -> None:
     assert tuple(shown["allowed_hosts"]) == settings.server.allowed_hosts == (NAME,)
     proxy = fenced("nginx", "proxy_pass")
     assert f"server_name {NAME};" in proxy
-    assert f"proxy_pass http://{settings.server.host}:{settings.server.port};" in proxy
+    assert f"server {settings.server.host}:{settings.server.port};" in proxy
     assert "proxy_set_header Host $host;" in proxy
 
 

@@ -1,0 +1,13 @@
+"""The examples of docs/production.md, which tests run."""
+
+import re
+from pathlib import Path
+
+_GUIDE = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
+
+
+def fenced(language: str, containing: str) -> str:
+    """The guide's one example in this language that has this text."""
+    examples: list[str] = re.findall(rf"^```{language}\n(.*?)^```", _GUIDE, flags=re.MULTILINE | re.DOTALL)
+    [example] = [example for example in examples if containing in example]
+    return example

@@ -132,7 +132,7 @@ class BoundedHttp(HttpToolsProtocol):
             self.url = origin_form(method, self.url, version, self.headers)
         except HeadRefused as refused:
             self._stop(refused)
-        self._is_websocket = asks_for_websocket(method, version, self.headers)
+        self._is_websocket = self.parser.should_upgrade() and asks_for_websocket(method, version, self.headers)
         if self._is_websocket and (has_body(self.headers) or self._is_answering):
             # websockets supports no body, and a connection can't serve two requests at a time.
             self._stop(HeadRefused(BadFrame("A WebSocket begins with a request of its own, without a body.")))

@@ -67,7 +67,9 @@ async def test_of_two_instances_that_change_one_version_one_wins(mongodb_url: st
         await call(servers[0], "POST", "", {"yaml": entry()})
         bodies = [{"yaml": entry(more=f"tags: [t{n}]\n"), "version": 1} for n in range(6)]
         answers = await asyncio.gather(*(call(servers[n % 2], "PUT", "/helper", body) for n, body in enumerate(bodies)))
-        assert sorted(status for status, _ in answers) == [200, 409, 409, 409, 409, 409], answers
+        # As text: pytest shortens what stands in lists.
+        others = "\n".join(str(answer) for answer in answers if answer[0] not in (200, 409))
+        assert sorted(status for status, _ in answers) == [200, 409, 409, 409, 409, 409], others
 
 
 async def test_workers_of_one_server_serve_the_same(tmp_path: Path, mongodb_server: str) -> None:

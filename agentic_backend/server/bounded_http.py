@@ -9,7 +9,6 @@ fields and the body after the response, which httptools does not. As for a WebSo
 transport's `abort`, to drop a client that doesn't read; and `has_client_ended`, whether it only listens, or has gone.
 """
 
-import logging
 from asyncio import TimerHandle, Transport
 from typing import Any, Never, cast
 
@@ -28,10 +27,8 @@ from agentic_backend.server.accepted_connections import AcceptedConnections
 from agentic_backend.server.answer_framing import framed
 from agentic_backend.server.message_pace import LargeMessages
 from agentic_backend.server.refusal import refusal_of
-from agentic_backend.server.request_head import HeadRefused, asks_for_websocket, has_body, origin_form
+from agentic_backend.server.request_head import RequestRefused, asks_for_websocket, has_body, origin_form
 from agentic_backend.server.sliced_input import SlicedInput
-
-log = logging.getLogger(__name__)
 
 LARGEST_HEAD = 65_536
 MOST_FIELDS = 128
@@ -60,7 +57,7 @@ class BoundedHttp(HttpToolsProtocol):
     """Whether the current request asks for a WebSocket."""
     _is_pipelined = False
     """Whether the request that starts now arrived before the previous response was complete."""
-    _uncounted_bytes = 0
+    _framing_bytes = 0
     """Bytes of a head, of trailers or of a body's framing, since the last piece of the body."""
     _fields = _body_pieces = _body_bytes = _unheard_bytes = 0
     _active: RequestResponseCycle | None = None
@@ -68,7 +65,7 @@ class BoundedHttp(HttpToolsProtocol):
     _head_timer: TimerHandle | None = None
     _unheard_timer: TimerHandle | None = None
     _probe_timer: TimerHandle | None = None
-    _refusal: HeadRefused | None = None
+    _refusal: RequestRefused | None = None
     """Why parsing was stopped."""
     _last_answer: Response | None = None
     """The refusal that is sent once the requests before it are answered. Nothing is parsed meanwhile."""
@@ -113,7 +110,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._method = b""
         self.scope["state"].update(abort=self.transport.abort, has_client_ended=self._has_client_ended)
         self._in_head = True
-        self._uncounted_bytes = self._fields = self._body_pieces = self._body_bytes = self._unheard_bytes = 0
+        self._framing_bytes = self._fields = self._body_pieces = self._body_bytes = self._unheard_bytes = 0
         self._await_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -130,25 +127,25 @@ class BoundedHttp(HttpToolsProtocol):
         version = self.parser.get_http_version()
         try:
             self.url = origin_form(method, self.url, version, self.headers)
-        except HeadRefused as refused:
+        except RequestRefused as refused:
             self._stop(refused)
         self._is_websocket = self.parser.should_upgrade() and asks_for_websocket(method, version, self.headers)
         if self._is_websocket and (has_body(self.headers) or self._is_answering):
             # websockets supports no body, and a connection can't serve two requests at a time.
-            self._stop(HeadRefused(BadFrame("A WebSocket begins with a request of its own, without a body.")))
+            self._stop(RequestRefused(BadFrame("A WebSocket begins with a request of its own, without a body.")))
         if self.parser.should_upgrade() and not self._is_websocket:
             # The parser skips the body now. `_parse` reads the request again.
             return
-        self._in_head, self._uncounted_bytes = False, 0
+        self._in_head, self._framing_bytes = False, 0
         self.expect_100_continue &= version == "1.1"
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        self._uncounted_bytes = 0
+        self._framing_bytes = 0
         self._body_pieces += 1
         self._body_bytes += len(body)
         if self._body_pieces > _BODY_PIECES + self._body_bytes // _BODY_PIECE_BYTES:
-            self._stop(HeadRefused(BadFrame("The body comes in too small pieces.")))
+            self._stop(RequestRefused(BadFrame("The body comes in too small pieces.")))
         super().on_body(body)
         if self.cycle.response_complete:
             self._unheard_bytes += len(body)
@@ -204,10 +201,10 @@ class BoundedHttp(HttpToolsProtocol):
         try:
             self._feed(data)
         except httptools.HttpParserError:
-            self._refuse(self._refusal or HeadRefused(BadFrame("This is not a valid HTTP request.")))
+            self._refuse(self._refusal or RequestRefused(BadFrame("This is not a valid HTTP request.")))
             return
-        self._uncounted_bytes += len(data)
-        if self._uncounted_bytes > LARGEST_HEAD:
+        self._framing_bytes += len(data)
+        if self._framing_bytes > LARGEST_HEAD:
             self._refuse(_too_large())
 
     def _feed(self, data: bytes) -> None:
@@ -252,7 +249,7 @@ class BoundedHttp(HttpToolsProtocol):
     def _input_ended(self) -> None:
         """The client has sent all that it will send, and it is parsed."""
         if self._last_answer is None and (self._in_head or (self._is_answering and self.cycle.more_body)):
-            self._refuse(HeadRefused(BadFrame("The request ends in its middle.")))
+            self._refuse(RequestRefused(BadFrame("The request ends in its middle.")))
         if self._active is None or not self._is_answering:
             self.transport.close()
             return
@@ -276,12 +273,12 @@ class BoundedHttp(HttpToolsProtocol):
             self.transport.write(b"HTTP/1.1 102 Processing\r\n\r\n")
         self._probe_timer = self.loop.call_later(_PROBE_S, self._probe)
 
-    def _stop(self, refusal: HeadRefused) -> Never:
+    def _stop(self, refusal: RequestRefused) -> Never:
         """Make the parser stop, from within one of its callbacks."""
         self._refusal = refusal
         raise refusal
 
-    def _refuse(self, refused: HeadRefused) -> None:
+    def _refuse(self, refused: RequestRefused) -> None:
         if not self._in_head and not self._is_answering:
             # The request has its answer already; another one would be taken for that to the next request.
             self._input.end()
@@ -359,5 +356,5 @@ def _disconnect(cycle: RequestResponseCycle | None) -> None:
         cycle.message_event.set()
 
 
-def _too_large() -> HeadRefused:
-    return HeadRefused(MessageTooLarge("The head of the request is too large."), 431)
+def _too_large() -> RequestRefused:
+    return RequestRefused(MessageTooLarge("The head of the request is too large."), 431)

@@ -34,7 +34,7 @@ _ABSOLUTE = re.compile(rb"https?://([^/?#]*)(/?[^#]*)", re.IGNORECASE)
 _METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 
 
-class HeadRefused(Exception):
+class RequestRefused(Exception):
     """`status` is the answer's. After it the connection is closed, as nobody knows where the next request begins."""
 
     def __init__(self, error: AgenticError, status: int | None = None, allow: str | None = None) -> None:
@@ -48,12 +48,12 @@ class HeadRefused(Exception):
 def origin_form(method: bytes, target: bytes, version: str, fields: Fields) -> bytes:
     """The request's path and query, which `target` names in one of its forms (RFC 9112 §3.2).
 
-    Raises HeadRefused if the request is ambiguous, or is not for this server.
+    Raises RequestRefused if the request is ambiguous, or is not for this server.
     """
     if version not in _VERSIONS:
-        raise HeadRefused(BadFrame("The server speaks HTTP/1.1."), 505)
+        raise RequestRefused(BadFrame("The server speaks HTTP/1.1."), 505)
     if method == b"CONNECT":
-        raise HeadRefused(MethodNotAllowed("The server opens no tunnels."), allow=_METHODS)
+        raise RequestRefused(MethodNotAllowed("The server opens no tunnels."), allow=_METHODS)
     names = [name for name, _ in fields if name in _SINGLE]
     for name in names:
         if names.count(name) > 1:
@@ -108,5 +108,5 @@ def _path_of(method: bytes, target: bytes, host: bytes | None) -> bytes:
     return path if path.startswith(b"/") else b"/" + path
 
 
-def _refused(content: str) -> HeadRefused:
-    return HeadRefused(BadFrame(content))
+def _refused(content: str) -> RequestRefused:
+    return RequestRefused(BadFrame(content))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentic_backend.server.request_head import HeadRefused, asks_for_websocket, origin_form
+from agentic_backend.server.request_head import RequestRefused, asks_for_websocket, origin_form
 
 HOST = (b"host", b"chat.example:8000")
 WEBSOCKET = ((b"connection", b"keep-alive, Upgrade"), (b"upgrade", b"WebSocket"))
@@ -51,7 +51,7 @@ def test_a_host_is_a_name_or_an_address_with_or_without_a_port(host: bytes) -> N
     ],
 )
 def test_a_host_is_nothing_else(host: bytes) -> None:
-    with pytest.raises(HeadRefused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         origin_form(b"GET", b"/", "1.1", [(b"host", host)])
     assert refused.value.status == 400
 
@@ -77,7 +77,7 @@ def test_a_host_is_nothing_else(host: bytes) -> None:
     ],
 )
 def test_a_target_is_for_this_host_and_whole(target: bytes) -> None:
-    with pytest.raises(HeadRefused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         origin_form(b"GET", target, "1.1", [HOST])
     assert refused.value.status == 400
 
@@ -97,7 +97,7 @@ def test_what_is_read_once_is_given_once(name: bytes) -> None:
     value = {b"host": b"chat.example:8000", b"transfer-encoding": b"chunked"}.get(name, b"1")
     fields = [] if name == b"host" else [HOST]
     assert origin_form(b"POST", b"/", "1.1", [*fields, (name, value)]) == b"/"
-    with pytest.raises(HeadRefused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         origin_form(b"POST", b"/", "1.1", [*fields, (name, value), (name, value)])
     assert refused.value.status == 400 and str(refused.value).startswith(f"{name.decode()}:")
 
@@ -107,7 +107,7 @@ def test_what_is_read_once_is_given_once(name: bytes) -> None:
     [b"gzip, chunked", b"chunked, chunked", b"chunked, identity", b"identity", b"xchunked", b"chunked;q=1", b""],
 )
 def test_a_body_is_encoded_by_chunks_alone(encoding: bytes) -> None:
-    with pytest.raises(HeadRefused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         origin_form(b"POST", b"/", "1.1", [HOST, (b"transfer-encoding", encoding)])
     assert refused.value.status == 400
 
@@ -117,7 +117,7 @@ def test_a_body_ends_by_its_length_or_by_its_last_chunk() -> None:
     for one in (chunked, length):
         assert origin_form(b"POST", b"/", "1.1", [HOST, one]) == b"/"
     for version, fields in (("1.1", [chunked, length]), ("1.1", [length, chunked]), ("1.0", [chunked])):
-        with pytest.raises(HeadRefused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             origin_form(b"POST", b"/", version, [HOST, *fields])
         assert refused.value.status == 400
 
@@ -125,14 +125,14 @@ def test_a_body_ends_by_its_length_or_by_its_last_chunk() -> None:
 def test_http_1_0_needs_no_host_and_other_versions_are_not_spoken() -> None:
     assert origin_form(b"GET", b"/", "1.0", []) == b"/"
     for version, status in (("1.1", 400), ("0.9", 505), ("2.0", 505)):
-        with pytest.raises(HeadRefused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             origin_form(b"GET", b"/", version, [])
         assert refused.value.status == status
 
 
 def test_no_tunnel_is_opened() -> None:
     for target in (b"chat.example:8000", b"/", b"http://chat.example:8000/"):
-        with pytest.raises(HeadRefused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             origin_form(b"CONNECT", target, "1.1", [HOST])
         assert (refused.value.status, refused.value.allow) == (405, "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT")
 

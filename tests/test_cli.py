@@ -1,5 +1,6 @@
 """The command line, as far as it comes without starting a server: what it says of a wrong configuration."""
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,3 +167,16 @@ def test_help_keeps_the_capitals_of_names(command: str, names: str, capfd: pytes
     with pytest.raises(SystemExit):
         main([command, "--help"])
     assert names in " ".join(capfd.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("module", "unused"),
+    [
+        ("agentic_backend.cli", "langchain_core langgraph pydantic starlette"),
+        ("agentic_backend.commands", "mcp pymongo agentic_backend.evals.command agentic_backend.neighbours"),
+    ],
+)
+def test_what_a_start_does_not_need_is_not_imported(module: str, unused: str) -> None:
+    code = f"import sys, {module}; print(*set({unused.split()}) & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.strip() == ""

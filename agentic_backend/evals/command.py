@@ -12,7 +12,6 @@ from pathlib import Path
 
 from agentic_backend.agents.models import ChatModels, load_models
 from agentic_backend.client import Chat, ChatError
-from agentic_backend.client.tokens import TOKEN_VARIABLE
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.evals.comparison import Comparison
@@ -32,27 +31,6 @@ from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.telemetry import set_log_level
 
 PASSED, FAILED, WORSE, INTERRUPTED = 0, 1, 3, 130
-_MOST_PARALLEL = 64
-
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", type=Path, metavar="FILE", help="the questions and checks: docs/evals.md")
-    command.add_argument("--parallel", type=_parallel, default=4, metavar="N", help="cases that run at once; 4")
-    command.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
-    command.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit's XML")
-    command.add_argument(
-        "--compare",
-        type=Path,
-        metavar="FILE",
-        help="the results of a run before (--json): say what got better and worse; status 3 if anything got worse",
-    )
-    command.add_argument(
-        "--url",
-        help=f"a running server, with the token in the variable {TOKEN_VARIABLE}; without it the agents of the catalog "
-        "are served within the command",
-    )
-    command.add_argument("--config", type=Path, help="the settings file")
-    command.add_argument("--catalog", dest="catalog", help="the agents catalog")
 
 
 def evaluate(configuration: Configuration, options: argparse.Namespace) -> int:
@@ -188,10 +166,3 @@ def _left(status: int) -> int:
     if is_code_left():
         leave_now(status)
     return status
-
-
-def _parallel(text: str) -> int:
-    number = int(text)
-    if not 0 < number <= _MOST_PARALLEL:
-        raise argparse.ArgumentTypeError(f"expected 1 to {_MOST_PARALLEL}")
-    return number

@@ -3,15 +3,18 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentic_backend.config.settings import MONGODB_SCHEMES, SQLITE_SCHEME, Settings
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.mongo.driver import Driver, reason_of
 from agentic_backend.stores.observing import Observer, ignore
 from agentic_backend.stores.schema import SchemaTooNew
 from agentic_backend.stores.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from agentic_backend.stores.mongo import MongoStore
+    from agentic_backend.stores.mongo.driver import Driver
 
 _FILE = "chat.sqlite3"
 # The parts of a MongoDB URL that hold no secret: its scheme, its hosts and its database.
@@ -62,8 +65,12 @@ async def open_sqlite(
         raise CannotOpenStore(f"{file.parent}: {error.__cause__ or error}") from error
 
 
-async def open_mongodb(url: str, driver: Driver, timeout_s: float, observe: Observer | None = None) -> MongoStore:
+async def open_mongodb(url: str, driver: "Driver", timeout_s: float, observe: Observer | None = None) -> "MongoStore":
     """Raises CannotOpenStore."""
+    # Its driver's modules are many, and most servers need none of them.
+    from agentic_backend.stores.mongo import MongoStore
+    from agentic_backend.stores.mongo.driver import reason_of
+
     try:
         return await MongoStore.open(url, driver=driver, timeout_s=timeout_s, observe=observe)
     except StoreUnavailable as error:

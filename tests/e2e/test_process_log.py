@@ -94,8 +94,8 @@ agents:
 """
 SOURCES = {
     ("agentic_backend.config.loading", "setting has an older name"),
-    ("agentic_backend.cli", "catalog problem"),
-    ("agentic_backend.cli", "model problem"),
+    ("agentic_backend.commands", "catalog problem"),
+    ("agentic_backend.commands", "model problem"),
     ("a_library", "it retries"),
     ("agentic_backend.server.process", "server started"),
 }

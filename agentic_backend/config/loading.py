@@ -3,6 +3,7 @@
 Invariant: an unknown or invalid setting in any of them stops the start; the error names it and its place.
 """
 
+import functools
 import json
 import logging
 import os
@@ -49,7 +50,7 @@ def load_settings(path: Path | None, overrides: Mapping[str, object]) -> Setting
     ConfigError with all problems.
     """
     document = read_yaml(path) if path else None
-    layers = SettingsLayers(Settings.model_json_schema(), document)
+    layers = SettingsLayers(_settings_schema(), document)
     problems = [problem for _, problem in document.flaws] if document else []
     for keys, value, origin in [*_environment(), *_command_line(overrides)]:
         if not layers.lay(keys, value, origin):
@@ -63,6 +64,12 @@ def load_settings(path: Path | None, overrides: Mapping[str, object]) -> Setting
     if problems:
         raise ConfigError(problems)
     return settings
+
+
+@functools.cache
+def _settings_schema() -> Schema:
+    # Half of what reading settings costs.
+    return Settings.model_json_schema()
 
 
 class Origin(NamedTuple):

@@ -45,8 +45,8 @@ async def running_server(
     """
     config, catalog, data = directory / "settings.yaml", directory / "agents_catalog.yaml", directory / "data"
     data.mkdir(exist_ok=True)
-    config.write_text(yaml.safe_dump({**FAST, "server": {"port": 0, "grace_s": 0.2}} | (settings or {})))
-    catalog.write_text(yaml.safe_dump({"agents": [*([ASSISTANT] if assistant else []), *(agents or [])]}))
+    config.write_text(_yaml({**FAST, "server": {"port": 0, "grace_s": 0.2}} | (settings or {})))
+    catalog.write_text(_yaml({"agents": [*([ASSISTANT] if assistant else []), *(agents or [])]}))
     loaded = load_settings(config, {"data.directory": str(data)})
     servers = {OPERATIONS, *loaded.mcp_servers}
     manager = AgentManager.load(catalog, loaded.models.keys(), servers, load_chat_profiles(loaded), loaded.apis)
@@ -54,3 +54,8 @@ async def running_server(
     async with running(loaded, manager, models, bound) as addresses:
         assert addresses.internal is not None
         yield RunningServer(addresses.public, addresses.internal, data)
+
+
+def _yaml(value: dict[str, Any]) -> str:
+    # The writer in Python takes longer than the server's start.
+    return yaml.dump(value, Dumper=yaml.CSafeDumper)

@@ -357,7 +357,6 @@ async def test_escape_stops_only_when_nothing_else_closes_by_it(page: ChatPage, 
     pace.write(2)
     await page.writes(9)
     await page.tab.keyboard.press("Escape")
-    pace.finish()
     await page.ended("stopped")
 
 

@@ -12,7 +12,7 @@ import { Arguments } from "./arguments.js";
 import { useNow } from "./clock.js";
 import { EditForm, RejectForm } from "./decision-forms.js";
 import { DECISIONS, Decided } from "./decided.js";
-import { passFocusOn, useFocusWhenShown } from "./focus.js";
+import { passFocusOn, useFocusBack, useFocusWhenShown } from "./focus.js";
 import { html, useId, useLayoutEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
 
@@ -29,6 +29,7 @@ export function Approval({ approval, call, waiting, onDecide, stopping }) {
   const unshown = isOpen ? unshownOf(request, waiting?.title) : null;
   useFocusWhenShown(card, isOpen);
   usePassingFocus(card, isOpen);
+  useFocusBack(card, isOpen ? writing : null);
 
   if (!isOpen) return html`<${Decided} request=${request} decision=${decision} isSent=${state === "sent"} />`;
   return html`<section

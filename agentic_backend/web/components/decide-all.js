@@ -3,11 +3,14 @@
 import { openApprovals } from "../client/approvals.js";
 import { plural, t } from "../i18n.js";
 import { RejectForm } from "./decision-forms.js";
-import { html, useState } from "./html.js";
+import { useFocusBack } from "./focus.js";
+import { html, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
 
 export function DecideAll({ exchange, onDecide }) {
   const [rejecting, setRejecting] = useState(false);
+  const buttons = useRef(null);
+  useFocusBack(buttons, rejecting ? "reject-all" : null);
   const open = openApprovals(exchange);
   const allow = (action) => open.length > 1 && open.every(({ request }) => request.allowed.includes(action));
   const decide = (decision) => onDecide(open.map(({ request }) => ({ request, decision })));
@@ -17,7 +20,7 @@ export function DecideAll({ exchange, onDecide }) {
     return html`<${RejectForm} count=${open.length} onReject=${reject} onCancel=${() => setRejecting(false)} />`;
   }
   const shared = { type: "button", disabled: exchange.stopping };
-  return html`<p class="decide-all">
+  return html`<p class="decide-all" ref=${buttons}>
     ${
       allow("approve") &&
       html`<button

@@ -7,10 +7,24 @@ import { plural, t } from "../i18n.js";
 import { FieldsForm } from "./fields.js";
 import { html, useId, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
 
+/** A form that its own button has opened: it takes the focus, and Escape closes it wherever in it the focus is. */
+function Opened({ onCancel, children }) {
+  const form = useRef(null);
+  useLayoutEffect(() => form.current.querySelector("input, textarea, select, button").focus(), []);
+  const typed = (event) => {
+    // 229: the key belongs to an input method that is composing.
+    if (event.key !== "Escape" || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    event.stopPropagation();
+    onCancel();
+  };
+  return html`<div ref=${form} onKeyDown=${typed}>${children}</div>`;
+}
+
 /** `onReject` gets the reason, or undefined where none was given. `count` calls are rejected. */
 export function RejectForm({ count = 1, onReject, onCancel }) {
   const [reason, setReason] = useState("");
-  return html`<${WritingForm}
+  return html`<${Opened} onCancel=${onCancel}><${WritingForm}
     label=${t("What should it do instead? (optional)")}
     text=${reason}
     rows="2"
@@ -22,7 +36,7 @@ export function RejectForm({ count = 1, onReject, onCancel }) {
     <button type="submit" class="button danger" data-testid="confirm-reject">
       ${count === 1 ? t("Reject") : plural(count, "Reject {count}", "Reject all {count}")}
     </button>
-  <//>`;
+  <//><//>`;
 }
 
 /**
@@ -38,9 +52,11 @@ export function EditForm({ args, schema, written, onWrite, onEdit, onCancel }) {
   </button>`;
   if (!initial || written?.text !== undefined) {
     const text = written?.text ?? formatJson(args);
-    return html`<${JsonForm} text=${text} onWrite=${onWrite} onEdit=${onEdit} onCancel=${onCancel} />`;
+    return html`<${Opened} key="json" onCancel=${onCancel}>
+      <${JsonForm} text=${text} onWrite=${onWrite} onEdit=${onEdit} onCancel=${onCancel} />
+    <//>`;
   }
-  return html`<${FieldsForm}
+  return html`<${Opened} key="fields" onCancel=${onCancel}><${FieldsForm}
     form=${form}
     entered=${written?.entered ?? initial}
     command=${t("Run with these")}
@@ -56,7 +72,7 @@ export function EditForm({ args, schema, written, onWrite, onEdit, onCancel }) {
     >
       ${t("Edit as JSON")}
     </button>
-  <//>`;
+  <//><//>`;
 }
 
 /** `onEdit` gets nothing that is no JSON object. */
@@ -82,13 +98,9 @@ function JsonForm({ text, onWrite, onEdit, onCancel }) {
 /** A form of one text; Ctrl+Enter sends it, and Enter too with `submitsOnEnter`. Without `onCancel` it stays open. */
 export function WritingForm({ label, text, rows, isCode, testId, problem, submitsOnEnter, onWrite, onSubmit, ...rest }) {
   const { onCancel, children } = rest;
-  const area = useRef(null);
   const id = useId();
-  // Opened by its own button, it is where one goes on; the field of a question waits for its reader.
-  useLayoutEffect(() => onCancel && area.current.focus(), []);
 
   const typed = (event) => {
-    if (event.key === "Escape") onCancel?.();
     const sends = event.ctrlKey || event.metaKey || (submitsOnEnter && !event.shiftKey);
     if (event.key !== "Enter" || !sends || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
@@ -101,7 +113,6 @@ export function WritingForm({ label, text, rows, isCode, testId, problem, submit
   return html`<form class="decision-form" onSubmit=${submitted}>
     <label for=${id}>${label}</label>
     <textarea
-      ref=${area}
       id=${id}
       class=${isCode ? "code-field" : undefined}
       rows=${rows}

@@ -1,6 +1,6 @@
 /** Where the focus goes by itself: to what waits for a person, unless that person is busy elsewhere. */
 
-import { useEffect } from "./html.js";
+import { useEffect, useLayoutEffect, useRef } from "./html.js";
 
 const NEXT = "[data-testid=approval][data-state=open]";
 
@@ -9,6 +9,18 @@ export function useFocusWhenShown(reference, isShown) {
   useEffect(() => {
     if (isShown && isFree()) reference.current.focus({ preventScroll: true });
   }, [isShown]);
+}
+
+/**
+ * Gives the focus back to the button that has opened a form, once that is closed. `opened` is the button's test id while
+ * its form is open, else null; `container` holds the element in which it comes back.
+ */
+export function useFocusBack(container, opened) {
+  const before = useRef(null);
+  useLayoutEffect(() => {
+    if (before.current && !opened) container.current?.querySelector(`[data-testid=${before.current}]`)?.focus();
+    before.current = opened;
+  }, [opened]);
 }
 
 /** To the next card that waits, or to where one writes. */

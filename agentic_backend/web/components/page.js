@@ -41,7 +41,7 @@ export function Page({ state, actions: given }) {
   useSidebarFocus(sidebar, given);
   useEffect(() => {
     const does = {
-      stop: () => isRunning(given.state()) && given.conversation.stop(),
+      stop: () => isWriting(given.state()) && given.conversation.stop(),
       search: () => given.sidebar.focusSearch(),
       startNew() {
         given.conversation.startNew();
@@ -103,7 +103,11 @@ const classes = (...names) => names.filter(Boolean).join(" ");
 
 const mayAskAnother = ({ session, loading, loadError }) => !loading && !loadError && session?.state !== "completed";
 
-const isRunning = ({ conversation: { transcript } }) => ongoing(transcript) && !ongoing(transcript).stopping;
+/** Whether an answer runs that a key may stop. One that waits for a person is ended by its button alone: its request goes with it. */
+function isWriting({ conversation: { transcript } }) {
+  const running = ongoing(transcript);
+  return running && !running.stopping && running.status !== "awaiting_human";
+}
 
 const focusComposer = () => document.getElementById("composer")?.focus();
 

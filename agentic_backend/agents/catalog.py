@@ -7,7 +7,6 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -34,9 +33,10 @@ from agentic_backend.agents.entry_parts import (
 from agentic_backend.config.apis import NO_APIS, ApiSettings
 from agentic_backend.config.chat_profiles import DEFAULT_PROFILE
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
-from agentic_backend.config.permissions import ToolNeeds
+from agentic_backend.config.permissions import ToolNeeds, means
 from agentic_backend.config.setting_types import PROVIDER_MODEL, Count, RunSeconds, Seconds
 from agentic_backend.config.validation_problems import near_miss, rule_broken, validation_problems
+from agentic_backend.mcp import policy_names
 
 AgentId = Annotated[
     str,
@@ -252,9 +252,10 @@ class AgentSettings(CatalogPart):
             raise rule_broken("'all' stands alone: 'require_approval: all'", "require_approval")
         return self
 
-    def requires_approval_of(self, tool: str) -> bool:
-        """Whether a person has to approve of each call of `tool`."""
-        return any(fnmatchcase(tool, pattern) for pattern in self.require_approval)
+    def requires_approval_of(self, tool: str, metadata: Mapping[str, Any] | None = None) -> bool:
+        """Whether a person has to approve of each call of the `tool` with this metadata."""
+        names = policy_names(tool, metadata)
+        return any(means(pattern, names) for pattern in self.require_approval)
 
     @property
     def approved_names(self) -> Sequence[str]:

@@ -75,7 +75,7 @@ def _unknown_tools(agent: "CatalogAgent") -> list[tuple[KeyPath, str]]:
     are_declared = declared or getattr(agent.target, "is_configured", False)
     if not are_declared or settings.tuning.mcp_servers or not parts.has_all_tool_names:
         return []
-    known = [*declared, *parts.tool_names, *map(delegation_tool_name, settings.crew)]
+    known = [*declared, *parts.tool_names, *parts.policy_names, *map(delegation_tool_name, settings.crew)]
     return [
         ((settings.require_approval.index(name),), f"the agent has no tool {name!r}{near_miss(name, known)}")
         for name in settings.approved_names

@@ -29,6 +29,7 @@ from agentic_backend.apis.openapi_document import (
 from agentic_backend.apis.operation import NotUsable, operation_of
 from agentic_backend.config.apis import ApiSettings
 from agentic_backend.config.located_yaml import KeyPath
+from agentic_backend.mcp import POLICY_NAMES, policy_metadata
 
 Mistake = tuple[KeyPath, str]
 """The place in the entry, and the reason."""
@@ -44,6 +45,8 @@ class NamedParts:
 
     tool_names: Sequence[str] = ()
     """Of `tools` and, as far as they are known, of `apis`."""
+    policy_names: Sequence[str] = ()
+    """Further names by which policy may mean the tools of `apis`."""
     has_all_tool_names: bool = True
     """Whether no API or middleware brings further ones."""
     models: frozenset[str] = frozenset()
@@ -71,13 +74,15 @@ class _Reading:
         self._known = known
         # What is found, as in NamedParts.
         self._names: list[str] = []
+        self._policy_names: list[str] = []
         self._has_all = True
         self._models: set[str] = set()
         self._code: list[object] = []
         self._documents: dict[str, OpenApi] = {}
 
     def parts(self) -> NamedParts:
-        return NamedParts(self._names, self._has_all, frozenset(self._models), self._code, self._documents)
+        names = (self._names, self._policy_names)
+        return NamedParts(*names, self._has_all, frozenset(self._models), self._code, self._documents)
 
     def tools(self) -> Iterator[Mistake]:
         for index, name in enumerate(self._settings.tools):
@@ -123,6 +128,7 @@ class _Reading:
             try:
                 operation_of(raw, document, api.auth.header)
                 self._names.append(name)
+                self._policy_names += policy_metadata(use.id, raw.id, name)[POLICY_NAMES]
             except NotUsable as error:
                 named = next((wanted for wanted in use.operations if wanted in (raw.id, raw.signature)), None)
                 if named is not None:

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from langchain_core.tools import BaseTool
 
-from agentic_backend.config.permissions import PERMISSIONS
+from agentic_backend.config.permissions import PERMISSIONS, needed_by
+from agentic_backend.mcp import policy_names
 
 Tool = TypeVar("Tool", bound=BaseTool)
 
@@ -33,8 +34,7 @@ class Permissions:
 
     def needed(self, agent_id: str, tool: str, metadata: Mapping[str, Any] | None) -> list[str]:
         """The permissions that a tool of this name and with this metadata needs."""
-        patterns = self.needed_by_name.get(agent_id, {})
-        named = [need for pattern, needed in patterns.items() if fnmatchcase(tool, pattern) for need in needed]
+        named = needed_by(self.needed_by_name.get(agent_id, {}), policy_names(tool, metadata))
         return list(dict.fromkeys([*declared(metadata), *named]))
 
 

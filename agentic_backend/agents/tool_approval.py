@@ -1,6 +1,7 @@
 """ToolApproval: the middleware that asks a person before a tool runs, if the agent's entry requires approval of it.
 
-It decides by the tool's name at each call, so it also covers tools of MCP servers and of other middleware. Invariant:
+It decides at each call, by all names that policy may mean the tool by, so it also covers tools of MCP servers and of
+other middleware, whatever the neighbours of these are called. Invariant:
 if an entry requires approval, every graph of its agent that runs tools has this middleware; otherwise the agent is not
 served (see `require_gates`).
 """
@@ -12,6 +13,7 @@ from typing import Any, cast
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware, InterruptOnConfig, ToolCallRequest
 from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
 from langchain_core.utils.json_schema import dereference_refs
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
@@ -20,8 +22,10 @@ from pydantic.errors import PydanticUserError
 
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.agents.channel_forms import Graph
+from agentic_backend.config.permissions import means
 from agentic_backend.config.validation_problems import near_miss
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.mcp import NUMBERED, POLICY_NAMES, numbered_names, policy_names
 
 Result = ToolMessage | Command[Any]
 
@@ -49,39 +53,72 @@ class ToolApproval(HumanInTheLoopMiddleware[Any, Any, Any]):
 
     def _asks(self, request: ToolCallRequest) -> bool:
         name = request.tool_call["name"]
-        if not self._settings.requires_approval_of(name):
+        if not self._settings.requires_approval_of(name, request.tool.metadata if request.tool is not None else None):
             return False
         self.interrupt_on[name] = InterruptOnConfig(allowed_decisions=["approve", "edit", "reject"], description="")
         return True
 
 
 def require_gates(settings: AgentSettings, graph: Graph, crew: Sequence[Graph] = ()) -> None:
-    """Raise AgentUnavailable if `graph` would run tools without a required approval, or lacks a tool that is named.
+    """Raise AgentUnavailable if `graph` would run tools without a required approval, or lacks a tool that is named, or
+    if it can't be decided which tool is meant.
 
     Skips the graphs of its `crew`: their own entries decide about them.
     """
-    if not settings.require_approval:
+    if not settings.require_approval and not settings.permissions:
         return
     levels = list(_levels(graph, crew))
-    known = [name for level in levels for name in tools_of(level)]
+    tools = [tool for level in levels for tool in _tools(level)]
+    _require_decidable(settings, tools)
+    if not settings.require_approval:
+        return
     ungated = [level for level in levels if tools_of(level) and _GATE not in level.nodes]
     if ungated or not any(_GATE in level.nodes for level in levels):
         raise AgentUnavailable(
             f"The agent '{settings.id}' requires approval of tools, but its graph does not ask for it: "
             "create_agent() needs approval_middleware() in its middleware."
         )
+    known = {name for tool in tools for name in policy_names(tool.name, tool.metadata)}
     for name in settings.approved_names:
-        if name not in known:
+        if name not in known or not _is_from_there(settings, name, tools):
             raise AgentUnavailable(
                 f"The agent '{settings.id}' requires approval of the tool '{name}', which it does not have"
-                f"{near_miss(name, known) or '.'}"
+                f"{near_miss(name, known - {name}) or '.'}"
             )
+
+
+def _is_from_there(settings: AgentSettings, name: str, tools: Sequence[BaseTool]) -> bool:
+    """Whether the server or API of an `id/name` has it, if the entry uses one of that id; others may offer it too."""
+    id, slash, _ = name.partition("/")
+    uses = [*(use.id for use in settings.tuning.mcp_servers), *(use.id for use in settings.apis)]
+    if not slash or id not in uses:
+        return True
+    meant = ((tool.metadata or {}).get(POLICY_NAMES, ()) for tool in tools)
+    return any(name in names and names[0].startswith(f"{id}/") for names in meant)
+
+
+def _require_decidable(settings: AgentSettings, tools: Sequence[BaseTool]) -> None:
+    """Raise AgentUnavailable if policy means a tool by its number alone, which may be another tool's tomorrow."""
+    for tool in tools:
+        if NUMBERED not in (tool.metadata or {}):
+            continue
+        numbered, names = tool.name, policy_names(tool.name, tool.metadata)
+        for pattern in (*settings.require_approval, *settings.permissions):
+            if any(means(pattern, [one]) for one in numbered_names(names[-1])) and not means(pattern, names):
+                raise AgentUnavailable(
+                    f"The agent '{settings.id}' names the tool '{numbered}' by '{pattern}', but its number comes and "
+                    f"goes with other tools: name it '{names[0]}'."
+                )
 
 
 def tools_of(graph: Graph) -> list[str]:
     """The names of the tools that the nodes of `graph` run, without its subgraphs."""
+    return [tool.name for tool in _tools(graph)]
+
+
+def _tools(graph: Graph) -> list[BaseTool]:
     nodes = [node.bound for node in graph.nodes.values()]
-    return [name for node in nodes if isinstance(node, ToolNode) for name in node.tools_by_name]
+    return [tool for node in nodes if isinstance(node, ToolNode) for tool in node.tools_by_name.values()]
 
 
 _GATE = f"{ToolApproval.__name__}.after_model"

@@ -70,7 +70,7 @@ def allowance_of(name: str, metadata: Mapping[str, Any] | None) -> Allowance | N
         return None
     return Allowance(
         agent_id=agent_id,
-        requires_approval=entry.requires_approval_of(name),
+        requires_approval=entry.requires_approval_of(name, metadata),
         needs=context.permissions.needed(agent_id, name, metadata),
         everybody_may=context.permissions.granted is None,
         asks_agent=(metadata or {}).get(ASKS_AGENT),

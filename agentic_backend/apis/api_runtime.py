@@ -5,7 +5,6 @@ An agent creates one in `async_init` and awaits `init()`; its `aclose()` closes 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 from langchain_core.tools import BaseTool
@@ -17,9 +16,9 @@ from agentic_backend.apis.openapi_document import MOST_SELECTED, OpenApi, operat
 from agentic_backend.apis.operation import NotUsable, Operation, operation_of
 from agentic_backend.auth.user import Tokens
 from agentic_backend.config.apis import ApiSettings
-from agentic_backend.config.permissions import PERMISSIONS
+from agentic_backend.config.permissions import PERMISSIONS, needed_by
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.mcp import TITLE
+from agentic_backend.mcp import POLICY_NAMES, TITLE, policy_metadata
 from agentic_backend.mcp.credentials import Credentials, HasTokens, header_value, of_header, request_auth
 
 
@@ -83,13 +82,15 @@ class ApiRuntime:
         document = await self._agent.services.api_documents.get(use.id, settings)
         operations = await asyncio.to_thread(_operations, use, document, settings, taken)
         client = await self._client(use.id, settings)
-        return [self._tool(name, operation, client, settings) for name, operation in operations]
+        return [
+            self._tool(name, operation, policy_metadata(use.id, id, name), client, settings)
+            for id, name, operation in operations
+        ]
 
-    def _tool(self, name: str, operation: Operation, client: ApiClient, settings: ApiSettings) -> ApiTool:
-        needs = settings.permissions.items()
-        metadata: dict[str, Any] = {
-            PERMISSIONS: [need for pattern, needed in needs if fnmatchcase(name, pattern) for need in needed]
-        }
+    def _tool(
+        self, name: str, operation: Operation, meant: dict[str, Any], client: ApiClient, settings: ApiSettings
+    ) -> ApiTool:
+        metadata = meant | {PERMISSIONS: needed_by(settings.permissions, meant[POLICY_NAMES])}
         if operation.title:
             metadata[TITLE] = operation.title
         return ApiTool(
@@ -119,8 +120,11 @@ class ApiRuntime:
 
 def _operations(
     use: ApiUse, document: OpenApi, settings: ApiSettings, taken: Sequence[str]
-) -> list[tuple[str, Operation]]:
-    """The names of the tools and their operations. Raises AgentUnavailable. Takes a second for many of many."""
+) -> list[tuple[str, str, Operation]]:
+    """The operations with their ids and the names of their tools. Raises AgentUnavailable.
+
+    Takes a second for many of many.
+    """
     for wanted in use.operations:
         if (reason := document.unknown(wanted)) is not None:
             raise AgentUnavailable(f"The API '{use.id}': {reason}.")
@@ -130,7 +134,7 @@ def _operations(
     found = []
     for raw, name in zip(selected, operation_names(use.id, selected, taken), strict=True):
         try:
-            found.append((name, operation_of(raw, document, settings.auth.header)))
+            found.append((raw.id, name, operation_of(raw, document, settings.auth.header)))
         except NotUsable as error:
             if raw.id in use.operations or raw.signature in use.operations:
                 told = f"The operation '{raw.id}' of the API '{use.id}' can't be used: {error}."

@@ -1,6 +1,7 @@
 """The settings `permissions`: what the users with each role may do by way of tools."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Annotated
 
 from pydantic import Field
@@ -21,6 +22,17 @@ Permission = Annotated[
 ]
 ToolNeeds = dict[NonEmpty, Annotated[tuple[Permission, ...], Field(strict=False)]]
 """The permissions that tools need, by the tool's name or by a pattern of names."""
+
+
+def needed_by(needs: Mapping[str, Sequence[str]], names: Collection[str]) -> list[str]:
+    """The permissions that a tool needs which is meant by any of these names."""
+    meant = (permissions for pattern, permissions in needs.items() if means(pattern, names))
+    return list(dict.fromkeys(one for permissions in meant for one in permissions))
+
+
+def means(pattern: str, names: Collection[str]) -> bool:
+    """Whether `pattern`, or the name that it is, means a tool with any of these names."""
+    return pattern in names or any(fnmatchcase(name, pattern) for name in names)
 
 
 class PermissionsSettings(Section):

@@ -4,8 +4,9 @@ The names are here because agents and the offline model need them too, and impor
 """
 
 import re
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count, islice
+from typing import Any
 
 _LONGEST = 64
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
@@ -23,12 +24,41 @@ def distinct_names(names: Sequence[str]) -> list[str]:
     avoided = set(names)
     for name in names:
         if name in given:
-            numbered = (f"{name[: _LONGEST - len(end)]}{end}" for end in map("_{}".format, count(2)))
-            name = next(one for one in numbered if one not in avoided)
+            name = next(one for one in _numbered(name) if one not in avoided)
             avoided.add(name)
         given[name] = None
     return list(given)
 
+
+def _numbered(name: str) -> Iterator[str]:
+    return (f"{name[: _LONGEST - len(end)]}{end}" for end in map("_{}".format, count(2)))
+
+
+def numbered_names(name: str) -> list[str]:
+    """The first names that a tool may get beside others that are called `name` too."""
+    return list(islice(_numbered(name), 20))
+
+
+def policy_metadata(origin: str, name: str, final: str) -> dict[str, Any]:
+    """The part of a tool's metadata that tells by which names policy may mean it.
+
+    `origin` is the id of its server or API, `name` its name there, `final` the one that models call, which what others
+    offer changes. The others stay: `origin/name`, the own name, and those that it gets alone and beside another tool of
+    its name. One with a number is none of them: it may be another tool's tomorrow.
+    """
+    names = list(dict.fromkeys([f"{origin}/{name}", name, tool_name(name), tool_name(f"{origin}_{name}")]))
+    return {POLICY_NAMES: names} | ({} if final in names else {NUMBERED: final})
+
+
+def policy_names(name: str, metadata: Mapping[str, Any] | None) -> list[str]:
+    """All names by which policy may mean a tool with this final name, which its author may have given it."""
+    metadata = metadata or {}
+    final = [] if metadata.get(NUMBERED) == name else [name]
+    return list(dict.fromkeys([*metadata.get(POLICY_NAMES, ()), *final]))
+
+
+POLICY_NAMES, NUMBERED = "policy_names", "numbered_name"
+"""The keys of `policy_metadata`, which no server can set. The first of the names is where the tool comes from."""
 
 TITLE = "title"
 """The key of a tool's metadata with its title, as in MCP's annotations."""

@@ -6,8 +6,7 @@ agent, and so to one user's conversation, except with servers whose settings say
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -17,6 +16,7 @@ from mcp.types import Tool
 
 from agentic_backend.auth.user import Tokens
 from agentic_backend.config.mcp_servers import McpServerSettings
+from agentic_backend.config.permissions import needed_by
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp.credentials import HasTokens, fixed_credentials, request_auth
 from agentic_backend.mcp.http import sse, streamable_http
@@ -112,10 +112,9 @@ class MCPRuntime:
         """The tools of all servers, for a model to bind and a ToolNode to run. They outlive a server's restart."""
         return list(self._tools)
 
-    def _needed(self, server_id: str, tool: str) -> list[str]:
+    def _needed(self, server_id: str, names: Collection[str]) -> list[str]:
         """The permissions that the settings say a server's tool needs."""
-        permissions = self._agent.services.mcp_servers[server_id].permissions
-        return [need for pattern, needed in permissions.items() if fnmatchcase(tool, pattern) for need in needed]
+        return needed_by(self._agent.services.mcp_servers[server_id].permissions, names)
 
     async def aclose(self) -> None:
         """Close the agent's own sessions concurrently, and end the processes that were started for them."""

@@ -26,7 +26,7 @@ from mcp.shared.session import ProgressFnT
 from mcp.types import CallToolResult, Tool
 
 from agentic_backend.config.permissions import PERMISSIONS
-from agentic_backend.mcp import TITLE, distinct_names, tool_name
+from agentic_backend.mcp import POLICY_NAMES, TITLE, distinct_names, policy_metadata, tool_name
 from agentic_backend.mcp.results import readable
 from agentic_backend.mcp.server_session import ServerSession
 
@@ -53,7 +53,7 @@ class HasIdempotencyKeys(Protocol):
 def langchain_tools(
     offers: Sequence[tuple[ServerSession, Tool]],
     run: Callable[[], HasIdempotencyKeys],
-    needed: Callable[[str, str], Sequence[str]],
+    needed: Callable[[str, Sequence[str]], Sequence[str]],
     *,
     model_sees_images: bool,
 ) -> list[BaseTool]:
@@ -61,7 +61,7 @@ def langchain_tools(
 
     If that isn't enough, because names differ only in what providers don't accept, they also get a number. `run`
     returns the current run, whose keys the calls carry; `needed` returns the permissions that a tool needs, by the
-    server's id and the server's name of the tool.
+    server's id and all names by which policy may mean the tool.
     """
     tools: list[BaseTool] = []
     for (session, tool), name in zip(offers, _names(offers), strict=True):
@@ -74,7 +74,8 @@ def langchain_tools(
         )
         # The adapter keeps only that of the annotations, over which MCP prefers the tool's own.
         titled = {TITLE: tool.title} if tool.title else {}
-        more = {**titled, PERMISSIONS: list(needed(session.server_id, tool.name))}
+        meant = policy_metadata(session.server_id, tool.name, name)
+        more = {**titled, **meant, PERMISSIONS: list(needed(session.server_id, meant[POLICY_NAMES]))}
         tools.append(McpTool.adapting(cast(StructuredTool, adapted), name, more))
     return tools
 

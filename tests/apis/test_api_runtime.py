@@ -14,6 +14,7 @@ from support.recorded_agents import agent_services, context_of
 
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.permissions import declared
 from agentic_backend.apis.api_runtime import ApiRuntime
 from agentic_backend.auth.user import Tokens
 from agentic_backend.auth.user_tokens import UserTokens
@@ -99,10 +100,22 @@ async def test_a_document_is_fetched_from_a_url_and_a_name_that_is_taken_gets_a_
         assert list(tools) == ["listNotes", "crm_addNote"]
 
 
+@pytest.mark.parametrize("guard", ["crm/addNote", "addNote", "add*", "crm_addNote"])
+@pytest.mark.parametrize("taken", [[], ["addNote"]])
+async def test_a_name_that_is_taken_lowers_no_guard(api: HttpApi, document: Path, guard: str, taken: list[str]) -> None:
+    settings = api.settings(document, permissions={guard: ["notes:write:self"]})
+    entry = AgentSettings(id="one", require_approval=(guard,))
+    async with tools_of(settings, ["addNote", "listNotes"], taken=taken) as tools:
+        asked = {name for name, tool in tools.items() if entry.requires_approval_of(name, tool.metadata)}
+        needing = {name for name, tool in tools.items() if declared(tool.metadata) == ["notes:write:self"]}
+    assert asked == needing == {"crm_addNote" if taken else "addNote"}
+
+
 async def test_arguments_go_where_the_document_says(api: HttpApi, document: Path) -> None:
     async with tools_of(api.settings(document, permissions={"get*": ["crm:read:all"]}), ALL) as tools:
         tool = tools["getCustomer"]
-        assert tool.metadata == {PERMISSIONS: ["crm:read:all"], TITLE: "Find a customer"}
+        assert tool.metadata is not None
+        assert (tool.metadata[PERMISSIONS], tool.metadata[TITLE]) == (["crm:read:all"], "Find a customer")
         assert set(tool.args) == {"id", "fields", "X-Tenant", "X-Key"}
         found = await called(tool, id="a b/ü", fields=["name", "a&b"], **{"X-Tenant": "t1"})
         assert json.loads(str(found.content))["path"] == "/v1/customers/a%20b%2F%C3%BC"

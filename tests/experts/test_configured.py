@@ -12,6 +12,7 @@ import httpx
 import pytest
 import yaml
 from graphs.talk import ask, told
+from services.mcp_raw import raw_server
 from support.chat_client import Event, chat, final_text
 from support.http_api import DOCUMENT, HttpApi, http_api
 from support.running_server import RunningServer, running_server
@@ -260,3 +261,29 @@ def test_a_reload_sees_the_files_that_an_entry_names(tmp_path: Path, monkeypatch
             assert running.agents.become(reread.configuration.agents).changed == [changed]
     finally:
         sys.modules.pop("voices", None)
+
+
+@pytest.mark.parametrize("guard", ["crm/drop", "drop", "dr*", "crm_drop"])
+async def test_a_tool_that_a_neighbour_renames_still_waits_for_a_person(tmp_path: Path, guard: str) -> None:
+    offered = raw_server([{"name": "drop"}], result={"content": [{"type": "text", "text": "dropped"}]})
+    uses = {"tuning": {"mcp_servers": [{"id": "crm"}, {"id": "other"}]}}
+    entry = {"id": "clerk", "require_approval": [guard], **uses}
+    settings = {"mcp_servers": {"crm": offered, "other": offered}}
+    async with running_server(tmp_path, agents=[entry], settings=settings) as server, chat(server.address) as client:
+        await client.send({"message": "call crm_drop()", "agent_id": "clerk"})
+        [request] = (await client.until("awaiting_human"))["payload"]["requests"]
+    assert request["name"] == "crm_drop"
+
+
+async def test_a_neighbour_can_not_stand_for_a_tool_that_its_server_no_longer_has(tmp_path: Path) -> None:
+    servers = {
+        id: raw_server([{"name": name}], result={"content": []}) for id, name in (("crm", "go"), ("other", "crm/drop"))
+    }
+    entry = {"id": "clerk", "require_approval": ["crm/drop"], "tuning": {"mcp_servers": [{"id": id} for id in servers]}}
+    async with (
+        running_server(tmp_path, agents=[entry], settings={"mcp_servers": servers}) as server,
+        chat(server.address) as client,
+    ):
+        error = (await client.ask("call go()", agent_id="clerk"))[-2]
+    assert error["code"] == "agent_unavailable"
+    assert "requires approval of the tool 'crm/drop', which it does not have" in error["content"]

@@ -81,8 +81,8 @@ class _Reading:
         self._documents: dict[str, OpenApi] = {}
 
     def parts(self) -> NamedParts:
-        names = (self._names, self._policy_names)
-        return NamedParts(*names, self._has_all, frozenset(self._models), self._code, self._documents)
+        models = frozenset(self._models)
+        return NamedParts(self._names, self._policy_names, self._has_all, models, self._code, self._documents)
 
     def tools(self) -> Iterator[Mistake]:
         for index, name in enumerate(self._settings.tools):

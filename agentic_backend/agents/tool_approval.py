@@ -1,9 +1,8 @@
 """ToolApproval: the middleware that asks a person before a tool runs, if the agent's entry requires approval of it.
 
-It decides at each call, by all names that policy may mean the tool by, so it also covers tools of MCP servers and of
-other middleware, whatever the neighbours of these are called. Invariant:
-if an entry requires approval, every graph of its agent that runs tools has this middleware; otherwise the agent is not
-served (see `require_gates`).
+It decides at each call, by all names that policy may mean the tool by, so it also covers tools of MCP servers, whatever
+their neighbours offer, and of other middleware. Invariant: if an entry requires approval, every graph of its agent that
+runs tools has this middleware; otherwise the agent is not served (see `require_gates`).
 """
 
 import contextlib
@@ -102,11 +101,11 @@ def _require_decidable(settings: AgentSettings, tools: Sequence[BaseTool]) -> No
     for tool in tools:
         if NUMBERED not in (tool.metadata or {}):
             continue
-        numbered, names = tool.name, policy_names(tool.name, tool.metadata)
+        names = policy_names(tool.name, tool.metadata)
         for pattern in (*settings.require_approval, *settings.permissions):
-            if any(means(pattern, [one]) for one in numbered_names(names[-1])) and not means(pattern, names):
+            if not means(pattern, names) and means(pattern, numbered_names(names[-1])):
                 raise AgentUnavailable(
-                    f"The agent '{settings.id}' names the tool '{numbered}' by '{pattern}', but its number comes and "
+                    f"The agent '{settings.id}' names the tool '{tool.name}' by '{pattern}', but its number comes and "
                     f"goes with other tools: name it '{names[0]}'."
                 )
 

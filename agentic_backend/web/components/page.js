@@ -103,7 +103,7 @@ const classes = (...names) => names.filter(Boolean).join(" ");
 
 const mayAskAnother = ({ session, loading, loadError }) => !loading && !loadError && session?.state !== "completed";
 
-/** Whether an answer runs that a key may stop. One that waits for a person is ended by its button alone: its request goes with it. */
+/** Whether a key may stop what runs. What waits for a person only its button ends: the request is lost with it. */
 function isWriting({ conversation: { transcript } }) {
   const running = ongoing(transcript);
   return running && !running.stopping && running.status !== "awaiting_human";

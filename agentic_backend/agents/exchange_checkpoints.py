@@ -51,6 +51,8 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         self._writes: dict[Place, Writes] = {}
         # What the run has spent when its checkpoint was taken (see CallLimits).
         self.spent: Sequence[Any] = ()
+        # Which tools the run's open calls meant then (see `tools_meant`).
+        self.meant: Mapping[str, Sequence[Any]] = {}
         # Called in a thread with the number of a step of the root graph, and the state before it; None: nobody asks.
         self.on_step: Callable[[int, Snapshot], None] | None = None
         if kept:
@@ -63,7 +65,7 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         snapshot = Snapshot.unpack(packed)
         checkpoints = cls(run_id=snapshot.run_id)
         checkpoints.add(snapshot)
-        checkpoints.spent = snapshot.spent
+        checkpoints.spent, checkpoints.meant = snapshot.spent, snapshot.meant
         return checkpoints
 
     def add(self, snapshot: Snapshot) -> None:
@@ -77,7 +79,7 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         # Copies, because a thread packs them while the run continues.
         stored = {(name, one): kept for name, by_id in list(self._stored.items()) for one, kept in list(by_id.items())}
         writes = {place: dict(one) for place, one in list(self._writes.items())}
-        return Snapshot(self.run_id, stored, writes, self.spent)
+        return Snapshot(self.run_id, stored, writes, self.spent, self.meant)
 
     def pack(self) -> bytes:
         return self.snapshot().pack()
@@ -87,7 +89,7 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         now = self.snapshot()
         stored = {place: one for place, one in now.checkpoints.items() if place[0] or place[1] <= checkpoint_id}
         writes = {place: one for place, one in now.writes.items() if place in stored and place != ("", checkpoint_id)}
-        return now._replace(checkpoints=stored, writes=writes)
+        return now._replace(checkpoints=stored, writes=writes, meant={})
 
     @property
     def interrupts(self) -> list[Interrupt]:

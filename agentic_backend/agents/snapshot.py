@@ -47,6 +47,8 @@ class Snapshot(NamedTuple):
     writes: Mapping[Place, Writes]
     # What the run has spent (see CallLimits).
     spent: Sequence[Any]
+    # Which tools its open calls mean (see `tools_meant`).
+    meant: Mapping[str, Sequence[Any]] = {}
 
     def pack(self) -> bytes:
         """The snapshot as bytes. Raises TypeError or ValueError if a graph holds a value that can't be serialized."""
@@ -70,6 +72,7 @@ class Snapshot(NamedTuple):
             "checkpoints": checkpoints,
             "writes": writes,
             "spent": self.spent,
+            "meant": self.meant,
         }
         return serializer.dumps_typed(values)[1]
 
@@ -93,7 +96,7 @@ class Snapshot(NamedTuple):
                 }
                 for (namespace, checkpoint_id), written in values["writes"]
             }
-            return cls(values["thread_id"], checkpoints, writes, values.get("spent", ()))
+            return cls(values["thread_id"], checkpoints, writes, values.get("spent", ()), values.get("meant", {}))
         except CheckpointMissing:
             raise
         except Exception as error:

@@ -24,6 +24,7 @@ from agentic_backend.agents.permissions import Permissions
 from agentic_backend.agents.result_marks import FORBIDDEN
 from agentic_backend.agents.runtime_context import RuntimeContext, find_context
 from agentic_backend.errors import Forbidden
+from agentic_backend.mcp import policy_names
 from agentic_backend.stores.trail import Allowance
 
 _LONGEST_WAIT_S = 120.0
@@ -52,6 +53,24 @@ def withheld_tools(agents: Sequence[AgentFlow], permissions: Permissions) -> Map
 def _withheld(graph: Graph, agent_id: str, permissions: Permissions) -> frozenset[str]:
     tools = {name: tool for node in tool_nodes(graph) for name, tool in node.tools_by_name.items()}
     return frozenset(name for name, tool in tools.items() if permissions.lacking(agent_id, name, tool.metadata))
+
+
+def tools_meant(agents: Sequence[AgentFlow], names: Collection[str]) -> dict[str, list[list[Any]]]:
+    """The tools that calls by these names mean, by name, without names that no ToolNode of the agents knows.
+
+    Each tool is the agent's id, where the tool comes from, and whether a person has to approve of it. A run that goes
+    on with an agent that was built anew may find another tool under the name that a person has decided on.
+    """
+    meant: dict[str, list[list[Any]]] = {}
+    for agent in agents if names else ():
+        settings = agent.settings
+        for node in tool_nodes(agent.get_compiled_graph()):
+            for name in node.tools_by_name.keys() & names:
+                metadata = node.tools_by_name[name].metadata
+                origin = policy_names(name, metadata)[0]
+                tool = [settings.id, origin, settings.requires_approval_of(name, metadata)]
+                meant.setdefault(name, []).append(tool)
+    return meant
 
 
 def allowance_of(name: str, metadata: Mapping[str, Any] | None) -> Allowance | None:

@@ -12,6 +12,7 @@ from agentic_backend.agents.agent_factory import WarmAgent
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.lasting_graphs import unpack_lasting
 from agentic_backend.agents.paused_graph import PausedGraph
+from agentic_backend.agents.tool_guard import tools_meant
 from agentic_backend.agents.tool_titles import tool_titles
 from agentic_backend.errors import CheckpointMissing
 from agentic_backend.exchange.given_history import GivenHistory
@@ -70,6 +71,11 @@ async def from_resume_point(
     if missing := paused.missing_nodes():
         names = ", ".join(map(repr, missing))
         raise CheckpointMissing(f"The agent has changed since: it has no step {names} to go on with.")
+    for name, tools in tools_meant(warm.agents, checkpoints.meant).items():
+        if any(tool not in checkpoints.meant[name] for tool in tools):
+            raise CheckpointMissing(
+                f"The agent has changed since: its tool '{name}' is another one, or needs no approval now."
+            )
     # There are some if its server died after the last checkpoint and before the pause was stored.
     not_passed = await paused.breakpoints()
     interrupts, decisions = checkpoints.interrupts, resume_point.decisions

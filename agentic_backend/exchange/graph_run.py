@@ -26,6 +26,7 @@ from agentic_backend.agents.at_work import AtWork, at_work
 from agentic_backend.agents.call_limits import CallLimits, Spent, steps_exceeded
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.agents.tool_guard import tools_meant
 from agentic_backend.errors import AgenticError, Internal, LimitReached
 from agentic_backend.exchange.ending import left_open
 from agentic_backend.exchange.graph_input import Given, paused_graph
@@ -144,8 +145,10 @@ class GraphRun:
         """The packed checkpoint, from which any process can continue; None if it holds values that can't be packed."""
         if self.started is None:
             return None
-        self.started.checkpoints.spent = self.started.call_limits.packed()
-        snapshot = self.started.checkpoints.snapshot()
+        started = self.started
+        started.checkpoints.spent = started.call_limits.packed()
+        started.checkpoints.meant = tools_meant(started.warm.agents, started.transcoder.called)
+        snapshot = started.checkpoints.snapshot()
         try:
             # In a thread, because it may hold a long conversation and many files.
             return await asyncio.to_thread(snapshot.pack)

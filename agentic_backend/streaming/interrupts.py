@@ -65,6 +65,12 @@ def requests_of(interrupt: Interrupt, among: int = 1) -> list[HumanRequest]:
     return [request.model_copy(update={"value": value}) for request in requests]
 
 
+def called_names(interrupt: Interrupt) -> list[str]:
+    """The names of the tools of the calls that `interrupt` asks about."""
+    calls = calls_of(interrupt.value) or [interrupt.value] * is_call(interrupt.value)
+    return [str(call.get("name", "")) for call in calls]
+
+
 def asked_again(requests: HumanRequests, decided: int) -> HumanRequests:
     """`requests` with new interrupt ids, if the exchange already has `decided` decisions.
 

@@ -34,6 +34,11 @@ class OpenCalls:
         return bool(self._waiting)
 
     @property
+    def names(self) -> set[str]:
+        """The names of the tools whose calls wait for a result."""
+        return {call.name for call in self._waiting.values()}
+
+    @property
     def oldest(self) -> str | None:
         """The name of the tool whose call has waited longest for its result."""
         return next((call.name for call in self._waiting.values()), None)

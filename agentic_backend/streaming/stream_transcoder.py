@@ -8,6 +8,7 @@ Each block that a TextDraft opens is closed by exactly one CompleteDraft.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, RemoveMessage, ToolMessage
@@ -34,7 +35,7 @@ from agentic_backend.streaming.emissions import Emissions
 from agentic_backend.streaming.fallback import Fallback
 from agentic_backend.streaming.held_back import EVERYTHING_SHOWN, HeldBack
 from agentic_backend.streaming.held_texts import HeldTexts
-from agentic_backend.streaming.interrupts import human_requests
+from agentic_backend.streaming.interrupts import called_names, human_requests
 from agentic_backend.streaming.model_message import ModelMessage
 from agentic_backend.streaming.model_stream import IS_HIDDEN
 from agentic_backend.streaming.open_calls import OpenCalls
@@ -122,6 +123,11 @@ class StreamTranscoder:
     def waiting(self) -> HumanRequests | None:
         """The requests to a person, if the graph has paused. Takes a while if what it shows is large."""
         return human_requests(self._interrupts.values())
+
+    @property
+    def called(self) -> set[str]:
+        """The names of the tools whose calls wait for a result or for a person."""
+        return {*self.calls.names, *chain.from_iterable(map(called_names, self._interrupts.values()))}
 
     def feed(self, part: StreamPart, at: float) -> list[Draft]:
         namespace, mode, payload = part

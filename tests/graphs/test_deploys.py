@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from graphs.deciding import answer, decide, on, only, waiting
+from services.mcp_raw import raw_server
 from support.approval_agents import calls
 from support.chat_client import Event, chat, check_exchange
 from support.rest_client import error_of, rest, sse_events
@@ -62,6 +63,42 @@ async def test_a_deploy_that_changes_other_nodes_lets_it_go_on(tmp_path: Path) -
         final = await answer(client, event, "left")
     assert (final["type"], final["status"]) == ("final", "ok")
     assert final["messages"][-1]["parts"] == [{"type": "text", "text": "You said left."}]
+
+
+def clerk(approved: list[str], *servers: str) -> list[dict[str, Any]]:
+    return [{"id": "clerk", "require_approval": approved, "tuning": {"mcp_servers": [{"id": id} for id in servers]}}]
+
+
+def dropping(**ends: str) -> dict[str, Any]:
+    """MCP servers with a tool `drop` that changes nothing and tells whose it is."""
+    tool = {"name": "drop"}
+    return {
+        "mcp_servers": {
+            id: raw_server([tool], result={"content": [{"type": "text", "text": said}]}) for id, said in ends.items()
+        }
+    }
+
+
+@pytest.mark.parametrize("action", ["approve", "reject", "edit"])
+@pytest.mark.parametrize(
+    "after",
+    [clerk(["dr*"], "other"), clerk(["x*"], "crm"), clerk([], "crm"), clerk(["dr*"], "other", "later")],
+    ids=["another tool", "not asked about", "nothing asked about", "renamed by a neighbour"],
+)
+async def test_a_decision_is_about_the_tool_that_was_asked_about(
+    tmp_path: Path, after: list[dict[str, Any]], action: str
+) -> None:
+    settings = dropping(crm="dropped by crm", other="dropped by other", later="dropped by later")
+    async with running_server(tmp_path, agents=clerk(["dr*"], "crm"), settings=settings) as server:
+        async with chat(server.address) as client:
+            event = await waiting(client, "clerk", "call drop()")
+    async with running_server(tmp_path, agents=after, settings=settings) as server, chat(server.address) as client:
+        more = {"args": {}} if action == "edit" else {}
+        came = await decide(client, event, on(only(event), action, **more))
+        final = came if came["type"] == "final" else await client.until("final")
+    results = [one["parts"][0] for one in final["messages"] if one["channel"] == "tool_result"]
+    assert [result["ok"] for result in results] == [False]
+    assert "dropped by" not in str(final["messages"])
 
 
 async def test_an_interrupted_exchange_whose_node_is_gone_is_resumed_to_the_same_end(tmp_path: Path) -> None:

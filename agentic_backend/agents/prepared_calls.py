@@ -1,5 +1,5 @@
 """Prepares each call of a model that the server has built, whichever graph makes it: the tools that the run's user may
-use, the images of the run, and the ids of the call. The tool calls of its response get ids of their own.
+use, the images of the run, and the ids of the call.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -11,7 +11,6 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
 from agentic_backend.agents.attached_images import with_images
-from agentic_backend.agents.call_ids import astream_with_own_ids, stream_with_own_ids, with_own_ids
 from agentic_backend.agents.named_calls import with_ids
 from agentic_backend.agents.offered_tools import allowed
 
@@ -37,11 +36,11 @@ class _Generates:
 
     def _generate(self, messages: Messages, *args: Any, **kwargs: Any) -> ChatResult:
         given = _given(self, messages)
-        return with_own_ids(super()._generate(given, *args, **_options(self, kwargs)))  # type: ignore[misc]
+        return super()._generate(given, *args, **_options(self, kwargs))  # type: ignore[misc, no-any-return]
 
     async def _agenerate(self, messages: Messages, *args: Any, **kwargs: Any) -> ChatResult:
         given = _given(self, messages)
-        return with_own_ids(await super()._agenerate(given, *args, **_options(self, kwargs)))  # type: ignore[misc]
+        return await super()._agenerate(given, *args, **_options(self, kwargs))  # type: ignore[misc, no-any-return]
 
 
 class _Streams:
@@ -49,7 +48,7 @@ class _Streams:
 
     def _stream(self, messages: Messages, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
         given = _given(self, messages)
-        return stream_with_own_ids(super()._stream(given, *args, **_options(self, kwargs)))  # type: ignore[misc]
+        return super()._stream(given, *args, **_options(self, kwargs))  # type: ignore[misc, no-any-return]
 
 
 class _AsyncStreams:
@@ -57,7 +56,7 @@ class _AsyncStreams:
 
     def _astream(self, messages: Messages, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         given = _given(self, messages)
-        return astream_with_own_ids(super()._astream(given, *args, **_options(self, kwargs)))  # type: ignore[misc]
+        return super()._astream(given, *args, **_options(self, kwargs))  # type: ignore[misc, no-any-return]
 
 
 def _options(model: object, options: dict[str, Any]) -> dict[str, Any]:

@@ -13,12 +13,14 @@ from http import HTTPStatus
 from typing import Any
 
 import httpx2
+from langchain_core.exceptions import OutputParserException
 from langchain_core.messages import BaseMessage, ContentBlock, ai
 from langchain_core.utils.json import parse_partial_json
 from pydantic_core import from_json
 
 from agentic_backend.agents.at_work import note_retry
 from agentic_backend.agents.provider_failures import tells_of_quota
+from agentic_backend.agents.unfit_calls import INVALID, is_object
 from agentic_backend.tracing.spans import sent_on
 
 _LONGEST_LINE = 16 * 1024 * 1024
@@ -42,6 +44,7 @@ def bounded_clients(proxy: str | None = None) -> dict[str, Any]:
     # Imported here, because only models of OpenAI need it.
     import openai
 
+    _take_any_arguments()
     return {
         "http_client": openai.DefaultHttpxClient(
             proxy=proxy, event_hooks={"request": [_name, _note_retry], "response": [_bound]}
@@ -148,6 +151,33 @@ class _AsyncBounded(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _take_any_arguments() -> None:
+    """Make LangChain's package for OpenAI mark a call whose arguments are JSON but no object; it would fail."""
+    from langchain_openai.chat_models import base as package
+
+    base: Any = package
+
+    parse, construct = base.parse_tool_call, base._construct_lc_result_from_responses_api
+    if getattr(construct, "takes_any_arguments", False):
+        return
+
+    def parsed(raw: dict[str, Any], **options: Any) -> Any:
+        text = raw.get("function", {}).get("arguments")
+        if text and not is_object(text):
+            raise OutputParserException("The arguments are no JSON object.")
+        return parse(raw, **options)
+
+    def constructed(response: Any, *args: Any, **options: Any) -> Any:
+        for item in response.output:
+            if item.type == "function_call" and item.arguments and not is_object(item.arguments):
+                item.arguments = json.dumps({INVALID: item.arguments})
+        return construct(response, *args, **options)
+
+    constructed.takes_any_arguments = True  # type: ignore[attr-defined]
+    base.parse_tool_call = parsed
+    base._construct_lc_result_from_responses_api = constructed
 
 
 def read_in_linear_time() -> None:

@@ -52,8 +52,6 @@ class RuntimeContext:
     entries: Mapping[str, AgentSettings] = field(default_factory=dict, repr=False)
     # The attached images that models are shown in this run, by attachment id.
     images: Mapping[str, AttachedImage] = field(default_factory=dict, repr=False)
-    # The ids of the run's tool calls so far: see call_ids.
-    call_ids: dict[str, object] = field(default_factory=dict, repr=False)
     # What the user may do.
     permissions: Permissions = EVERYTHING
     # The names of the tools that the user may not use, by agent id, for the agent and its crew.

@@ -23,6 +23,7 @@ from agentic_backend.agents.delegation import ASKS_AGENT
 from agentic_backend.agents.permissions import Permissions
 from agentic_backend.agents.result_marks import FORBIDDEN
 from agentic_backend.agents.runtime_context import RuntimeContext, find_context
+from agentic_backend.agents.unfit_calls import NOT_RUN, is_unfit
 from agentic_backend.errors import Forbidden
 from agentic_backend.mcp import policy_names
 from agentic_backend.stores.trail import Allowance
@@ -138,8 +139,10 @@ def _guarded_async(node: ToolNode, run: Callable[..., Awaitable[Any]]) -> Callab
 
 
 def _refused(context: RuntimeContext | None, call: ToolCall, tools: Mapping[str, BaseTool]) -> ToolMessage | None:
-    """The failed result of a call that the user may not make."""
+    """The failed result of a call that can't run, or that the user may not make."""
     name = call["name"]
+    if is_unfit(call["args"]):
+        return ToolMessage(NOT_RUN, name=name, tool_call_id=call["id"], status="error")
     tool = tools.get(name)
     lacking = _lacking(context, name, tool.metadata if tool is not None else None)
     if not lacking:

@@ -39,10 +39,12 @@ from agentic_backend.known_secrets import SHORTEST_SECRET
 from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.parts import ToolCallPart
 from agentic_backend.relay.pacing import text_interval_s
 from agentic_backend.streaming.activities import activity_of
 from agentic_backend.streaming.drafts import CompleteDraft
 from agentic_backend.streaming.model_calls import ModelCall
+from agentic_backend.streaming.response_calls import ResponseCalls
 from agentic_backend.streaming.run_callback import RunCallback
 from agentic_backend.streaming.said import Said
 from agentic_backend.streaming.stream_transcoder import StreamTranscoder
@@ -255,6 +257,8 @@ class GraphRun:
             await self._pump(self.started, graph_input.given)
         if call_limits.exceeded is not None:
             raise call_limits.exceeded
+        if not transcoder.is_paused:
+            model_stream.calls.require_answered()
         return self.started
 
     def _text_interval_s(self) -> float:
@@ -280,6 +284,7 @@ class GraphRun:
             lambda call: outbox.record([ledger.record_of(call, payer)]),
             outbox.note_allowed,
             self._services.turns,
+            ResponseCalls(_call_ids_of(self._start)),
         )
 
     async def _pump(self, started: StartedRun, given: Given) -> None:
@@ -334,3 +339,9 @@ def _call_soon(
     """Call it in the event loop. After the loop's end it is of no use: a thread may outlive it."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(on_exceeded, error)
+
+
+def _call_ids_of(start: ExchangeStart) -> list[str]:
+    """The ids of the tool calls that an exchange had before it goes on."""
+    parts = (part for message in start.stored for part in message.parts)
+    return [part.call_id for part in parts if isinstance(part, ToolCallPart)]

@@ -15,7 +15,6 @@ from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.hook_context import Point
-from agentic_backend.protocol.parts import ToolCallPart
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.records import ExchangeRecord
 
@@ -46,7 +45,6 @@ class ExchangeLauncher:
             tokens=user_tokens,
             scope=_scope_of(start),
             entries=entries,
-            call_ids=_call_ids_of(start),
             permissions=self._permissions_of(start, entries),
             filter_tool_result=modules.tool_result if modules is not None and modules.has(Point.TOOL_RESULT) else None,
             start_in_background=self._services.background.start,
@@ -93,9 +91,3 @@ def check_context(agent: CatalogAgent, record: ExchangeRecord) -> None:
 def _scope_of(start: ExchangeStart) -> Mapping[str, str]:
     policy, session = start.record.policy, start.session
     return {**(session.scope if session is not None else {}), **(policy.scope if policy is not None else {})}
-
-
-def _call_ids_of(start: ExchangeStart) -> dict[str, object]:
-    """The ids of the tool calls that an exchange had before it goes on."""
-    parts = (part for message in start.stored for part in message.parts)
-    return {part.call_id: None for part in parts if isinstance(part, ToolCallPart)}

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from agentic_backend.agents.attached_images import image_block
 from agentic_backend.agents.provider_responses import standard_blocks
 from agentic_backend.agents.result_marks import BACKGROUND, FORBIDDEN
+from agentic_backend.agents.unfit_calls import INVALID
 from agentic_backend.normal_form import clean
 from agentic_backend.protocol.messages import Channel, FinishReason, Role, TokenUsage
 from agentic_backend.protocol.parts import (
@@ -210,7 +211,7 @@ def calls_of(message: AIMessage) -> list[ToolCallPart]:
         ToolCallPart(
             call_id=clean(call["id"]),
             name=clean(call["name"] or ""),
-            args={"_invalid": bounded(clean(call["args"] or ""))},
+            args={INVALID: bounded(clean(call["args"] or ""))},
         )
         for call in message.invalid_tool_calls
         if call["id"]

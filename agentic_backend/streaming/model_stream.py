@@ -11,13 +11,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, LLMResult
 
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.streaming.chunk_folding import ChunkFolding
 from agentic_backend.streaming.model_calls import ModelCall, ModelCalls, is_hidden, is_shown, message_of
+from agentic_backend.streaming.response_calls import ResponseCalls, ResponseIds
 from agentic_backend.streaming.said import Said, SaidByCall
 from agentic_backend.streaming.stream_turns import StreamTurns
 
@@ -35,10 +36,12 @@ _PASS = 2
 class _Streamed:
     """A call that streams."""
 
-    __slots__ = ("call", "checked_in", "folding", "passed", "run_id", "said")
+    __slots__ = ("call", "checked_in", "folding", "ids", "passed", "run_id", "said")
 
-    def __init__(self, run_id: UUID, call: _Call | None, said: Said) -> None:
+    def __init__(self, run_id: UUID, call: _Call | None, said: Said, ids: ResponseIds) -> None:
         self.run_id = run_id
+        # Names its tool calls.
+        self.ids = ids
         # Its graph's namespace and its metadata; None if it is hidden.
         self.call = call
         # Folds the chunks that LangChain collects.
@@ -66,9 +69,13 @@ class ModelStream(ModelCalls):
         said: Said | None = None,
         on_call: Callable[[ModelCall], None] = lambda call: None,
         turns: StreamTurns | None = None,
+        calls: ResponseCalls | None = None,
     ) -> None:
-        """See ModelCalls for `on_call`. `turns` are those of the process's streams; None: this run shares none."""
+        """See ModelCalls for `on_call`. `turns` are those of the process's streams; None: this run shares none.
+        `calls` are the run's tool calls.
+        """
         super().__init__(on_call)
+        self.calls = calls or ResponseCalls()
         self._sink = sink
         # Limits the output of the run's models.
         self._said = said or Said()
@@ -162,6 +169,8 @@ class ModelStream(ModelCalls):
         if isinstance(message, AIMessage):
             # A hidden call takes memory too.
             streamed.said.add(message)
+            if isinstance(message, AIMessageChunk) and message.tool_call_chunks:
+                streamed.ids.put_into(message)
         streamed.folding.add(chunk)
         call = streamed.call
         return (call[0], "messages", (message, call[1])) if call is not None else None
@@ -170,17 +179,24 @@ class ModelStream(ModelCalls):
         streamed = self._streamed.get(run_id)
         if streamed is None:
             self.note_chunk(run_id)
-            streamed = self._streamed[run_id] = _Streamed(run_id, self._calls.get(run_id), self._said)
+            streamed = self._streamed[run_id] = _Streamed(
+                run_id, self._calls.get(run_id), self._said, self.calls.of_response()
+            )
         return streamed
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         """A call has ended; if it did not stream, its message is delivered as a whole."""
         call, message = self._calls.pop(run_id, None), message_of(response)
         super().on_llm_end(response, run_id=run_id)
-        if self._forget(run_id):
-            return
+        streamed = self._forget(run_id)
         if isinstance(message, AIMessage):
-            SaidByCall(self._said).add(message)
+            ids = streamed.ids if streamed is not None else self.calls.of_response()
+            if streamed is None:
+                ids.put_into(message)
+                SaidByCall(self._said).add(message)
+            self.calls.end(message, ids.written)
+        if streamed is not None:
+            return
         if call is not None and message is not None:
             self._give((call[0], "messages", (message, call[1])))
 
@@ -190,12 +206,12 @@ class ModelStream(ModelCalls):
             self._calls.pop(run_id, None)
             self._forget(run_id)
 
-    def _forget(self, run_id: UUID) -> bool:
-        """Forget a call that has ended; return whether it has streamed."""
+    def _forget(self, run_id: UUID) -> _Streamed | None:
+        """Forget a call that has ended; return what it was if it has streamed."""
         streamed = self._streamed.pop(run_id, None)
         if streamed is not None and self._newest is streamed:
             self._newest = None
-        return streamed is not None
+        return streamed
 
     def _end_thread(self) -> None:
         if threading.get_ident() != self._thread:

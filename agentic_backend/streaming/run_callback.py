@@ -9,15 +9,18 @@ from uuid import UUID
 
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
+from langchain_core.tools import ToolException
 
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.call_limits import CallLimits
 from agentic_backend.agents.tool_guard import allowance_of
+from agentic_backend.agents.unfit_calls import NOT_RUN, is_unfit
 from agentic_backend.stores.trail import Allowance
 from agentic_backend.streaming.call_spans import end_tool, fail_tool, tool_span
 from agentic_backend.streaming.in_flight import InFlight, Kind
 from agentic_backend.streaming.model_calls import ModelCall
 from agentic_backend.streaming.model_stream import ModelStream
+from agentic_backend.streaming.response_calls import ResponseCalls
 from agentic_backend.streaming.run_observer import RunObserver, tool_name
 from agentic_backend.streaming.said import Said
 from agentic_backend.streaming.stream_turns import StreamTurns
@@ -36,9 +39,10 @@ class RunCallback(ModelStream, RunObserver):
         on_call: Callable[[ModelCall], None] = lambda call: None,
         on_allowed: Callable[[str, Allowance], None] = lambda call_id, allowance: None,
         turns: StreamTurns | None = None,
+        calls: ResponseCalls | None = None,
     ) -> None:
         """`on_allowed` is told, maybe in a thread, of each call of a tool that starts, and why it may."""
-        super().__init__(sink, said, on_call, turns)
+        super().__init__(sink, said, on_call, turns, calls)
         self._call_limits = call_limits
         self._clock = clock
         self._on_allowed = on_allowed
@@ -99,9 +103,12 @@ class RunCallback(ModelStream, RunObserver):
         parent_run_id: UUID | None = None,
         tool_call_id: str | None = None,
         metadata: dict[str, Any] | None = None,
+        inputs: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
         name = tool_name(serialized)
+        if is_unfit(inputs):
+            raise ToolException(NOT_RUN)
         # A node may call a tool without a ToolNode, whose guard gives the model a failed result instead.
         allowance = allowance_of(name, metadata)
         self._call_limits.on_tool_start(serialized, input_str, run_id=run_id, tool_call_id=tool_call_id)
@@ -134,6 +141,8 @@ class RunCallback(ModelStream, RunObserver):
         self.in_flight.begin(run_id, parent, kind, name, self._clock())
 
     def _end(self, run_id: UUID, output: Any = None) -> None:
+        if output is not None:
+            self.calls.end_of_node(output)
         self.in_flight.end(run_id, self._clock())
 
     def _fail(self, run_id: UUID, error: BaseException) -> None:

@@ -33,7 +33,7 @@ class Completions:
             )
             for piece in call.pieces:
                 yield self._chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
-        yield self._chunk({}, "tool_calls" if reply.calls else reply.finish_reason)
+        yield self._chunk({}, "length" if reply.at_limit else "tool_calls" if reply.calls else reply.finish_reason)
         yield "data: [DONE]\n\n"
 
     def whole(self, reply: Reply) -> dict[str, Any]:

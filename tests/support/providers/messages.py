@@ -45,7 +45,8 @@ class Messages:
                     "content_block_delta", index=index, delta={"type": "input_json_delta", "partial_json": piece}
                 )
             yield _sent("content_block_stop", index=index)
-        stopped = {"stop_reason": "tool_use" if reply.calls else "end_turn", "stop_sequence": None}
+        reason = "max_tokens" if reply.at_limit else "tool_use" if reply.calls else "end_turn"
+        stopped = {"stop_reason": reason, "stop_sequence": None}
         yield _sent("message_delta", delta=stopped, usage=_usage(OUTPUT_TOKENS))
         yield _sent("message_stop")
 

@@ -32,7 +32,8 @@ class Reply:
     After `hang_after` words it falls silent, after `cut_after` words its connection breaks, after `error_after` words
     the response reports an error. `cut_before_words` breaks a started response after this number of writes; the first
     write contains no word. `refusal` is the body for another status than 200, in place of one that quotes the key and
-    the request; `headers` come with it. With `go_on`, the words after the first wait until it is set.
+    the request; `headers` come with it. With `go_on`, the words after the first wait until it is set. `at_limit` says
+    that the answer was cut off at the model's limit of tokens.
     """
 
     text: str = ""
@@ -49,6 +50,7 @@ class Reply:
     cut_before_words: int | None = None
     error_after: int | None = None
     go_on: asyncio.Event | None = None
+    at_limit: bool = False
 
     async def words(self) -> AsyncIterator[str]:
         for place, word in enumerate(self.text.split(" ") if self.text else ()):

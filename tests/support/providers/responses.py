@@ -56,7 +56,11 @@ class Responses:
             for piece in call.pieces:
                 yield sent("response.function_call_arguments.delta", **place, delta=piece)
             output.append(_function_call(call, call.arguments))
-        yield sent("response.completed", response=self._response("completed", output))
+        if reply.at_limit:
+            cut = self._response("incomplete", output) | {"incomplete_details": {"reason": "max_output_tokens"}}
+            yield sent("response.incomplete", response=cut)
+        else:
+            yield sent("response.completed", response=self._response("completed", output))
 
     def whole(self, reply: Reply) -> dict[str, Any]:
         return self._response("completed", [_message(reply.text)])

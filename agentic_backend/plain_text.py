@@ -7,14 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agentic_backend.invisible_characters import IGNORABLE
+
 # The letters, digits and signs of ASCII in their full width, and the dot of Chinese and Japanese.
 _WIDE: dict[int, int | str | None] = {**{0xFEE0 + code: code for code in range(0x21, 0x7F)}, 0x3002: ".", 0xFF61: "."}
 _HAS_WIDE = re.compile("[\u3002\uff01-\uff5e\uff61]")
-# What Unicode calls ignorable by default.
-INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +31,9 @@ def narrow(text: str) -> str:
 
 
 def has_invisible(text: str) -> bool:
-    return not text.isascii() and INVISIBLE.search(text) is not None
+    return not text.isascii() and IGNORABLE.search(text) is not None
 
 
 def without_invisible(text: str) -> PlainText:
-    places = [place for place, character in enumerate(text) if not INVISIBLE.match(character)]
-    return PlainText(INVISIBLE.sub("", text), places)
+    places = [place for place, character in enumerate(text) if not IGNORABLE.match(character)]
+    return PlainText(IGNORABLE.sub("", text), places)

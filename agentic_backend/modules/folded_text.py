@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agentic_backend.invisible_characters import IGNORABLE
 from agentic_backend.normal_form import normal_form
-from agentic_backend.plain_text import INVISIBLE
 
 # Accents that form no letter with what they stand on: they strike it through, or are piled up.
 _ACCENTS = range(0x300, 0x370)
@@ -44,7 +44,7 @@ def fold(text: str) -> FoldedText:
 
 def _is_read(character: str) -> bool:
     return not (
-        unicodedata.category(character) == "Cf" or ord(character) in _ACCENTS or INVISIBLE.match(character) is not None
+        unicodedata.category(character) == "Cf" or ord(character) in _ACCENTS or IGNORABLE.match(character) is not None
     )
 
 

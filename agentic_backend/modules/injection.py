@@ -4,25 +4,18 @@ A page, a mail or a file that a tool has read may try to give orders. Marks make
 guarantee that it obeys none; what tools may do is limited by permissions and approvals.
 """
 
-import re
 import secrets
 from typing import ClassVar
 
 from pydantic import Field
 
+from agentic_backend.invisible_characters import HIDING
 from agentic_backend.modules.linear_pattern import LinearPattern
 from agentic_backend.modules.texts import search
 from agentic_backend.plain_text import PlainText, narrow, without_invisible
 from agentic_backend.policy.chat_module import ChatModule, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import CONTINUE, Audit, Extraction, HookResult, Modifications
-
-# Marks of direction, zero-width characters without the joiners that scripts and emoji need, invisible operators,
-# variation selectors and tags, which all can carry a text that nobody sees.
-_INVISIBLE = re.compile(
-    "[\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f\U000e0100-\U000e01ef]+"
-)
 
 _ORDERS = {
     "ignore_instructions": (
@@ -88,7 +81,7 @@ class InjectionMarks(ChatModule):
         result = context.response
         if result is None or not result.text or not self._applies_to(result.tool):
             return CONTINUE
-        text = await search(result.text, lambda whole: _INVISIBLE.sub("", whole))
+        text = await search(result.text, lambda whole: HIDING.sub("", whole))
         invisible = len(result.text) - len(text)
         found = await search(text, self._orders)
         extractions = []

@@ -1,9 +1,9 @@
 """Content-Disposition: the header of a download (RFC 6266), and the names of files that are made of a text."""
 
 import re
-import unicodedata
 from urllib.parse import quote
 
+from agentic_backend.invisible_characters import is_invisible
 from agentic_backend.normal_form import normal_form
 
 # No file system takes these, or a shell gives them a meaning.
@@ -19,9 +19,9 @@ def disposition_of(name: str) -> str:
 
 
 def file_name(title: str, extension: str) -> str:
-    """A name for a file: the title without what no file system takes, without controls and marks of direction."""
+    """A name for a file: the title without what no file system takes, without characters that nobody sees."""
     text = normal_form("NFC", title)
-    plain = "".join(" " if unicodedata.category(each).startswith(("C", "Z")) else each for each in text)
+    plain = "".join(" " if is_invisible(each) else each for each in text)
     words = " ".join(_UNFIT.sub(" ", plain).split()).encode()[:_LONGEST_BYTES].decode(errors="ignore")
     # A leading period hides a file, and trailing ones get lost.
     return f"{words.strip(' .') or 'conversation'}.{extension}"

@@ -141,6 +141,7 @@ async def test_no_text_of_a_message_leaves_its_place(server: RunningServer, stor
         ("Größe 😀 \u202egnp.exe", "Größe 😀 gnp.exe.md"),
         ("../../etc/passwd\r\nX: y", "etc passwd X y.md"),
         ('a"; filename="b.exe', "a ; filename= b.exe.md"),
+        ("a\u00a0b\u2800c\u3164d\u200be\U000e0041f", "a b c d e f.md"),
         ("  ...  ", "conversation.md"),
         ("ü" * 200, "ü" * 90 + ".md"),
     ],

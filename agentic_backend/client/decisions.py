@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from agentic_backend.exact_json import INEXACT, all_exact
 from agentic_backend.protocol.events import HumanRequest
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 
@@ -27,12 +28,18 @@ def reject(request: HumanRequest, message: str | None = None) -> Decision:
 
 
 def edit(request: HumanRequest, args: dict[str, Any]) -> Decision:
-    """Let the tool run with other arguments. Raises ValueError if the request is a question."""
+    """Let the tool run with other arguments.
+
+    Raises ValueError if the request is a question, or if JSON has no form of a number or a text in `args`: NaN, an
+    infinity, an integer beyond 64 bits, half a character.
+    """
+    _require_exact(args)
     return _decision(request, "edit", args=args)
 
 
 def answer(request: HumanRequest, value: Any) -> Answer:
-    """Answer a question."""
+    """Answer a question. Raises ValueError if JSON has no form of a number or a text in `value`, as `edit` does."""
+    _require_exact(value)
     return Answer(request.interrupt_id, value)
 
 
@@ -42,6 +49,11 @@ def decided(decisions: Iterable[Decision | Answer]) -> HumanDecisions:
         decisions=[each for each in made if isinstance(each, Decision)],
         answers={each.interrupt_id: each.value for each in made if isinstance(each, Answer)},
     )
+
+
+def _require_exact(value: Any) -> None:
+    if not all_exact(value):
+        raise ValueError(f"{INEXACT} can't be sent as it is")
 
 
 def _decision(request: HumanRequest, action: Literal["approve", "reject", "edit"], **fields: Any) -> Decision:

@@ -10,6 +10,7 @@ import orjson
 
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import BadFrame, MessageTooLarge
+from agentic_backend.exact_json import all_exact
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import Part, text_of
 from agentic_backend.redaction import credential_in
@@ -71,9 +72,11 @@ class Turn:
         try:
             runtime_context = orjson.dumps(self.runtime_context)
         except orjson.JSONEncodeError:
-            raise BadFrame("runtime_context: nested too deeply") from None
+            raise BadFrame("runtime_context: nested too deeply, or with an integer beyond 64 bits") from None
         if len(runtime_context) > limits.runtime_context_bytes:
             raise BadFrame(f"runtime_context: larger than the limit of {limits.runtime_context_bytes} bytes")
+        if not all_exact(self.runtime_context):
+            raise BadFrame("runtime_context: with an integer beyond 64 bits")
         # The context is stored, so it may hold no credential. After the size check, which bounds its depth.
         if (key := credential_in(self.runtime_context)) is not None:
             raise BadFrame(f"runtime_context: the key {key[:_SHOWN_KEY]!r} names a credential")

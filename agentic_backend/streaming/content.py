@@ -12,6 +12,7 @@ from agentic_backend.agents.attached_images import image_block
 from agentic_backend.agents.provider_responses import standard_blocks
 from agentic_backend.agents.result_marks import BACKGROUND, FORBIDDEN
 from agentic_backend.agents.unfit_calls import INVALID
+from agentic_backend.exact_json import is_exact
 from agentic_backend.normal_form import clean
 from agentic_backend.protocol.messages import Channel, FinishReason, Role, TokenUsage
 from agentic_backend.protocol.parts import (
@@ -357,7 +358,7 @@ def _encodable(value: Any) -> Any:
         return {_encodable(key): _encodable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_encodable(item) for item in value]
-    return str(value) if isinstance(value, int) and value.bit_length() > 63 else value
+    return str(value) if isinstance(value, int) and not is_exact(value) else value
 
 
 def _depth(value: Any) -> int:

@@ -5,7 +5,6 @@ Authors ask with what they have: pydantic models, dataclasses, messages, dates, 
 
 import base64
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -17,6 +16,7 @@ from uuid import UUID
 import orjson
 from pydantic import BaseModel, TypeAdapter
 
+from agentic_backend.exact_json import is_exact
 from agentic_backend.normal_form import clean
 
 UNREADABLE = "_unreadable"
@@ -34,6 +34,12 @@ def json_form(value: Any) -> Any:
     nested too deeply or holds too many values becomes `{"_unreadable": …}`.
     """
     return _Walk(_MOST_VALUES).whole(value)
+
+
+def exact_form(value: Any) -> tuple[Any, bool]:
+    """The same, and whether all texts and numbers in it are those of `value`: what isn't shown isn't consented to."""
+    walk = _Walk(_MOST_VALUES)
+    return walk.whole(value), walk.is_exact
 
 
 def value_form(value: Any) -> Any:
@@ -80,6 +86,8 @@ class _Walk:
     def __init__(self, most: int) -> None:
         self._most = most
         self.values = 0
+        self.is_exact = True
+        """Whether each text and number so far has a form of its own."""
         # The ids of the containers around the present value.
         self._around: set[int] = set()
 
@@ -96,6 +104,7 @@ class _Walk:
         if depth > _DEEPEST or self.values > self._most:
             raise ValueError
         if value is None or (isinstance(value, bool | str | int | float) and not isinstance(value, Enum)):
+            self.is_exact = self.is_exact and (value is None or is_exact(value))
             return _scalar(value)
         parts = _parts_of(value)
         if parts is None:
@@ -105,6 +114,8 @@ class _Walk:
         self._around.add(id(value))
         if isinstance(parts, Mapping):
             form: Any = {_key(key): self.form(item, depth + 1) for key, item in parts.items()}
+            # Of two keys with one form, one hides the other.
+            self.is_exact = self.is_exact and len(form) == len(parts) and all(map(_is_exact_key, parts))
         else:
             form = [self.form(item, depth + 1) for item in parts]
         self._around.discard(id(value))
@@ -128,8 +139,12 @@ def _scalar(value: Any) -> Any:
     if isinstance(value, str):
         return clean(str(value))
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    return str(value) if isinstance(value, int) and value.bit_length() > 63 else value
+        return float(value) if is_exact(value) else None
+    return value if value is None or is_exact(value) else str(value)
+
+
+def _is_exact_key(key: Any) -> bool:
+    return not isinstance(key, str) or is_exact(str(key))
 
 
 def _named(value: Any) -> Any:

@@ -1,17 +1,24 @@
 """What clients send is a JSON object: a frame of a socket, the body of a request."""
 
+import json
+import re
 from typing import Any
 
 import orjson
 
 from agentic_backend.errors import BadFrame
 
+_LONG_NUMBER = re.compile(rb"\d{19}")
+
 
 def decode_object(data: str | bytes) -> dict[str, Any]:
-    """The JSON object in `data`. Raises BadFrame if it is anything else."""
+    """The JSON object in `data`, with each integer as it was sent. Raises BadFrame if it is anything else."""
     try:
         raw = orjson.loads(data)
-    except (orjson.JSONDecodeError, RecursionError):
+        # orjson rounds integers beyond 64 bits to floats. Whoever takes one refuses it by the name of its field.
+        if _LONG_NUMBER.search(data if isinstance(data, bytes) else data.encode()):
+            raw = json.loads(data)
+    except (ValueError, RecursionError):
         raise BadFrame("What was sent is not JSON.") from None
     if not isinstance(raw, dict):
         raise BadFrame("What was sent is not a JSON object.")

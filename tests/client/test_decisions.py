@@ -1,5 +1,6 @@
 """The client where a person is needed: approvals, decisions in parts, and questions."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,17 @@ async def test_an_answer_that_needs_a_person_says_so(ann: Chat) -> None:
     exchange, waiting = needed.value.exchange, needed.value.waiting
     await ann.decide(waiting, answer(waiting.payload.requests[0], "right"))
     assert await exchange.answer() == "You chose right."
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 2**63, "\ud800"])
+async def test_what_json_cant_have_is_not_sent_as_something_else(ann: Chat, notes: Path, value: object) -> None:
+    exchange = ann.ask(calls(("send_email", EMAIL)), agent_id="approving")
+    asked = await waiting(exchange)
+    [request] = asked.payload.requests
+    with pytest.raises(ValueError, match="can't be sent as it is"):
+        edit(request, {"to": "b", "copies": [value]})
+    with pytest.raises(ValueError, match="can't be sent as it is"):
+        answer(request, {"copies": value})
+    await ann.decide(asked, edit(request, {"to": "b", "copies": 2**62}))
+    await exchange.answer()
+    assert [sent["copies"] for _, sent in runs(notes)] == [2**62]

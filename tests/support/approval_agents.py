@@ -98,7 +98,7 @@ def _chunk(text: str, **fields: Any) -> ChatGenerationChunk:
     return ChatGenerationChunk(message=AIMessageChunk(text, **fields))
 
 
-def _note(name: str, **args: Any) -> None:
+def note(name: str, /, **args: Any) -> None:
     with Path(os.environ[NOTES_VARIABLE]).open("a") as file:
         file.write(f"{name} {json.dumps(args)}\n")
 
@@ -106,14 +106,14 @@ def _note(name: str, **args: Any) -> None:
 @tool
 def send_email(to: str, body: str = "", copies: int = 1) -> str:
     """Send an email."""
-    _note("send_email", to=to, body=body, copies=copies)
+    note("send_email", to=to, body=body, copies=copies)
     return f"sent to {to}"
 
 
 @tool
 def delete_file(path: str) -> str:
     """Delete a file."""
-    _note("delete_file", path=path)
+    note("delete_file", path=path)
     return f"deleted {path}"
 
 

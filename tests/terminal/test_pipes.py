@@ -88,7 +88,7 @@ async def test_what_cannot_be_sent_is_asked_again(server: RunningServer, notes: 
     ended = await piped("approving", "--url", server.address, lines="\n".join(lines), cwd=tmp_path)
     assert "This can't be decided: String should have at most 4000 characters" in ended.errors
     assert "That is no JSON" in ended.errors
-    assert "This can't be sent: " in ended.errors
+    assert "This can't be decided: NaN, an infinity, an integer beyond 64 bits or half a character" in ended.errors
     assert "Could not determine home directory." in ended.errors
     assert "embedded null byte" in ended.errors
     assert [args["to"] for _, args in runs(notes)] == ["ann"]

@@ -1,12 +1,14 @@
 """A person's decisions over the WebSocket and over REST, and interrupted exchanges that go on over REST."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from support import acting_agents
 from support.approval_agents import ENTRIES, NOTES_VARIABLE, calls, runs
 from support.chat_client import PATIENCE_S, ChatClient, Event, chat, check_exchange, final_text
 from support.rest_client import error_of, messages_of, rest, sse_events
@@ -182,3 +184,64 @@ async def test_who_stops_what_waits_sees_its_end(asking_server: RunningServer, n
         await other.send(stop)
         await other.until("idle")
         assert runs(notes) == []
+
+
+NUMBERS = {"most": 2**63 - 1, "least": -(2**63) + 1, "odd": 2**53 + 1, "float": 1e20, "tiny": 5e-324, "third": 1 / 3}
+
+
+@pytest.fixture
+async def acting_server(store_url: str, tmp_path: Path, notes: Path) -> AsyncIterator[RunningServer]:
+    agents = [*ENTRIES, *acting_agents.ENTRIES]
+    async with running_server(tmp_path, agents=agents, settings={"store": {"url": store_url}}) as server:
+        yield server
+
+
+async def test_numbers_are_stored_shown_and_run_as_they_are(acting_server: RunningServer, notes: Path) -> None:
+    async with chat(acting_server.address) as client, rest(acting_server) as http:
+        for fields in ({}, {"action": "edit", "args": {"edited": NUMBERS}}):
+            await client.send({"message": json.dumps({"action": "pay", "args": NUMBERS}), "agent_id": "acting"})
+            event = await client.until("awaiting_human")
+            stored = (await http.get(f"/exchanges/{event['exchange_id']}")).json()["pending"]
+            for [request] in (event["payload"]["requests"], stored["requests"]):
+                # By their text, because 1e20 == 10**20.
+                assert json.dumps(request["args"]) == json.dumps(NUMBERS)
+            await client.send(resume_of(event, decision(request, **fields)))
+            await client.until("final")
+    assert json.dumps(runs(notes)) == json.dumps([("pay", NUMBERS), ("pay", {"edited": NUMBERS})])
+
+
+@pytest.mark.parametrize("number", [str(2**63), str(2**64 + 1), str(-(2**70)), "9" * 300, "1e400", "NaN", "-Infinity"])
+async def test_arguments_with_a_number_that_cant_be_kept_are_refused_and_the_call_waits_on(
+    acting_server: RunningServer, notes: Path, number: str
+) -> None:
+    async with chat(acting_server.address) as client, rest(acting_server) as http:
+        await client.send({"message": json.dumps({"action": "pay", "args": {"n": 1}}), "agent_id": "acting"})
+        event = await client.until("awaiting_human")
+        [request] = event["payload"]["requests"]
+        frame = resume_of(event, decision(request, "edit", args={"n": ["number"]}))
+        await client.send(json.dumps(frame).replace('"number"', number))
+        refused = await client.until("error")
+        assert refused["code"] == "bad_frame"
+        if number.lstrip("-").isdecimal():
+            assert (refused["exchange_id"], refused["refused"]) == (event["exchange_id"], "human_resume")
+            assert "payload.decisions.0.args: " in refused["content"] and "64 bits" in refused["content"]
+        response: httpx.Response = await http.post(
+            f"/exchanges/{event['exchange_id']}/resume",
+            content=json.dumps({"payload": frame["payload"]}).replace('"number"', number),
+            headers={"content-type": "application/json"},
+        )
+        assert (response.status_code, error_of(response)["code"]) == (400, "bad_frame")
+        await client.send(resume_of(event, decision(request)))
+        await client.until("final")
+    assert runs(notes) == [("pay", {"n": 1})]
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64 + 1])
+async def test_what_an_agent_is_given_has_no_integer_that_cant_be_kept(
+    acting_server: RunningServer, number: int
+) -> None:
+    async with chat(acting_server.address) as client:
+        await client.send({"message": "hello", "agent_id": "inquiring", "runtime_context": {"n": number}})
+        refused = await client.until("error")
+        assert (refused["code"], refused["content"].partition(":")[0]) == ("bad_frame", "runtime_context")
+        assert "64 bits" in refused["content"]

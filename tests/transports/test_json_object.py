@@ -10,7 +10,20 @@ from agentic_backend.errors import BadFrame
 from agentic_backend.transports.json_object import decode_object
 
 
-@pytest.mark.parametrize("text", ["", " ", "{", "hello", '{"message": NaN}', '{"message": "\\ud800"}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "{",
+        "hello",
+        '{"message": NaN}',
+        '{"message": "\\ud800"}',
+        "[" * 100_000,
+        '{"n": 1e400}',
+        '{"n": ' + "9" * 5_000 + "}",
+    ],
+)
 def test_what_is_no_json_is_refused(text: str) -> None:
     with pytest.raises(BadFrame, match="What was sent is not JSON"):
         decode_object(text)
@@ -31,6 +44,13 @@ def test_what_is_no_object_is_refused(value: object) -> None:
 def test_bytes_are_read_as_text_is() -> None:
     text = '{"message": "größer ✓"}'
     assert decode_object(text.encode()) == decode_object(text) == {"message": "größer ✓"}
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, 2**63, 2**64, -(2**63) - 1, 10**300])
+def test_integers_of_any_size_are_those_that_were_sent(number: int) -> None:
+    read = decode_object(f'{{"n": [{number}], "text": "{number}", "float": {number}.5e0}}')
+    assert read == {"n": [number], "text": str(number), "float": float(f"{number}.5")}
+    assert isinstance(read["n"][0], int) and isinstance(read["float"], float)
 
 
 @given(st.binary() | st.text())
